@@ -1,40 +1,41 @@
 //! The agent: the session as a state machine and the loop that does what it says.
 
-pub mod ask;
-pub mod audit;
 pub mod breakers;
 pub mod compaction;
-pub mod context;
-pub mod digest;
-pub mod ending;
+pub mod context_window;
+pub mod conversation_digest;
 pub mod evaluation;
-pub mod keeper;
-pub mod known;
-mod passing;
-pub mod prompt;
+pub mod limit_check;
+pub mod loop_services;
+pub mod model_call;
+pub mod output_schema;
+pub mod prefix_audit;
 pub mod replay;
 pub mod run;
-mod screen;
+pub mod run_end;
 pub mod session;
+pub mod session_state;
 #[cfg(test)]
+#[path = "../../tests/simulation/mod.rs"]
 mod simulation;
 pub mod spending;
-pub mod structured;
+pub mod state_saver;
 pub mod subagent;
-pub mod surroundings;
+pub mod system_prompt;
 pub mod tally;
-pub mod watchdogs;
+mod text_guardrails;
+mod volatile;
 
-use crate::agent::digest::ConversationDigest;
-use crate::agent::keeper::StateSaver;
+use crate::agent::conversation_digest::ConversationDigest;
 use crate::agent::session::Session;
-use crate::emit::Emitter;
+use crate::agent::state_saver::StateSaver;
+use crate::core::event::{EventSink, Record};
+use crate::core::limits::FallbackChain;
 use crate::engine::Engine;
-use crate::event::{EventSink, Record};
-use crate::limits::FallbackChain;
-use crate::llm::prefix::PromptPrefix;
+use crate::llm::prompt_prefix::PromptPrefix;
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::source::Clock;
+use crate::runtime::clock::Clock;
+use crate::runtime::emitter::Emitter;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,18 +1,18 @@
 //! The loop: asks the session what is next and does it.
 
 use crate::agent::Agent;
-use crate::agent::ask::call_model;
+use crate::agent::loop_services::LoopServices;
+use crate::agent::model_call::call_model;
 use crate::agent::session::{CompactionAction, Moment, NextAction, RunOutcome};
-use crate::agent::surroundings::LoopServices;
-use crate::compaction::CompactionEvent;
-use crate::emit::EmitError;
+use crate::core::compaction::CompactionEvent;
+use crate::core::event::{Event, MessageOrigin, NoticeLevel, Purpose};
+use crate::core::guardrail::CallCounts;
+use crate::core::message::{ToolCall, ToolResult};
+use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::hooks::{HookEvent, HookInput};
 use crate::engine::with_time_limit;
-use crate::event::{Event, MessageOrigin, NoticeLevel, Purpose};
-use crate::guardrail::CallCounts;
-use crate::message::{ToolCall, ToolResult};
 use crate::messages;
-use crate::stop_reason::{Status, StopReason};
+use crate::runtime::emitter::EmitError;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 

@@ -1,13 +1,13 @@
 //! What a run has spent, and what it may: the sum that decides whether the next call still fits.
 
-use crate::event::Purpose;
-use crate::limits::{ModelTerms, SpendingCaps};
-use crate::message::{Message, Part};
-use crate::price::Usd;
-use crate::purse::{Amount, BudgetShare};
-use crate::stop_reason::ReachedLimit;
+use crate::core::budget_share::{Amount, BudgetShare};
+use crate::core::event::Purpose;
+use crate::core::limits::{ModelTerms, SpendingCaps};
+use crate::core::message::{Message, Part};
+use crate::core::price::Usd;
+use crate::core::stop_reason::ReachedLimit;
+use crate::core::usage::Usage;
 use crate::text::tokens;
-use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -340,7 +340,7 @@ fn is_within(calls: u32, cap: Option<u32>) -> bool {
 
 /// The tokens of a message, at most, however it is written.
 fn tokens_at_most(message: &Message) -> u64 {
-    let opaque = |opaque: &Option<crate::message::OpaqueData>| {
+    let opaque = |opaque: &Option<crate::core::message::OpaqueData>| {
         opaque.as_ref().map_or(0, |opaque| tokens::upper_bound(&opaque.data.to_string()))
     };
     let part = |part: &Part| match part {

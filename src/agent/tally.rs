@@ -1,13 +1,15 @@
 //! The figures of a session: what was used, changed and refused.
 
-use crate::change::{Change, ChangeAction, ObservedFile};
-use crate::decision::Denial;
-use crate::event::{BilledUsage, Event, Purpose};
-use crate::guardrail::TriggeredGuardrail;
-use crate::message::ToolResult;
-use crate::price::Usd;
-use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse};
-use crate::usage::Usage;
+use crate::core::decision::Denial;
+use crate::core::event::{BilledUsage, Event, Purpose};
+use crate::core::file_change::{Change, ChangeAction, ObservedFile};
+use crate::core::guardrail::TriggeredGuardrail;
+use crate::core::message::ToolResult;
+use crate::core::price::Usd;
+use crate::core::run_result::{
+    CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse,
+};
+use crate::core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -196,7 +198,7 @@ fn source(purpose: Purpose) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{ChangedBy, FileState};
+    use crate::core::file_change::{ChangedBy, FileState};
 
     fn after(actions: &[ChangeAction]) -> Vec<ChangeAction> {
         let mut tally = Tally::default();

@@ -1,10 +1,10 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
-use crate::cli::place::CommonArgs;
-use crate::cli::report::ReportArgs;
-use crate::cli::sessions::args::SessionsCommand;
-use crate::cli::stats::StatsArgs;
-use crate::cli::work_args::{ResumeArgs, RunArgs, parse_mode};
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::report::ReportArgs;
+use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
+use crate::cli::commands::sessions::args::SessionsCommand;
+use crate::cli::commands::stats::StatsArgs;
 use crate::engine::policy::Mode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Errors of the command line: what went wrong before or outside a run, and what to do.
 
 use crate::cli::exit_code::ExitCode;
-use crate::failure::{Failure, FailureKind};
-use crate::journal::store::SessionError;
+use crate::core::failure::{Failure, FailureKind};
+use crate::journal::session_store::SessionError;
 use crate::messages;
 use crate::process::launch::Tier;
 

@@ -1,7 +1,7 @@
 //! The exit codes: one enum, one mapping from how a run ended.
 
-use crate::failure::FailureKind;
-use crate::stop_reason::{Status, StopReason};
+use crate::core::failure::FailureKind;
+use crate::core::stop_reason::{Status, StopReason};
 use std::fmt::Write;
 
 /// What the process exits with.

@@ -1,66 +1,23 @@
-//! The command line: one file per command, composition, exit codes.
+//! The command line: `commands` has one file a command, `compose` puts a run together.
 
-pub mod agents;
-pub mod answer;
-pub mod app;
-pub mod apply_patch;
-pub mod approvals;
-pub mod approver;
 pub mod args;
-mod beginning;
-mod briefing;
-pub mod chain;
-pub mod completions;
-mod compose;
-pub mod config;
-pub mod costs;
-pub mod cut_off;
-pub mod demo;
-pub mod diff;
-pub mod doctor;
-mod earlier;
+pub mod commands;
+pub mod compose;
 pub mod error;
 pub mod exit_code;
-pub mod given_history;
-pub mod help;
-pub mod history;
-mod home;
-pub mod kept;
-mod live;
-pub mod models;
-pub mod notices;
-pub mod output;
-mod panics;
-mod past;
-pub mod place;
-pub mod policy;
-pub mod preparation;
-mod prompt;
-pub mod readiness;
-pub mod redo;
-pub mod replay;
-pub mod report;
-mod report_file;
-mod restore;
-pub mod schema;
-mod secrets;
-pub mod sessions;
-pub mod stats;
-pub mod structured;
-mod subagents;
-pub mod tools;
-pub mod trust;
-pub mod undo;
-pub mod work;
-pub mod work_args;
 
-use crate::approval::ApprovalAnswer;
-use crate::cli::app::App;
 use crate::cli::args::{Cli, Command};
+use crate::cli::commands::{
+    agents, apply_patch, approvals, approve, completions, config, demo, diff, doctor, help, history, models,
+    policy, redo, replay, report, run, schema, sessions, stats, tools, trust, undo,
+};
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::panic_hook;
 use crate::cli::error::CliResult;
 use crate::cli::exit_code::ExitCode;
-use crate::cli::output::print;
 use crate::config::environment::Environment;
+use crate::core::approval::ApprovalAnswer;
 use crate::process;
 use crate::terminal::Style;
 use clap::Parser;
@@ -70,9 +27,9 @@ use clap::error::ErrorKind as ClapError;
 pub fn main() -> std::process::ExitCode {
     process::disable_dumping();
     process::umask::save_user_umask();
-    process::memory::configure_allocator();
+    process::allocator::configure_allocator();
     let app = App::new(Environment::read());
-    panics::install(&app);
+    panic_hook::install(&app);
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(&app, cli.command),
         Err(error) => print_parse_error(&app, &error),
@@ -82,12 +39,12 @@ pub fn main() -> std::process::ExitCode {
 
 fn dispatch(app: &App, command: Command) -> u8 {
     let outcome = match command {
-        Command::Run(args) => return work::run(app, args),
-        Command::Resume(args) => return work::resume(app, args),
+        Command::Run(args) => return run::run(app, args),
+        Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),
         Command::Approvals { command, common } => approvals::approvals(app, &command, &common),
-        Command::Approve { id, common } => answer::answer(app, &id, &ApprovalAnswer::Approve, &common),
-        Command::Deny { id, reason, common } => answer::deny(app, &id, reason, &common),
+        Command::Approve { id, common } => approve::answer(app, &id, &ApprovalAnswer::Approve, &common),
+        Command::Deny { id, reason, common } => approve::deny(app, &id, reason, &common),
         Command::Diff(args) => diff::diff(app, &args),
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),

@@ -1,11 +1,11 @@
 //! Agents: Markdown files with front matter, built in or the user's own, and what the configuration changes of them.
 
-use super::check::{self, Leaf};
 use super::error::{ConfigError, did_you_mean, quoted};
-use super::file::{self, read_own_text};
+use super::key_rules::KeyRule;
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, LayerKind, Layers};
-use super::rule::KeyRule;
 use super::schema::AgentOverride;
+use super::text_file::{self, read_own_text};
+use super::validate::{self, Leaf};
 use super::yaml;
 use crate::engine::policy::Mode;
 use crate::tools::toolbox::known_names;
@@ -108,7 +108,7 @@ pub fn agent_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     };
     let listing = match directory.read_dir() {
         Ok(listing) => listing,
-        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) if text_file::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(unreadable(error)),
     };
     let mut files = Vec::new();
@@ -151,7 +151,7 @@ pub fn text_layer(
     text: &str,
 ) -> Result<Layers, ConfigError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let named = check::agent_name(&name).map_err(ConfigError::new);
+    let named = validate::agent_name(&name).map_err(ConfigError::new);
     let leaves = named.and_then(|()| leaves(&front_matter(rules), &name, text));
     Ok(Layers::from_leaves(rules, level, place, leaves.map_err(|error| error.file(place))?))
 }
@@ -165,7 +165,7 @@ fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigErr
     }
     // A line of padding in place of `---` makes the lines of errors those of the file.
     let node = yaml::parse(&format!("\n{head}"))?;
-    let mut leaves = check::leaves(rule, &node)?;
+    let mut leaves = validate::leaves(rule, &node)?;
     for leaf in &mut leaves {
         let key = FRONT_MATTER.iter().find(|(own, _)| *own == leaf.key).map_or(&*leaf.key, |(_, key)| key);
         leaf.key = format!("agents.{name}.{key}");

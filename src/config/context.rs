@@ -1,6 +1,6 @@
 //! What the model reads, as configured: how long results may be, and what happens when its window fills.
 
-use crate::compaction::{CompactionLimits, CompactionStrategy};
+use crate::core::compaction::{CompactionLimits, CompactionStrategy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

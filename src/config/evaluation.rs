@@ -1,6 +1,6 @@
 //! The section `evaluation` of the configuration: whether the model judges its own answer, and what follows.
 
-use crate::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
+use crate::core::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

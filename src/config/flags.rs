@@ -1,17 +1,17 @@
 //! Settings from outside of files: command-line flags and environment variables, each a layer.
 
-use super::check;
 use super::environment::Environment;
 use super::error::ConfigError;
+use super::key_rules::KeyRule;
 use super::layers::{LayerKind, Layers};
-use super::rule::KeyRule;
 use super::schema::SandboxMode;
 use super::trust::TrustFlag;
-use crate::engine::approve::NoApprover;
+use super::validate;
+use crate::core::evaluation::EvaluationMode;
+use crate::core::secret::Secret;
+use crate::engine::approver::NoApprover;
 use crate::engine::policy::Mode;
-use crate::evaluation::EvaluationMode;
 use crate::llm::effort::Effort;
-use crate::secret::Secret;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -160,6 +160,6 @@ fn single_layer(
     key: &str,
     value: &Value,
 ) -> Result<Layers, ConfigError> {
-    let leaf = check::leaf_for_key(rules, key, value).map_err(|error| error.file(place))?;
+    let leaf = validate::leaf_for_key(rules, key, value).map_err(|error| error.file(place))?;
     Ok(Layers::from_leaves(rules, level, place, vec![leaf]))
 }

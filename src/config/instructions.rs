@@ -1,10 +1,10 @@
 //! The project's own instructions for agents: found and read, within limits, and compared with what earlier runs were given.
 
 use super::error::ConfigError;
-use super::file::{read_text, resolve_inside};
-use super::shelf::FactCache;
-use crate::agent::prompt::{INSTRUCTION_FILES, ProjectInstructions};
-use crate::result::{InstructionFile, PreviousInstructions};
+use super::fact_cache::FactCache;
+use super::text_file::{read_text, resolve_inside};
+use crate::agent::system_prompt::{INSTRUCTION_FILES, ProjectInstructions};
+use crate::core::run_result::{InstructionFile, PreviousInstructions};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Layers of settings: which value is in force, where it came from, and what a project may not set.
 
-use super::check::Leaf;
-use super::rule::{KeyRule, Merge, Scope};
+use super::key_rules::{KeyRule, Merge, Scope};
+use super::validate::Leaf;
 use crate::engine::policy::Mode;
 use serde_json::{Map, Value};
 use std::cmp::Reverse;

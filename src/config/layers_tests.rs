@@ -1,7 +1,7 @@
 //! The laws of merging, and what confinement takes away.
 
 use super::*;
-use crate::config::rule;
+use crate::config::key_rules;
 use proptest::prelude::*;
 
 /// One layer with values for some of four keys: two that are replaced, two that are joined.
@@ -21,7 +21,7 @@ fn any_layer() -> impl Strategy<Value = Layers> {
         let leaves = values
             .into_iter()
             .filter_map(|(key, value)| Some(Leaf { key: key.to_owned(), value: value?, line: 1 }));
-        Layers::from_leaves(&rule::embedded_schema().unwrap().rules, level, "file", leaves.collect())
+        Layers::from_leaves(&key_rules::embedded_schema().unwrap().rules, level, "file", leaves.collect())
     })
 }
 
@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn a_confined_layer_sets_only_what_may_be_set(mut layer in any_layer()) {
         let whole = layer.clone();
-        let out = layer.take_restricted(&rule::embedded_schema().unwrap().rules, &Layers::default());
+        let out = layer.take_restricted(&key_rules::embedded_schema().unwrap().rules, &Layers::default());
         prop_assert_eq!(layer.get("llm.model"), None);
         prop_assert!(out.never_from_project.is_empty());
         prop_assert!(out.needs_trust.layer_values().all(|(key, _)| key == "llm.model"));

@@ -1,16 +1,16 @@
 //! Brings all layers together, lowest first: built-in, user, project, named file, environment, flags.
 
 use super::agents;
-use super::check;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
-use super::file::{is_absent, read_own_text, read_text};
 use super::flags::{Flags, flags_layer, variables_layer};
+use super::key_rules::{self, EmbeddedSchema, KeyRule};
 use super::layers::{LayerKind, Layers};
 use super::project::{MAX_CONFIG_BYTES, ProjectConfig, text_layer};
-use super::rule::{self, EmbeddedSchema, KeyRule};
 use super::settings::Settings;
+use super::text_file::{is_absent, read_own_text, read_text};
 use super::trust::{self, TrustDecision};
+use super::validate;
 use super::yaml::Node;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub struct LoadedConfig {
 /// # Errors
 /// The first thing that is wrong, with key, file, line and hint.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<LoadedConfig, ConfigError> {
-    let schema = rule::embedded_schema()?;
+    let schema = key_rules::embedded_schema()?;
     let OuterLayers { directories, below, above, workspace } = OuterLayers::load(schema, flags, environment)?;
     let project = ProjectConfig::read(&schema.rules, &workspace, &below)?;
     let state = directories.workspace_state(&workspace);
@@ -64,7 +64,7 @@ pub fn state_and_workspace(
     flags: &Flags,
     environment: &Environment,
 ) -> Result<(PathBuf, PathBuf), ConfigError> {
-    let outer = OuterLayers::load(rule::embedded_schema()?, flags, environment)?;
+    let outer = OuterLayers::load(key_rules::embedded_schema()?, flags, environment)?;
     Ok((outer.directories.workspace_state(&outer.workspace), outer.workspace))
 }
 
@@ -97,7 +97,7 @@ impl OuterLayers {
 
 /// The lowest layer: every key with its default.
 fn defaults_layer(schema: &EmbeddedSchema) -> Result<Layers, ConfigError> {
-    let leaves = check::leaves(&schema.rules, &Node::of(&schema.defaults));
+    let leaves = validate::leaves(&schema.rules, &Node::of(&schema.defaults));
     let leaves = leaves.map_err(|error| error.file(DEFAULTS_SOURCE))?;
     Ok(Layers::from_leaves(&schema.rules, LayerKind::BuiltIn, DEFAULTS_SOURCE, leaves))
 }

@@ -2,11 +2,11 @@
 //! what has an effect, what waits for trust, and what never has one.
 
 use super::agents;
-use super::check;
 use super::error::{ConfigError, sanitize};
-use super::file::{read_text, resolve_inside};
+use super::key_rules::KeyRule;
 use super::layers::{Entry, LayerKind, Layers, RestrictedSettings};
-use super::rule::KeyRule;
+use super::text_file::{read_text, resolve_inside};
+use super::validate;
 use super::yaml;
 use crate::text::lines::list_first;
 use std::path::Path;
@@ -134,6 +134,6 @@ fn read_project_file(
 /// # Errors
 /// What is wrong with it, with its line.
 pub fn text_layer(rules: &KeyRule, level: LayerKind, place: &str, text: &str) -> Result<Layers, ConfigError> {
-    let leaves = yaml::parse(text).and_then(|node| check::leaves(rules, &node));
+    let leaves = yaml::parse(text).and_then(|node| validate::leaves(rules, &node));
     Ok(Layers::from_leaves(rules, level, place, leaves.map_err(|error| error.file(place))?))
 }

@@ -1,6 +1,6 @@
 //! The section `loop` of the configuration: what the loop does at its limits, and when it notices that it goes nowhere.
 
-use crate::limits::{BreakerLimits, OnLimit, OnRepeat};
+use crate::core::limits::{BreakerLimits, OnLimit, OnRepeat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

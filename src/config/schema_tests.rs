@@ -1,8 +1,8 @@
 //! The documents that are made from the schema stand in step with it. `AGENT_UPDATE_SCHEMA=1` writes them anew.
 
 use super::Document;
-use crate::config::check;
-use crate::config::rule::{self, KeyRule, Kind, Scope};
+use crate::config::key_rules::{self, KeyRule, Kind, Scope};
+use crate::config::validate;
 use crate::config::yaml::Node;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -35,8 +35,8 @@ fn facts(rule: &KeyRule) -> String {
         Kind::Map(values) if matches!(values.kind, Kind::Group(_)) => {
             format!("names, each with some of: {}", keys(values))
         }
-        Kind::Map(values) => format!("names, each with {}", check::expected(values)),
-        _ => check::expected(rule),
+        Kind::Map(values) => format!("names, each with {}", validate::expected(values)),
+        _ => validate::expected(rule),
     };
     let nothing = if rule.nullable { ", or null" } else { "" };
     let words = rule.tightens.iter().map(|value| value.to_string().trim_matches('"').to_owned());
@@ -59,7 +59,7 @@ fn generated() -> String {
 }
 
 fn rules() -> KeyRule {
-    rule::parse_schema(&generated()).unwrap().rules
+    key_rules::parse_schema(&generated()).unwrap().rules
 }
 
 fn render_defaults(rule: &KeyRule, value: &Value, depth: usize, out: &mut String) {
@@ -132,7 +132,7 @@ fn the_manual_lists_every_key() {
 
 #[test]
 fn the_defaults_are_valid_and_complete() {
-    check::leaves(&rules(), &Node::of(&defaults())).unwrap();
+    validate::leaves(&rules(), &Node::of(&defaults())).unwrap();
     serde_json::from_value::<Document>(defaults()).unwrap();
 }
 

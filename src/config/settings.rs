@@ -13,13 +13,13 @@ use super::schema::{
     Tools, Web,
 };
 use super::subagents::Subagents;
-use crate::engine::approve::NoApprover;
+use crate::core::language::Language;
+use crate::core::secret::Secret;
+use crate::engine::approver::NoApprover;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
-use crate::language::Language;
-use crate::llm::catalog::{self, ProviderTableError};
-use crate::secret::Secret;
+use crate::llm::provider_table::{self, ProviderTableError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,7 +109,7 @@ impl Settings {
     ) -> Result<Self, ConfigError> {
         let document = document(layers)?;
         if !document.llm.providers.is_empty() {
-            catalog::load(&document.llm.providers).map_err(|error| provider_error(&error, layers))?;
+            provider_table::load(&document.llm.providers).map_err(|error| provider_error(&error, layers))?;
         }
         check_writable_dirs(&flags.allow_write, environment)?;
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;

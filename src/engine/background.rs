@@ -1,9 +1,9 @@
 //! What becomes of background commands, told in its place, and their end with the run.
 
-use crate::emit::EmitError;
+use crate::core::event::{Event, MessageOrigin, NoticeLevel};
 use crate::engine::Engine;
-use crate::event::{Event, MessageOrigin, NoticeLevel};
 use crate::messages;
+use crate::runtime::emitter::EmitError;
 use crate::tools::background::{BackgroundCommand, CommandUpdate};
 use crate::tools::command_output::background_end_text;
 

@@ -1,9 +1,9 @@
 //! The calls of one turn: which of them run together.
 
-use crate::emit::EmitError;
+use crate::core::message::ToolCall;
 use crate::engine::call::PreparedCall;
 use crate::engine::{Engine, Parallelism, with_time_limit};
-use crate::message::ToolCall;
+use crate::runtime::emitter::EmitError;
 use crate::tools::Access;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,20 +1,20 @@
 //! One tool call, from the model's words to its result.
 
-use crate::approval::ApprovalRequest;
-use crate::decision::{Decision, Denial, DenialReason};
-use crate::emit::EmitError;
-use crate::engine::approve::{ApproverAnswer, NoApprover, Question};
-use crate::engine::arguments;
+use crate::core::approval::ApprovalRequest;
+use crate::core::decision::{Decision, Denial, DenialReason};
+use crate::core::event::Event;
+use crate::core::guardrail::CallCounts;
+use crate::core::language::Language;
+use crate::core::message::{ToolCall, ToolResult};
+use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
+use crate::engine::call_arguments;
 use crate::engine::command_class::{CommandClass, CommandVerdict, classify, read_targets};
-use crate::engine::fire::{CallView, append_paragraph};
-use crate::engine::granted::Grant;
+use crate::engine::grants::Grant;
+use crate::engine::hook_dispatch::{CallView, append_paragraph};
 use crate::engine::policy::DECLINED_RULE;
 use crate::engine::{Engine, ResultFormat, links, with_time_limit};
-use crate::event::Event;
-use crate::guardrail::CallCounts;
-use crate::language::Language;
-use crate::message::{ToolCall, ToolResult};
 use crate::messages;
+use crate::runtime::emitter::EmitError;
 use crate::text::{diff, invisible};
 use crate::tools::toolbox::DISPATCH_SUBAGENT;
 use crate::tools::{Access, ChangeAnnouncer, Plan, Tool, ToolContext, ToolOutput, TouchedFile};
@@ -92,7 +92,7 @@ impl Engine {
         let tool = self.toolbox.get(&call.name);
         let access = tool.as_ref().map_or(Access::Execute, |tool| tool.access());
         let ready = tool.and_then(|tool| {
-            let args = arguments::parse(&call.arguments)?;
+            let args = call_arguments::parse(&call.arguments)?;
             Ok(PlannedCall { tool, plan: tool.plan(&args)?, args })
         });
         PreparedCall { call, access, ready }

@@ -1,6 +1,6 @@
 //! When checkpoints are made, and of which files.
 
-use crate::change::Change;
+use crate::core::file_change::Change;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Where the paths of a call lead through links: told to the person who decides, and looked at again after the answer.
 
+use crate::core::language::Language;
 use crate::engine::Engine;
 use crate::engine::command_class::{NamedFile, named_files};
-use crate::language::Language;
 use crate::messages;
 use crate::tools::{Plan, TouchedFile};
 use crate::workspace::error::FileError;

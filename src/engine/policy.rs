@@ -1,13 +1,13 @@
 //! What may run: modes compiled to rules, the agent's tools, protected and sensitive files, blocked commands.
 
 use super::command_class::{CommandClass, CommandVerdict};
+use super::file_patterns::FilePatterns;
 use super::guardrails::blocked_commands::BlockedCommands;
-use super::patterns::FilePatterns;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
-use crate::decision::Decision;
-use crate::language::Language;
+use crate::core::decision::Decision;
+use crate::core::language::Language;
 use crate::messages;
-use crate::process::sandbox::configurations::TOOL_CONFIGURATIONS;
+use crate::process::sandbox::protected_names::TOOL_CONFIGURATIONS;
 use crate::process::sandbox::repositories::GIT;
 use crate::tools::{Access, Plan};
 use crate::workspace::FileProtection;

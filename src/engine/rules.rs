@@ -5,9 +5,9 @@
 //! be about, where its text does not tell, the strictest decides: no rule in front of another one lets it through.
 
 use super::command_class::program::{self, Program};
-use super::parts::{CommandPart, visit_parts};
-use super::patterns::FilePatterns;
-use crate::fetch::target::HostPattern;
+use super::command_parts::{CommandPart, visit_parts};
+use super::file_patterns::FilePatterns;
+use crate::fetch::page_url::HostPattern;
 use crate::text::shell::Word;
 use crate::tools::Plan;
 use globset::{GlobBuilder, GlobMatcher};

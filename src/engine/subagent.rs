@@ -1,10 +1,10 @@
 //! The engine of a subagent: that of the run which asks it, with tools, a policy and a memory of its own.
 
-use crate::emit::Emitter;
-use crate::engine::approve::NoApprover;
+use crate::engine::approver::NoApprover;
 use crate::engine::policy::Policy;
 use crate::engine::{Engine, EngineOptions};
 use crate::journal::approvals::Approvals;
+use crate::runtime::emitter::Emitter;
 use crate::tools::toolbox::Toolbox;
 use std::cell::Cell;
 use std::rc::Rc;

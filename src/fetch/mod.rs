@@ -3,17 +3,17 @@
 //! Each hop is resolved once, here; every address that came back is judged, and the client can dial nothing else,
 //! because its resolver knows only those. It goes directly: a proxy would decide itself what a name means.
 
-pub mod address;
-pub mod target;
+pub mod page_url;
+pub mod public_ip;
 
 use crate::http::{MAX_HEADER_BYTES, MAX_HEADERS, is_tls, root_cause};
+use page_url::HostPattern;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use target::HostPattern;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{Instant, timeout_at};
 
@@ -36,7 +36,7 @@ const ACCEPTED_TYPES: &str =
 /// Why a page was not fetched; worded for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The address is none of a page; as [`target::parse_page_url`] says it.
+    /// The address is none of a page; as [`page_url::parse_page_url`] says it.
     #[error("{0}")]
     InvalidUrl(String),
     /// The user does not allow the host.
@@ -133,7 +133,7 @@ impl Fetcher {
         Err(FetchError::HostNotAllowed(host.to_owned(), shown.to_owned()))
     }
 
-    /// Asks for `url`, which [`target::parse_page_url`] accepted, and for where it redirects to.
+    /// Asks for `url`, which [`page_url::parse_page_url`] accepted, and for where it redirects to.
     ///
     /// # Errors
     /// When something of it is not allowed, or there is no answer.
@@ -192,7 +192,7 @@ impl Fetcher {
     async fn check_address(&self, host: &str, address: SocketAddr) -> Result<(), FetchError> {
         let (ip, port) = (address.ip(), address.port());
         let private = |reason| FetchError::PrivateAddress { host: host.to_owned(), address: ip, reason };
-        match address::non_public_reason(ip) {
+        match public_ip::non_public_reason(ip) {
             _ if self.allowed_private.contains(&address) => Ok(()),
             Some(reason) => Err(private(reason)),
             None if is_own_address(ip).await => Err(private("this machine")),
@@ -243,7 +243,7 @@ fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, FetchE
     let unusable = || FetchError::Transfer(url.clone(), "it redirects to what is no address".to_owned());
     let location = location.to_str().map_err(|_| unusable())?;
     let next = url.join(location).map_err(|_| unusable())?;
-    let next = target::check_page_url(next)
+    let next = page_url::check_page_url(next)
         .map_err(|why| FetchError::InvalidUrl(format!("{} redirects elsewhere. {why}", url.as_str())))?;
     if url.scheme() == "https" && next.scheme() == "http" {
         return Err(FetchError::Downgrade(url.to_string(), next.to_string()));

@@ -1,9 +1,9 @@
 //! The calls of a session that wait for a person's answer, as its journal tells them.
 
-use crate::approval::{ApprovalAnswer, ApprovalRequest};
-use crate::event::{Event, Record};
+use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
+use crate::core::event::{Event, Record};
+use crate::journal::answer_signature::AnswerSigner;
 use crate::journal::read;
-use crate::journal::seal::AnswerSigner;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -130,9 +130,9 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval::sample_request;
-    use crate::event::{FinishReason, Purpose};
-    use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+    use crate::core::approval::sample_request;
+    use crate::core::event::{FinishReason, Purpose};
+    use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 
     fn waits(id: &str, call_id: &str) -> Event {
         Event::ToolCallPending { call_id: call_id.into(), approval: Some(sample_request(id, call_id)) }
@@ -151,7 +151,7 @@ mod tests {
             seen: Vec::new(),
             denial: None,
             simulated: false,
-            counted: crate::guardrail::CallCounts::default(),
+            counted: crate::core::guardrail::CallCounts::default(),
             duration_ms: 1,
         }
     }

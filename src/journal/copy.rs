@@ -1,8 +1,8 @@
 //! Sessions made of the records of others: forked, or brought from elsewhere.
 
-use crate::event::{Event, NoticeLevel, Purpose, Record};
-use crate::journal::beside::BlobStore;
-use crate::journal::store::{JOURNAL_FILE, SessionError, SessionStore, private_file};
+use crate::core::event::{Event, NoticeLevel, Purpose, Record};
+use crate::journal::blobs::BlobStore;
+use crate::journal::session_store::{JOURNAL_FILE, SessionError, SessionStore, private_file};
 use crate::journal::write::encode_with_blobs;
 use crate::messages;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -96,9 +96,9 @@ pub fn up_to_step(records: &[Record], step: u32) -> &[Record] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::EVENT_SCHEMA_VERSION;
+    use crate::core::event::EVENT_SCHEMA_VERSION;
+    use crate::core::stop_reason::StopReason;
     use crate::journal::read;
-    use crate::stop_reason::StopReason;
 
     fn record(seq: u64, event: Event) -> Record {
         Record { v: EVENT_SCHEMA_VERSION, seq, run: String::new(), step: 0, wall_ms: 1, mono_us: 0, event }

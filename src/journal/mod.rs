@@ -1,18 +1,18 @@
 //! What survives: the append-only journal of a session, its lock and its reader.
 
+pub mod answer_signature;
 pub mod approvals;
-pub mod beside;
-pub mod checkpoints;
+pub mod blobs;
+pub mod checkpoint_refs;
 pub mod copy;
-pub mod cut_off;
-pub mod glance;
-pub mod history;
-pub mod offered;
+pub mod file_history;
+pub mod interrupted_calls;
+pub mod offered_tools;
 pub mod read;
 pub mod retention;
-pub mod seal;
-pub mod skim;
-pub mod state;
-pub mod steps;
-pub mod store;
+pub mod saved_state;
+pub mod scan;
+pub mod session_store;
+pub mod step_counter;
+pub mod summary;
 pub mod write;

@@ -1,7 +1,7 @@
 //! Reads a journal back: skips what a crash tore, and says so.
 
-use crate::event::{EVENT_SCHEMA_VERSION, Record};
-use crate::journal::beside::{BlobPointers, BlobStore};
+use crate::core::event::{EVENT_SCHEMA_VERSION, Record};
+use crate::journal::blobs::{BlobPointers, BlobStore};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -229,7 +229,7 @@ fn line_error(raw: &str) -> LineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{EVENT_SCHEMA_VERSION, Event, NoticeLevel};
+    use crate::core::event::{EVENT_SCHEMA_VERSION, Event, NoticeLevel};
     use crate::journal::write::encode;
     use proptest::prelude::*;
 

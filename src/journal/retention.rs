@@ -1,6 +1,6 @@
 //! How long sessions are kept.
 
-use crate::journal::store::{SessionError, SessionStore};
+use crate::journal::session_store::{SessionError, SessionStore};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Seconds of a day.

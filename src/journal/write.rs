@@ -1,7 +1,7 @@
 //! Appends records to a journal, one `write(2)` each, guarded by a checksum.
 
-use crate::event::{EventSink, Record};
-use crate::journal::beside::{BlobStore, MAX_INLINE_RECORD_BYTES};
+use crate::core::event::{EventSink, Record};
+use crate::journal::blobs::{BlobStore, MAX_INLINE_RECORD_BYTES};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl EventSink for Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{EVENT_SCHEMA_VERSION, Event};
+    use crate::core::event::{EVENT_SCHEMA_VERSION, Event};
 
     fn record(event: Event) -> Record {
         let run = String::new();

@@ -1,11 +1,11 @@
 //! What a wire format must be able to do: the seam between the one client and the pure codecs.
 
-use crate::llm::answer::ResponseBuilder;
+use crate::core::message::Message;
 use crate::llm::effort::Thinking;
-use crate::llm::error_body::ProviderError;
 use crate::llm::framing::Framing;
+use crate::llm::provider_error::ProviderError;
+use crate::llm::response_builder::ResponseBuilder;
 use crate::llm::{LlmError, Progress, Request};
-use crate::message::Message;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct ModelParameters {
     pub model: String,
     /// Sampling temperature; the server's own when absent.
     pub temperature: Option<f64>,
-    /// What the model may hold, in tokens, where its server was asked ([`WindowEndpoint`](crate::llm::inquiry::WindowEndpoint)).
+    /// What the model may hold, in tokens, where its server was asked ([`WindowEndpoint`](crate::llm::window_request::WindowEndpoint)).
     pub window: Option<u32>,
     /// What is said about thinking; nothing when absent.
     pub thinking: Option<Thinking>,
@@ -35,7 +35,7 @@ pub struct PromptCaching {
 
 /// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.
 pub trait Codec: Debug {
-    /// The name under which [`OpaqueData`](crate::message::OpaqueData) data is stored that only this codec may replay.
+    /// The name under which [`OpaqueData`](crate::core::message::OpaqueData) data is stored that only this codec may replay.
     fn name(&self) -> &'static str;
 
     /// Where requests for `model` go: what follows the API base, from a slash on.

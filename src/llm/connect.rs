@@ -1,21 +1,21 @@
 //! From what the user chose to a client: which server, which model, which key.
 
-use crate::failure::{Failure, FailureKind};
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::secret::Secret;
 use crate::http::{Deadlines, Endpoint, HttpError};
-use crate::llm::catalog::{self, Provider, ProviderOverrides, ProviderTableError};
 use crate::llm::codec::{Codec, ModelParameters, PromptCaching};
+use crate::llm::discovery::Header;
 use crate::llm::effort::Effort;
-use crate::llm::error_body::one_line;
-use crate::llm::format::WireFormat;
-use crate::llm::local::Header;
+use crate::llm::generation_settings::{GenerationSettings, generation_settings};
+use crate::llm::provider_error::one_line;
+use crate::llm::provider_table::{self, Provider, ProviderOverrides, ProviderTableError};
 use crate::llm::quirks::{PromptCacheField, Quirks};
 use crate::llm::remote::{ApiKey, RemoteModel};
 use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
-use crate::llm::scripted::play::ScriptedModel;
-use crate::llm::thinking::{GenerationSettings, generation_settings};
-use crate::llm::{LlmClient, local};
-use crate::secret::Secret;
-use crate::source::Clock;
+use crate::llm::scripted::model::ScriptedModel;
+use crate::llm::wire_format::WireFormat;
+use crate::llm::{LlmClient, discovery};
+use crate::runtime::clock::Clock;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -139,12 +139,12 @@ pub async fn connect(
             scripted.map_err(|error| ConnectError::new(FailureKind::Config, error.to_string()))?,
         ));
     }
-    let table = catalog::load(&options.provider_overrides)?;
+    let table = provider_table::load(&options.provider_overrides)?;
     let known = |name: &str| non_empty_variable(variable, name);
     let target = match choose(options, &known, &table)? {
         ModelChoice::Server(target) => *target,
         ModelChoice::Probe(wanted) => {
-            choose_local(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?
+            choose_local(discovery::probe(&table, discovery::PROBE_TIME).await, wanted.as_deref())?
         }
     };
     let key = key(options, &target, &known)?;
@@ -171,7 +171,7 @@ pub async fn connect(
     };
     let window = match (options.window, provider.window_endpoint()) {
         (Some(window), _) => Some(window),
-        (None, Some(question)) => local::query_window(base, &headers, question, &model).await,
+        (None, Some(question)) => discovery::query_window(base, &headers, question, &model).await,
         (None, None) => None,
     };
     let GenerationSettings { thinking, temperature, warnings } =
@@ -260,7 +260,8 @@ pub fn choose(
         });
     }
     // At an address of their own, models are called `google/gemma` by anyone who serves them.
-    let named = catalog::find(table, prefix).filter(|provider| base.is_none() || provider.name == prefix);
+    let named =
+        provider_table::find(table, prefix).filter(|provider| base.is_none() || provider.name == prefix);
     if let Some(provider) = named.filter(|_| !rest.is_empty()) {
         let target = target(provider, rest.to_owned(), variable);
         return Ok(server(ModelTarget { base: base.map(str::to_owned).or(target.base), ..target }));
@@ -311,7 +312,7 @@ fn choose_by_model_name(
     let mut keyed = providers_with_key(variable, table);
     let (first, second) = (keyed.next(), keyed.next());
     let looks = first.is_none() && options.probe_local;
-    if let Some(provider) = catalog::find(table, model).filter(|_| !looks) {
+    if let Some(provider) = provider_table::find(table, model).filter(|_| !looks) {
         let message =
             format!("`{model}` is a provider: say which of its models, --model {}/NAME", provider.name);
         return Err(ConnectError::new(FailureKind::Config, message));
@@ -442,7 +443,10 @@ pub fn key(
 }
 
 /// The server among those found that has the wanted model, or the first with its first.
-fn choose_local(servers: Vec<local::LocalServer>, wanted: Option<&str>) -> Result<ModelTarget, ConnectError> {
+fn choose_local(
+    servers: Vec<discovery::LocalServer>,
+    wanted: Option<&str>,
+) -> Result<ModelTarget, ConnectError> {
     let Some(wanted) = wanted else {
         let first = servers.into_iter().next();
         return first
@@ -458,7 +462,7 @@ fn choose_local(servers: Vec<local::LocalServer>, wanted: Option<&str>) -> Resul
         ));
     }
     let matched =
-        servers.iter().find_map(|server| Some((server, local::find_model(&server.models, wanted)?)));
+        servers.iter().find_map(|server| Some((server, discovery::find_model(&server.models, wanted)?)));
     if let Some((server, model)) = matched {
         return Ok(local_target(server.provider.clone(), model.to_owned()));
     }
@@ -474,7 +478,7 @@ fn local_target(provider: Provider, model: String) -> ModelTarget {
 
 /// The model of a server that has only one.
 async fn only_model(base: &str, codec: &dyn Codec, headers: &[Header]) -> Result<String, ConnectError> {
-    let models = local::list_models(base, codec, headers, local::lookup_deadlines(LIST_TIME)).await;
+    let models = discovery::list_models(base, codec, headers, discovery::lookup_deadlines(LIST_TIME)).await;
     let mut models = models.map_err(|error| {
         let error = ConnectError::from(error);
         ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }

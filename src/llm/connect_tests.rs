@@ -1,12 +1,12 @@
 //! Which server, model and key a choice leads to.
 
 use super::*;
-use crate::llm::address::EndpointOverrides;
+use crate::llm::endpoint_overrides::EndpointOverrides;
 
 fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<ModelChoice, ConnectError> {
     let variable =
         |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    choose(options, &variable, &catalog::built_in_providers().unwrap())
+    choose(options, &variable, &provider_table::built_in_providers().unwrap())
 }
 
 fn options(model: Option<&str>, base: Option<&str>) -> ModelOptions {
@@ -96,7 +96,7 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
             environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let ModelChoice::Server(target) =
-            choose(options, &variable, &catalog::built_in_providers().unwrap()).unwrap()
+            choose(options, &variable, &provider_table::built_in_providers().unwrap()).unwrap()
         else {
             panic!("probes")
         };
@@ -118,9 +118,9 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
 
 #[test]
 fn ollama_is_spoken_to_in_its_own_format_whatever_base_people_give() {
-    let table = catalog::built_in_providers().unwrap();
+    let table = provider_table::built_in_providers().unwrap();
     let ollama = table.into_iter().find(|provider| provider.name == "ollama").unwrap();
-    let found_server = local::LocalServer { provider: ollama, models: vec!["qwen3:8b".into()] };
+    let found_server = discovery::LocalServer { provider: ollama, models: vec!["qwen3:8b".into()] };
     let target = choose_local(vec![found_server], Some("qwen3")).unwrap();
     let codec = target.provider.unwrap().codec();
     assert_eq!((codec.name(), target.model.as_deref()), ("ollama", Some("qwen3:8b")));

@@ -1,66 +1,66 @@
 //! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
 //!
-//! A row of the provider table (`config/models.json` and the user's own, read in [`catalog`]) says where a server is
-//! ([`address`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`inquiry`]), and names a
-//! [`format::WireFormat`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
-//! [`answer::ResponseBuilder`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
-//! the conversation kept between requests ([`history`]), a body read as it arrives ([`receive`]) and divided into events
-//! ([`framing`]), calls put together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]) where
-//! they are no repetition ([`echo`]), what may
-//! be replayed ([`replay`]), classes of
-//! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
-//! beside `chat_completions`, a variant of [`format::WireFormat`], and fixtures in `tests/wire`.
+//! A row of the provider table (`config/models.json` and the user's own, read in [`provider_table`]) says where a server is
+//! ([`endpoint_overrides`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`window_request`]), and names a
+//! [`wire_format::WireFormat`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
+//! [`response_builder::ResponseBuilder`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
+//! the conversation kept between requests ([`encoded_history`]), a body read as it arrives ([`response_reader`]) and divided into events
+//! ([`framing`]), calls put together from pieces ([`call_assembler`]) or found in text ([`embedded_call`], [`tagged_call`]) where
+//! they are no repetition ([`echoed_call`]), what may
+//! be replayed ([`request_parts`]), classes of
+//! errors ([`provider_error`]). [`remote`] puts codec, transport and [`retry_policy`] together. A further format is a folder
+//! beside `chat_completions`, a variant of [`wire_format::WireFormat`], and fixtures in `tests/wire`.
 
-pub mod address;
-pub mod answer;
-pub mod answer_schema;
-pub mod attempts;
-pub mod body;
 pub mod cache_control;
-pub mod calls;
-pub mod catalog;
+pub mod call_assembler;
 pub mod chat_completions;
 pub mod codec;
 pub mod connect;
-pub mod echo;
+pub mod discovery;
+pub mod echoed_call;
 pub mod edit_format;
 pub mod effort;
 pub mod embedded_call;
-pub mod error_body;
-pub mod figure;
-pub mod format;
+pub mod encoded_history;
+pub mod endpoint_overrides;
+pub mod error_action;
 pub mod framing;
 pub mod gemini;
-pub mod history;
-pub mod inquiry;
-pub mod local;
+pub mod generation_settings;
 pub mod messages;
-pub mod models;
+pub mod model_table;
 pub mod ollama;
-pub mod prefix;
+pub mod preserialized;
+pub mod prompt_prefix;
+pub mod provider_error;
+pub mod provider_table;
 pub mod quirks;
-pub mod reaction;
-pub mod receive;
 pub mod remote;
-pub mod replay;
+pub mod request_body;
+pub mod request_parts;
+pub mod response_builder;
 pub mod response_cache;
+pub mod response_reader;
+pub mod response_schema;
 pub mod responses;
 pub mod retry;
+pub mod retry_policy;
 pub mod scripted;
 pub mod tagged_call;
 #[cfg(test)]
 mod testing;
 pub mod think_tags;
-pub mod thinking;
-pub mod written;
+pub mod token_count;
+pub mod window_request;
+pub mod wire_format;
 
-use crate::event::FinishReason;
-use crate::failure::{Failure, FailureKind};
-use crate::llm::answer_schema::{AnswerValidator, ResponseSchema, StrictSchemaSupport};
-use crate::llm::reaction::is_retryable;
-use crate::llm::written::Preserialized;
-use crate::message::Message;
-use crate::usage::Usage;
+use crate::core::event::FinishReason;
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::message::Message;
+use crate::core::usage::Usage;
+use crate::llm::error_action::is_retryable;
+use crate::llm::preserialized::Preserialized;
+use crate::llm::response_schema::{AnswerValidator, ResponseSchema, StrictSchemaSupport};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! How servers differ from the common ground of their format: the switches of a row of the provider table.
 
-use crate::llm::answer_schema::StrictSchemaSupport;
-use crate::llm::replay::{nine_character_id, sanitized_id};
+use crate::llm::request_parts::{nine_character_id, sanitized_id};
+use crate::llm::response_schema::StrictSchemaSupport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,22 +1,22 @@
 //! A model on a server: codec, transport and retries put together.
 
-use crate::failure::FailureKind;
+use crate::core::failure::FailureKind;
+use crate::core::secret::Secret;
 use crate::http::{Deadline, Delivery, Endpoint, HttpError, HttpResponse, RequestBody};
-use crate::llm::address::EndpointOverrides;
-use crate::llm::answer::{FinishContext, ResponseBuilder};
-use crate::llm::attempts::RetryPolicy;
 use crate::llm::codec::{Codec, ModelParameters};
-use crate::llm::echo::is_echoed;
-use crate::llm::error_body::is_output_limit_error;
-use crate::llm::history::EncodedHistory;
-use crate::llm::receive::{Arrival, ResponseReader};
+use crate::llm::echoed_call::is_echoed;
+use crate::llm::encoded_history::EncodedHistory;
+use crate::llm::endpoint_overrides::EndpointOverrides;
+use crate::llm::generation_settings::thinks;
+use crate::llm::provider_error::is_output_limit_error;
+use crate::llm::response_builder::{FinishContext, ResponseBuilder};
+use crate::llm::response_reader::{Arrival, ResponseReader};
 use crate::llm::retry::RetryAdvice;
+use crate::llm::retry_policy::RetryPolicy;
 use crate::llm::tagged_call::TaggedCallParser;
-use crate::llm::thinking::thinks;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
-use crate::secret::Secret;
-use crate::source::Clock;
-use crate::text::mark::Delimiter;
+use crate::runtime::clock::Clock;
+use crate::text::delimiter::Delimiter;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

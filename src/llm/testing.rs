@@ -1,7 +1,7 @@
 //! What the tests of all decoders share: an answer fed event by event, and what came of it.
 
-use crate::llm::answer::{FinishContext, ResponseBuilder};
 use crate::llm::codec::Decoder;
+use crate::llm::response_builder::{FinishContext, ResponseBuilder};
 use crate::llm::{LlmError, Progress, Response};
 use std::cell::Cell;
 

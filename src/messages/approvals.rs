@@ -1,7 +1,7 @@
 //! Calls that wait for an answer: what is said by `agent approvals`, `agent approve` and `agent deny`.
 
-use super::figures::count;
-use crate::approval::ApprovalAnswer;
+use super::numbers::count;
+use crate::core::approval::ApprovalAnswer;
 use std::path::Path;
 use std::time::Duration;
 

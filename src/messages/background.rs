@@ -1,6 +1,6 @@
 //! What is said about commands that run in the background: to the model, and to people.
 
-use crate::language::Language;
+use crate::core::language::Language;
 
 /// Tells the model that a command has ended by itself.
 pub fn background_ended(id: &str, command: &str, outcome: &str) -> String {

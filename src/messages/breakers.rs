@@ -1,6 +1,6 @@
 //! What is said when a run goes nowhere: to the model, and to people.
 
-use crate::language::Language;
+use crate::core::language::Language;
 use crate::text::lines::one_line;
 
 /// Characters of a name that is shown; it may be whatever the model made up.

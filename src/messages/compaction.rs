@@ -1,9 +1,9 @@
 //! What is said about a conversation that was made shorter.
 
-use super::figures::{counted, thousands};
-use crate::compaction::CompactionEvent;
-use crate::event::NoticeLevel;
-use crate::language::Language;
+use super::numbers::{counted, thousands};
+use crate::core::compaction::CompactionEvent;
+use crate::core::event::NoticeLevel;
+use crate::core::language::Language;
 
 /// What a summary begins with (spec.md 1.5, L2).
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";

@@ -1,7 +1,7 @@
 //! What is said about evaluations.
 
-use crate::evaluation::{Evaluation, EvaluationErrorKind};
-use crate::language::Language;
+use crate::core::evaluation::{Evaluation, EvaluationErrorKind};
+use crate::core::language::Language;
 
 /// What the model is when it judges an answer; what stands between marks with `word` is data.
 pub fn evaluator_instructions(word: &str) -> String {

@@ -1,8 +1,8 @@
 //! What the human log and the spinner say of events that are no steps: where a session works, what it was given.
 
-use super::figures::{bytes, counted, thousands};
-use crate::event::{MessageAuthor, MessageOrigin};
-use crate::language::Language;
+use super::numbers::{bytes, counted, thousands};
+use crate::core::event::{MessageAuthor, MessageOrigin};
+use crate::core::language::Language;
 
 /// Where a session works, and with what program.
 pub fn session_place(workspace: &str, program: &str, language: Language) -> String {

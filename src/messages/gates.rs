@@ -1,7 +1,7 @@
 //! What is said about quality gates.
 
-use crate::gate::GateResult;
-use crate::language::Language;
+use crate::core::language::Language;
+use crate::core::quality_gate::GateResult;
 use crate::messages::duration;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What is said when a guardrail on the conversation speaks: to the model, and to people.
 
-use crate::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
-use crate::language::Language;
+use crate::core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
+use crate::core::language::Language;
 
 /// What stands in place of a text that was withheld.
 pub fn withheld_text(name: &str, message: &str) -> String {

@@ -1,36 +1,40 @@
 //! Every text for people, and the few the loop itself says to the model: one place to read, correct and translate.
 
+mod approval_prompt;
 mod approvals;
 mod background;
 mod breakers;
-mod closing;
 mod compaction;
-mod ended;
-mod ending;
+mod costs;
+mod directories;
 mod evaluation;
 mod events;
-mod figures;
 mod gates;
+mod guardrail_refusals;
 mod guardrails;
-mod home;
-mod limits;
-mod log;
-mod model;
-mod money;
+mod human_log;
+mod io_errors;
+mod models;
+mod numbers;
+mod output_schema;
 mod preparation;
-mod prompt;
-mod records;
 mod refusals;
 mod replay;
 mod report;
-mod resumed;
+mod resume;
+mod run_end;
+mod run_loop;
 mod sandbox;
-mod structured;
+mod stop_reason;
 mod subagents;
 mod trust;
 mod undo;
 mod workspace;
 
+pub use approval_prompt::{
+    always_scope_call, always_scope_files, always_scope_host, line_cut, link_target, more_links, preview_cut,
+    prompt_always, prompt_choices, prompt_reason, prompt_title,
+};
 pub use approvals::{
     HOW_TO_ANSWER, NO_PENDING_CALLS, NOT_ANSWERED, ago, answer_key_unusable, answer_label, approval_answered,
     no_pending_call, pending_call_details, resume_hint,
@@ -42,17 +46,12 @@ pub use breakers::{
     ANNOUNCED_ACTION, errors_in_a_row, no_progress_last_warning, no_progress_notice, no_progress_warning,
     repeated_call_refused, reverted_edits, same_call, same_error, same_result, same_round,
 };
-pub use closing::{
-    CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE_CUT_ANSWER, OUTCOME_UNKNOWN, RESUME_MESSAGE,
-    TOOL_CALLS_EXHAUSTED, arguments_changed, call_timed_out, hook_context, leftover_file,
-    limits_nearly_reached, money_left, time_left, tokens_left, too_many_calls,
-};
 pub use compaction::{
     STEPS_OMITTED, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, compaction_level, mechanical_summary,
     output_shortened, summary_request, tools_fill_window,
 };
-pub use ended::{RunEndSummary, dry_run_plan, more_planned, nothing_planned};
-pub use ending::{closing_instruction, fixed_closing, stop_reason_text};
+pub use costs::{budget_warning, cache_miss, cached_answer, costs, money, prefix_changed, tokens};
+pub use directories::{AGENT_HOME_HINT, directory_not_writable};
 pub use evaluation::{
     EVALUATION_NO_REPLY, EVALUATION_OUT_OF_TIME, EVALUATION_OVER_BUDGET, EVALUATION_UNREADABLE,
     answer_rejected, best_answer, evaluation, evaluation_findings, evaluation_request,
@@ -62,29 +61,27 @@ pub use events::{
     history_added, request_sent, run_limits, session_place, spinner_model, spinner_tool, system_message,
     user_message,
 };
-pub use figures::{bytes, count, duration, thousands};
 pub use gates::{gate, gates_failed};
-pub use guardrails::{ANSWER_WITHHELD, guardrail_triggered, withheld_text};
-pub use home::{AGENT_HOME_HINT, directory_not_writable};
-pub use limits::{
+pub use guardrail_refusals::{
     CountedChanges, code_rule_refusal, command_changes_over_limit, tests_required, too_many_commands,
     too_many_files, too_many_lines,
 };
-pub use log::{LogStyle, RetryLine, SessionHeader};
-pub use model::{
-    NO_USABLE_MODEL, context_overflow, fallbacks_failed, incomplete_answer, model_switched,
-    secret_marker_refused,
-};
-pub use money::{budget_warning, cache_miss, cached_answer, costs, money, prefix_changed, tokens};
-pub use preparation::{git_diff, git_diff_unknown, no_git_diff, no_plan, plan};
-pub use prompt::{
-    always_scope_call, always_scope_files, always_scope_host, line_cut, link_target, more_links, preview_cut,
-    prompt_always, prompt_choices, prompt_reason, prompt_title,
-};
-pub use records::{
+pub use guardrails::{ANSWER_WITHHELD, guardrail_triggered, withheld_text};
+pub use human_log::{LogStyle, RetryLine, SessionHeader};
+pub use io_errors::{
     LOG_LEVELS, answer_not_written, blob_missing, interrupting, journal_damaged, journal_incomplete,
     log_file_failed, panicked, state_not_stored, state_unusable,
 };
+pub use models::{
+    NO_USABLE_MODEL, context_overflow, fallbacks_failed, incomplete_answer, model_switched,
+    secret_marker_refused,
+};
+pub use numbers::{bytes, count, duration, thousands};
+pub use output_schema::{
+    ANSWER_NOT_STRUCTURED, answer_schema_mismatch, contains_schema, schema_message, schema_repair,
+    schema_repair_notice,
+};
+pub use preparation::{git_diff, git_diff_unknown, no_git_diff, no_plan, plan};
 pub use refusals::{
     answer_mismatch, approved_arguments_changed, approved_call_changed, asked_by_rule, cannot_be_pending,
     command_blocked, command_never_runs, command_not_known, declined, denied_by_rule, file_changed,
@@ -100,15 +97,18 @@ pub use replay::{
     replayed_run, replayed_same, replayed_unknown,
 };
 pub use report::{REPORT_FORMS, model_call_abandoned, report_not_written, report_written_elsewhere};
-pub use resumed::{changed_setting, settings_changed, tool_list_changed, tool_list_changed_notice};
+pub use resume::{changed_setting, settings_changed, tool_list_changed, tool_list_changed_notice};
+pub use run_end::{RunEndSummary, dry_run_plan, more_planned, nothing_planned};
+pub use run_loop::{
+    CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE_CUT_ANSWER, OUTCOME_UNKNOWN, RESUME_MESSAGE,
+    TOOL_CALLS_EXHAUSTED, arguments_changed, call_timed_out, hook_context, leftover_file,
+    limits_nearly_reached, money_left, time_left, tokens_left, too_many_calls,
+};
 pub use sandbox::{
     NETWORK_ALLOWED, SANDBOX_OFF, command_damage, hidden_directory_notice, no_sandbox, not_confined,
     sandbox_probe_failed, sandbox_required, writable_dir_missing,
 };
-pub use structured::{
-    ANSWER_NOT_STRUCTURED, answer_schema_mismatch, contains_schema, schema_message, schema_repair,
-    schema_repair_notice,
-};
+pub use stop_reason::{closing_instruction, fixed_closing, stop_reason_text};
 pub use subagents::{subagent_ended, subagent_in_report, subagent_started};
 pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_TERMINAL, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,

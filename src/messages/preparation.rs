@@ -1,8 +1,8 @@
 //! What is said before the work begins: of a plan, and of what has changed in the repository.
 
-use super::ending::stop_reason_text;
-use crate::language::Language;
-use crate::stop_reason::StopReason;
+use super::stop_reason::stop_reason_text;
+use crate::core::language::Language;
+use crate::core::stop_reason::StopReason;
 
 /// What the model is told of the plan that another agent has made, which stands between marks; `unfinished` is why that one ended early.
 pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {

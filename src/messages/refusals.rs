@@ -1,6 +1,6 @@
 //! Why a call does not run, in every language: what the model reads and people see, and what to do instead.
 
-use crate::language::Language;
+use crate::core::language::Language;
 
 /// The agent's own tools do not hold this one.
 pub fn tool_not_allowed(agent: &str, tool: &str, allowed: &str, language: Language) -> String {

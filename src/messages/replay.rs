@@ -1,6 +1,6 @@
 //! What `agent replay` says: what was done again, and where it first went another way.
 
-use super::figures::count;
+use super::numbers::count;
 use crate::text::diff;
 use crate::text::lines::one_line;
 use std::collections::BTreeMap;

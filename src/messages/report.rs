@@ -1,8 +1,8 @@
 //! What is said about reports.
 
-use crate::language::Language;
+use crate::core::language::Language;
+use crate::core::stop_reason::StopReason;
 use crate::messages::stop_reason_text;
-use crate::stop_reason::StopReason;
 use std::io;
 use std::path::Path;
 

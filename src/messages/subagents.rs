@@ -1,10 +1,10 @@
 //! What people read about subagents.
 
-use super::figures::counted;
-use super::log::LogStyle;
-use crate::language::Language;
-use crate::result::RunResult;
-use crate::stop_reason::StopReason;
+use super::human_log::LogStyle;
+use super::numbers::counted;
+use crate::core::language::Language;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::StopReason;
 
 impl LogStyle {
     /// What the subagent that is called `agent` does.

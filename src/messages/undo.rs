@@ -1,7 +1,7 @@
 //! What is said about undoing: what cannot be, and what stands in its way.
 
-use crate::change::{Change, ChangeAction, RestoreDirection};
-use crate::language::Language;
+use crate::core::file_change::{Change, ChangeAction, RestoreDirection};
+use crate::core::language::Language;
 use crate::text::lines::one_line;
 use jiff::Timestamp;
 use std::path::Path;

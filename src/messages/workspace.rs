@@ -1,8 +1,8 @@
 //! What is said about the files of a workspace that act on people and agents: instructions and executables.
 
-use super::figures::thousands;
-use crate::language::Language;
-use crate::result::{Executables, InstructionFile};
+use super::numbers::thousands;
+use crate::core::language::Language;
+use crate::core::run_result::{Executables, InstructionFile};
 use jiff::Timestamp;
 
 /// Characters of a hash that tell two contents of one file apart.

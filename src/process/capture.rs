@@ -1,6 +1,6 @@
 //! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
 
-use super::recent::RecentOutput;
+use super::recent_output::RecentOutput;
 use memchr::{memchr_iter, memrchr};
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Which environment variables a child gets: an allow-list, because a deny-list forgets.
 
-use crate::secret::Secret;
+use crate::core::secret::Secret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

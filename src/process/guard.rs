@@ -13,17 +13,17 @@
 //! lives any more it compares protected files with what the fork server has seen, and puts them back.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
-use super::descriptors;
+use super::exec;
+use super::fd_passing;
 use super::fork_server::{SERVER_ARGUMENT, serve::serve};
+use super::launch_protocol::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
 use super::limits::{self, ExceededLimit, LimitMonitor, LimitStatus};
-use super::network::NetworkNamespace;
-use super::order::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
-use super::program;
+use super::network_namespace::NetworkNamespace;
+use super::process_tree;
 use super::protected::{self, GuardSnapshot, Snapshot};
 use super::sandbox::{self, View};
-use super::system::{self, Fork};
+use super::syscalls::{self, Fork};
 use super::tier::Tier;
-use super::tree;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -88,7 +88,7 @@ fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result
     }
     let stdin = standard_input(&mut control, request.stdin_bytes)?;
     // Kernels before 5.11 cannot mark a range; std marks everything it opens itself.
-    let _inherited_descriptors_stay = system::close_others_on_exec();
+    let _inherited_descriptors_stay = syscalls::close_others_on_exec();
     if request.makes_network {
         return make_network(&control);
     }
@@ -142,7 +142,7 @@ fn through_bubblewrap(
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
-    tree::sweep();
+    process_tree::sweep();
     let mut answer = match watched {
         WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).encode().to_vec(),
         WatchOutcome::Ended(_) | WatchOutcome::Alone | WatchOutcome::Abandoned => Vec::new(),
@@ -186,7 +186,7 @@ fn in_namespace(
     enter_namespaces(request, network)?;
     let (held_while_we_live, lifeline) = UnixStream::pair()?;
     let alone = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
-    match system::fork()? {
+    match syscalls::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
             let done = init(request, stdin, control, &lifeline);
@@ -194,7 +194,7 @@ fn in_namespace(
                 release_output(control);
                 let _told_by_our_end_too = rustix::io::write(&alone, &1_u64.to_ne_bytes());
             }
-            system::exit_immediately(refused_if_failed(done, control).is_ok())
+            syscalls::exit_immediately(refused_if_failed(done, control).is_ok())
         }
         Fork::Parent(init) => {
             drop(lifeline);
@@ -215,7 +215,7 @@ fn in_namespace(
             if matches!(watched, WatchOutcome::Alone) {
                 let _reaped = await_init();
             }
-            system::exit_immediately(true)
+            syscalls::exit_immediately(true)
         }
     }
 }
@@ -255,7 +255,7 @@ fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::
     }
     if !network.is_empty() {
         network.join()?;
-        return system::unshare(flags);
+        return syscalls::unshare(flags);
     }
     unshare(flags)
 }
@@ -263,7 +263,7 @@ fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::
 /// Makes the network of a run, and hands it to the agent.
 fn make_network(control: &File) -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)?;
-    system::loopback_up()?;
+    syscalls::loopback_up()?;
     let own_users = !rustix::process::geteuid().is_root();
     NetworkNamespace::send(Some(&NetworkNamespace::of_this_process(own_users)?), control)
 }
@@ -274,9 +274,9 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
     if user.is_root() {
         // Root without the capability is root of a container: a user namespace of one user would take its access to
         // other users' files away, so the subreaper serves it better.
-        return system::unshare(flags);
+        return syscalls::unshare(flags);
     }
-    system::unshare(UnshareFlags::NEWUSER | flags)?;
+    syscalls::unshare(UnshareFlags::NEWUSER | flags)?;
     write_proc("/proc/self/setgroups", "deny")?;
     write_proc("/proc/self/uid_map", &format!("{0} {0} 1", user.as_raw()))?;
     write_proc("/proc/self/gid_map", &format!("{0} {0} 1", group.as_raw()))
@@ -296,14 +296,14 @@ fn init(
 ) -> io::Result<()> {
     die_with_parent(lifeline)?;
     rustix::process::setsid()?;
-    system::unshare(UnshareFlags::NEWNS)?;
+    syscalls::unshare(UnshareFlags::NEWNS)?;
     pass_mounts_to_guard(lifeline);
     if request.tier == Tier::Full {
         let place = std::env::current_dir()?;
         sandbox::mounts::apply(&request.policy)?;
         rustix::process::chdir(place)?;
         if !request.policy.network {
-            system::loopback_up()?;
+            syscalls::loopback_up()?;
         }
         sandbox::confine(&request.policy, View::Own)?;
     } else {
@@ -319,7 +319,7 @@ fn init(
 /// the kernel to take them down, which it does slowly.
 fn pass_mounts_to_guard(lifeline: &UnixStream) {
     let _taken_down_with_us = File::open("/proc/self/ns/mnt")
-        .and_then(|mounts| descriptors::send(lifeline, &[0], &[mounts.as_fd()]));
+        .and_then(|mounts| fd_passing::send(lifeline, &[0], &[mounts.as_fd()]));
 }
 
 /// Starts the command, answers when it has ended, and reaps orphans until then.
@@ -328,7 +328,7 @@ fn start_and_reap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) 
         probe_reply(request, View::Own).send(control);
         return Ok(());
     }
-    let main = match program::start(request, stdin, |command| command.process_group(0).spawn()) {
+    let main = match exec::start(request, stdin, |command| command.process_group(0).spawn()) {
         Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(0)),
         Err(error) => {
             LaunchReply::not_started(&error).send(control);
@@ -370,28 +370,28 @@ fn as_subreaper(
     let gauge = LimitMonitor::new(&request.limits);
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
-        std::iter::successors(Some(guard), |pid| tree::parent(*pid)).take(HOLDERS).collect();
+        std::iter::successors(Some(guard), |pid| process_tree::parent(*pid)).take(HOLDERS).collect();
     rustix::process::set_child_subreaper(Some(guard))?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    match system::fork()? {
+    match syscalls::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
             die_with_parent(&lifeline)?;
             rustix::process::setsid()?;
             if request.tier == Tier::Rules {
                 sandbox::confine(&request.policy, View::Shared)?;
-                sandbox::signals::refuse_signals_to(&holders)?;
+                sandbox::signal_filter::refuse_signals_to(&holders)?;
             }
             if request.argv.is_empty() {
                 probe_reply(request, View::Shared).send(control);
-            } else if let Err(error) = program::start::<()>(request, stdin, |command| Err(command.exec())) {
+            } else if let Err(error) = exec::start::<()>(request, stdin, |command| Err(command.exec())) {
                 LaunchReply::not_started(&error).send(control);
             }
         }
         Fork::Parent(main) => {
-            system::ignore_hangup();
+            syscalls::ignore_hangup();
             let watched = watch(control, main, None, &gauge);
-            tree::sweep();
+            process_tree::sweep();
             match watched {
                 WatchOutcome::Ended(status) => reply_for(status).send(control),
                 WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).send(control),
@@ -399,7 +399,7 @@ fn as_subreaper(
             }
             restore_protected(baseline.as_ref(), request, control, &[]);
             hang_up(control);
-            system::exit_immediately(true)
+            syscalls::exit_immediately(true)
         }
     }
     Ok(())
@@ -422,7 +422,7 @@ fn restore_protected(
 
 /// The outcome of the probe of `request`; a tier that claims nothing has none.
 fn probe_reply(request: &LaunchRequest, view: View) -> LaunchReply {
-    LaunchReply::Exited(request.probe.as_ref().map_or(0, |probe| sandbox::trial::run(probe, view).0))
+    LaunchReply::Exited(request.probe.as_ref().map_or(0, |probe| sandbox::probe::run(probe, view).0))
 }
 
 /// Why the guard no longer watches.
@@ -467,7 +467,7 @@ fn watch(
             return WatchOutcome::Abandoned;
         }
         if woken == Ok(0) {
-            interval = match gauge.check(tree::usage()) {
+            interval = match gauge.check(process_tree::usage()) {
                 LimitStatus::Below => usual,
                 LimitStatus::Near => REAP_INTERVAL_NEAR_LIMIT,
                 LimitStatus::Exceeded(excess) => return WatchOutcome::Exceeded(excess),

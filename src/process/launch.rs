@@ -2,18 +2,18 @@
 
 use super::barrier::Barrier;
 use super::capture::{self, Capture};
+use super::command_registry::KillHandle;
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
+use super::launch_protocol::{LaunchRequest, SnapshotRequest};
 use super::limits::CommandLimits;
-use super::network::NetworkNamespace;
-use super::order::{LaunchRequest, SnapshotRequest};
+use super::network_namespace::NetworkNamespace;
 use super::protected::{ActiveCommand, ProtectedChange};
-use super::remembered;
-use super::running::KillHandle;
+use super::running_command::{GuardError, RootProcess, RunningCommand};
 use super::sandbox::confinement::{Confinement, PreparedSandbox};
-use super::started::{GuardError, RootProcess, RunningCommand};
+use super::tier_cache;
 use super::umask;
-use crate::secret::Secret;
+use crate::core::secret::Secret;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -30,10 +30,10 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use super::child::{CommandOutcome, CommandSpec, ExitReason, LaunchError, OutputOptions};
+pub use super::command::{CommandOutcome, CommandSpec, ExitReason, LaunchError, OutputOptions};
+pub use super::command_registry::CommandRegistry;
 #[cfg(target_os = "linux")]
 pub use super::guard::launcher_main;
-pub use super::running::CommandRegistry;
 pub use super::tier::Tier;
 
 /// The running binary itself, whatever has become of its file since.
@@ -131,7 +131,7 @@ impl Launcher {
     /// # Errors
     /// When that cannot be found out.
     pub fn with_detected_tier(self) -> io::Result<Self> {
-        match self.tier_cache.as_ref().and_then(|file| remembered::load(file, &self.executable)) {
+        match self.tier_cache.as_ref().and_then(|file| tier_cache::load(file, &self.executable)) {
             Some(tier) => Ok(self.with_tier(tier)),
             None => self.with_probed_tier(),
         }
@@ -145,7 +145,7 @@ impl Launcher {
     pub fn with_probed_tier(self) -> io::Result<Self> {
         let tier = self.find_tier()?;
         if let Some(file) = &self.tier_cache {
-            remembered::store(file, &self.executable, tier);
+            tier_cache::store(file, &self.executable, tier);
         }
         Ok(self.with_tier(tier))
     }
@@ -279,7 +279,7 @@ impl Launcher {
             GuardError::Killed => LaunchError::Orphaned { program: program.to_owned() },
             GuardError::Refused(error) => {
                 if let Some(file) = &self.tier_cache {
-                    remembered::clear(file);
+                    tier_cache::clear(file);
                 }
                 failure(
                     program,

@@ -1,40 +1,40 @@
 //! Children: every program is started, limited and ended here.
 
+pub mod allocator;
 pub mod barrier;
 pub mod capture;
-mod child;
-mod descriptors;
+mod command;
+mod command_registry;
 pub mod environment;
+#[cfg(target_os = "linux")]
+mod exec;
+mod fd_passing;
 mod fork_server;
 #[cfg(target_os = "linux")]
 mod guard;
 pub mod launch;
+mod launch_protocol;
 pub mod limits;
-pub mod memory;
-mod network;
-mod order;
+mod network_namespace;
+pub mod probe;
+mod probe_dir;
 #[cfg(target_os = "linux")]
-mod program;
+mod process_tree;
 pub mod protected;
-mod proving_ground;
-pub mod recent;
-mod remembered;
-mod running;
+pub mod recent_output;
+mod running_command;
 pub mod sandbox;
-pub mod scratch;
+pub mod scratch_dir;
+#[cfg(target_os = "linux")]
+mod secret_scrub;
 pub mod shell;
-mod started;
 #[cfg(target_os = "linux")]
-mod system;
+mod syscalls;
 mod tier;
-#[cfg(target_os = "linux")]
-mod traces;
-#[cfg(target_os = "linux")]
-mod tree;
-pub mod trying;
+mod tier_cache;
 pub mod umask;
 
-use crate::secret::Secret;
+use crate::core::secret::Secret;
 
 /// Keeps the environment and the memory of this process, which hold keys, from the eyes of its own children: `/proc`
 /// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all the same:
@@ -49,7 +49,7 @@ pub fn disable_dumping() {
 /// Overwrites `secrets`, which have been read, in what the kernel shows of the start of this process.
 pub fn scrub_secrets<'a>(secrets: impl Iterator<Item = &'a Secret>) {
     #[cfg(target_os = "linux")]
-    traces::scrub(secrets);
+    secret_scrub::scrub(secrets);
     #[cfg(not(target_os = "linux"))]
     drop(secrets);
 }

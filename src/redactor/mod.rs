@@ -1,17 +1,17 @@
 //! Keeps secrets out of everything that is told: values that are known and texts that are keys by their form become
 //! `[redacted: NAME]`.
 
-pub mod forms;
-pub mod members;
-mod stream;
-mod telling;
-pub mod variables;
+pub mod environment_secrets;
+mod event_redaction;
+pub mod key_formats;
+mod pending_text;
+pub mod unique_keys;
 mod writer;
 
-pub use stream::PendingText;
+pub use pending_text::PendingText;
 pub use writer::RedactingWriter;
 
-use crate::secret::Secret;
+use crate::core::secret::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, Engine};
 use memchr::memmem;
@@ -104,12 +104,12 @@ impl Redactor {
     /// As [`text`](Self::text), of bytes that need not be text.
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let clean = replace_matches(Cow::Borrowed(bytes), &self.find_known(bytes));
-        if !forms::may_contain_key(&clean) {
+        if !key_formats::may_contain_key(&clean) {
             return clean;
         }
-        let found = forms::find_private_keys(&clean);
+        let found = key_formats::find_private_keys(&clean);
         let clean = replace_matches(clean, &found);
-        let found = forms::find_keys(&clean);
+        let found = key_formats::find_keys(&clean);
         replace_matches(clean, &found)
     }
 
@@ -164,7 +164,7 @@ impl Redactor {
         let mut rest = text;
         while let Some((_, after)) = rest.split_once(MARKER) {
             let name = after.split_once(']').map_or("", |(name, _)| name);
-            if forms::is_key_kind(name) || self.values.iter().any(|known| known.name == name) {
+            if key_formats::is_key_kind(name) || self.values.iter().any(|known| known.name == name) {
                 self.shown_markers().insert(name.to_owned());
             }
             rest = after;
@@ -240,8 +240,10 @@ fn encoded_forms(known: &NamedSecret) -> Vec<NamedSecret> {
         [BASE64_STANDARD.encode(&whole), BASE64_URL_SAFE.encode(&whole)]
     });
     let is_one_line = value.trim().lines().count() < 2;
-    let lines =
-        value.lines().filter(|line| !is_one_line && variables::looks_like_a_key(line)).map(str::to_owned);
+    let lines = value
+        .lines()
+        .filter(|line| !is_one_line && environment_secrets::looks_like_a_key(line))
+        .map(str::to_owned);
     let all = plain.into_iter().chain(percent).chain(base64).chain(lines);
     let unique: BTreeSet<String> = all.filter(|form| form.len() >= MIN_BYTES).collect();
     unique

@@ -66,7 +66,7 @@ fn s25_keys_are_found_by_their_form() {
     let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----";
     assert_eq!(clean(&format!("a\n{pem}\nb")), "a\n[redacted: private key]\nb");
     assert_eq!(clean("-----BEGIN PRIVATE KEY-----\nMII"), "[redacted: private key]");
-    let endless = format!("-----BEGIN PRIVATE KEY-----\na{}", "é".repeat(forms::MAX_PEM_BYTES));
+    let endless = format!("-----BEGIN PRIVATE KEY-----\na{}", "é".repeat(key_formats::MAX_PEM_BYTES));
     assert!(clean(&endless).starts_with("[redacted: private key]éé"), "cut between characters");
 }
 

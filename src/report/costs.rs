@@ -1,7 +1,7 @@
 //! What a session cost, on lines of its own (`--show-costs`).
 
-use crate::event::{Event, EventSink, Record};
-use crate::language::Language;
+use crate::core::event::{Event, EventSink, Record};
+use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::{Style, Terminal};
 use std::io;

@@ -1,7 +1,7 @@
 //! What a dry run would have done, as a list at its end (`--dry-run`).
 
-use crate::event::{Event, EventSink, Record};
-use crate::language::Language;
+use crate::core::event::{Event, EventSink, Record};
+use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::{Style, Terminal, one_line, preview};
 use std::io;

@@ -1,11 +1,11 @@
 //! The document of `--json`.
 
-use crate::decision::Denial;
-use crate::failure::Failure;
-use crate::result::{CacheUse, Cost, Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
-use crate::stop_reason::Status;
+use crate::core::decision::Denial;
+use crate::core::failure::Failure;
+use crate::core::run_result::{CacheUse, Cost, Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
+use crate::core::stop_reason::Status;
+use crate::core::usage::Usage;
 use crate::terminal::is_hidden;
-use crate::usage::Usage;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
@@ -87,7 +87,7 @@ impl Formatter for SanitizingFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::FailureKind;
+    use crate::core::failure::FailureKind;
     use proptest::prelude::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! The log file: every record as a line of JSON, rotated.
 
 use super::json;
-use crate::event::{EventSink, Record};
+use crate::core::event::{EventSink, Record};
 use crate::messages;
 use crate::terminal::{Style, Terminal};
 use rustix::fs::OFlags;

@@ -1,34 +1,34 @@
 //! Listeners to a run: the human log, the spinner, the log file; and the result on standard output.
 
-pub mod account;
 pub mod costs;
-pub mod detail;
 pub mod dry_run;
-pub mod human;
+pub mod human_log;
 pub mod json;
+pub mod json_stream;
 pub mod log_file;
-mod nested;
+pub mod pending_approvals;
 pub mod progress;
 pub mod schema;
+pub mod session_report;
 pub mod stats;
-pub mod stream;
-pub mod waiting;
+mod subagent_log;
+pub mod verbosity;
 
-use crate::event::EventSink;
-use crate::language::Language;
+use crate::core::event::EventSink;
+use crate::core::language::Language;
+use crate::core::run_result::{Output, RunResult};
 use crate::messages;
-use crate::result::{Output, RunResult};
 use crate::terminal::{PrintOutcome, Style, Terminal};
 use costs::CostSummary;
-use detail::Verbosity;
 use dry_run::DryRunPlan;
-use human::{AnswerShown, HumanLog};
+use human_log::{AnswerShown, HumanLog};
+use json_stream::{JsonStream, JsonStreamGuard};
 use log_file::{LogFile, LogFileError};
 use progress::ProgressSpinner;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stream::{JsonStream, JsonStreamGuard};
+use verbosity::Verbosity;
 
 /// What standard output gets at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ pub fn write_result(
 ) -> io::Result<PrintOutcome> {
     let printed = match format {
         OutputFormat::Json => terminal.print(&json::document(result)?),
-        OutputFormat::StreamJson => terminal.print(&stream::last_line(result)?),
+        OutputFormat::StreamJson => terminal.print(&json_stream::last_line(result)?),
         OutputFormat::Text => deliver_answer(terminal, result, answer_shown),
     };
     if let Err(error) = &printed {

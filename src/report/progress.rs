@@ -1,7 +1,7 @@
 //! The spinner: what is being waited for, for how long, and the tokens so far.
 
-use crate::event::{Event, EventSink, Record};
-use crate::language::Language;
+use crate::core::event::{Event, EventSink, Record};
+use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::Terminal;
 use std::io;

@@ -1,11 +1,11 @@
 //! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
+use super::pending_approvals::PendingApprovalList;
 use super::stats::Stats;
-use super::waiting::PendingApprovalList;
-use crate::event::Record;
-use crate::report::account::SessionReport;
-use crate::report::stream::StreamLine;
-use crate::result::RunResult;
+use crate::core::event::Record;
+use crate::core::run_result::RunResult;
+use crate::report::json_stream::StreamLine;
+use crate::report::session_report::SessionReport;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
@@ -49,7 +49,7 @@ fn text<T: JsonSchema>() -> String {
 #[expect(clippy::disallowed_methods, reason = "the test compares with files, and writes them when asked to")]
 mod tests {
     use super::*;
-    use crate::stop_reason::StopReason;
+    use crate::core::stop_reason::StopReason;
     use std::path::Path;
 
     /// Compares a file with what the types say; `AGENT_UPDATE_SCHEMA=1 cargo test schema` writes it instead.

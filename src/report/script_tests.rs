@@ -1,17 +1,17 @@
 //! A scripted run for the tests of the listeners, and streams that keep what they are told.
 
-use crate::decision::Denial;
-use crate::event::{
+use crate::core::decision::Denial;
+use crate::core::event::{
     EVENT_SCHEMA_VERSION, Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
 };
-use crate::failure::FailureKind;
-use crate::guardrail::CallCounts;
-use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::core::failure::FailureKind;
+use crate::core::guardrail::CallCounts;
+use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::{Status, StopReason};
+use crate::core::usage::Usage;
 use crate::report::json;
-use crate::result::RunResult;
-use crate::stop_reason::{Status, StopReason};
 use crate::terminal::{StreamInfo, Terminal, TerminalEnvironment};
-use crate::usage::Usage;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
@@ -111,7 +111,11 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         guardrails: Vec::new(),
         error: None,
         ..json::not_started(
-            crate::failure::Failure { kind: FailureKind::Internal, message: String::new(), retryable: false },
+            crate::core::failure::Failure {
+                kind: FailureKind::Internal,
+                message: String::new(),
+                retryable: false,
+            },
             Some("openai/gpt".into()),
         )
     }
@@ -211,7 +215,7 @@ pub(crate) fn run() -> Vec<Record> {
 
 /// A run that its step limit ends and whose closing call fails.
 pub(crate) fn stopped() -> Vec<Record> {
-    let failure = crate::failure::Failure {
+    let failure = crate::core::failure::Failure {
         kind: FailureKind::Network,
         message: "connection refused".into(),
         retryable: true,

@@ -1,9 +1,9 @@
 //! What models were asked and what it cost: the figures of `agent stats`, and its document.
 
 use super::json;
-use crate::event::{BilledUsage, Event};
-use crate::price::Usd;
-use crate::usage::Usage;
+use crate::core::event::{BilledUsage, Event};
+use crate::core::price::Usd;
+use crate::core::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! What kind of terminal we have, the only way to write to it, and text made harmless for it.
 
-mod harmless;
 mod prompt;
+mod sanitize;
 mod spinner;
 mod streams;
 
 pub use crate::text::{invisible::is_hidden, lines::one_line};
-pub use harmless::{first_line, preview, sanitize, sanitize_prose};
 pub use prompt::{PromptAnswer, PromptQuestion};
+pub use sanitize::{first_line, preview, sanitize, sanitize_prose};
 pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

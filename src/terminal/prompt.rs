@@ -1,9 +1,9 @@
 //! A question to the person at the terminal: shown on standard error, answered with one key and Enter, to a no with a
 //! reason behind it, never waited for where nobody can answer.
 
-use super::harmless::{preview, row_count, truncate_middle};
+use super::sanitize::{preview, row_count, truncate_middle};
 use super::streams::{Style, Terminal};
-use crate::language::Language;
+use crate::core::language::Language;
 use crate::messages;
 use crate::text::lines::one_line;
 use rustix::event::{PollFd, PollFlags, poll};

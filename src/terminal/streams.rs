@@ -1,6 +1,6 @@
 //! Standard output and standard error: what they are, and the only functions that write to them.
 
-use super::harmless::{sanitize, sanitize_prose};
+use super::sanitize::{sanitize, sanitize_prose};
 use super::spinner::Spinner;
 use crate::text::lines::one_line;
 use rustix::fs::fstat;

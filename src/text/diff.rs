@@ -131,8 +131,8 @@ pub fn truncate(whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::match_level::MatchLevel;
     use crate::text::patch;
-    use crate::text::rung::MatchLevel;
     use proptest::prelude::*;
 
     #[test]

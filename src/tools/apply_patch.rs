@@ -4,11 +4,11 @@
 use crate::text::lines::{BOM, QUOTE_CHARS, one_line, pluralize};
 use crate::text::patch::apply::{Patched, apply};
 use crate::text::patch::error::PatchError;
+use crate::text::patch::file_patch::{Action, FilePatch};
 use crate::text::patch::hunk::Hunk;
-use crate::text::patch::section::{Action, FilePatch};
 use crate::text::{diff, patch};
 use crate::tools::delete_file::DELETE_DISABLED;
-use crate::tools::guarded;
+use crate::tools::file_change;
 use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TouchedFile, TypedTool};
 use crate::workspace::path::RelPath;
@@ -125,7 +125,7 @@ impl ApplyPatch {
         let message: Vec<&str> = work.iter().map(|part| part.message.as_str()).collect();
         let message = format!("{heading}{}\n{}", message.join("\n"), diff::truncate(&diffs));
         let rewrites = work.into_iter().flat_map(|part| part.rewrites).collect();
-        guarded::store_all(cx, rewrites, message.trim_end().to_owned())
+        file_change::store_all(cx, rewrites, message.trim_end().to_owned())
     }
 
     /// What a call does to each file.
@@ -179,7 +179,7 @@ impl ApplyPatch {
         cx: &ToolContext,
         refused: &dyn Fn(PatchError) -> String,
     ) -> Result<SectionChange, String> {
-        let path = guarded::checked_path(cx, &section.path)?;
+        let path = file_change::checked_path(cx, &section.path)?;
         match &section.action {
             Action::Add(text) => {
                 check_free(cx, &path)?;
@@ -192,7 +192,7 @@ impl ApplyPatch {
                 if !self.allow_delete {
                     return Err(DELETE_DISABLED.to_owned());
                 }
-                let old = guarded::load_unchanged(cx, &path)?;
+                let old = file_change::load_unchanged(cx, &path)?;
                 let rest = apply(&old.text, hunks).map_err(refused)?.text;
                 if !hunks.is_empty() && !rest.trim_start_matches(BOM).is_empty() {
                     return Err(refused(PatchError::PartialDelete));
@@ -203,10 +203,10 @@ impl ApplyPatch {
                 Ok(SectionChange { rewrites: vec![rewrite], message, diff, is_diff_shown: false })
             }
             Action::Update { to, hunks } => {
-                let old = guarded::load_unchanged(cx, &path)?;
+                let old = file_change::load_unchanged(cx, &path)?;
                 let new = apply(&old.text, hunks).map_err(refused)?;
                 let to = to.as_ref().filter(|to| **to != section.path);
-                match to.map(|to| guarded::checked_path(cx, to)).transpose()? {
+                match to.map(|to| file_change::checked_path(cx, to)).transpose()? {
                     Some(to) => move_file(cx, path, to, old, &new, hunks),
                     None if new.text == old.text => Err(refused(PatchError::Unchanged)),
                     None => {
@@ -242,7 +242,7 @@ fn move_file(
 }
 
 fn check_free(cx: &ToolContext, path: &RelPath) -> Result<(), String> {
-    match guarded::load(cx, path) {
+    match file_change::load(cx, path) {
         Ok(None) => Ok(()),
         _ => Err(format!(
             "Patch not applied: File {path} already exists. To change it use `*** Update File: {path}`; a file is moved only to a free name."

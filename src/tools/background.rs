@@ -1,13 +1,13 @@
 //! Background commands of a run: started, read and stopped while the work goes on, ended with the run.
 
-use crate::event::Event;
+use crate::core::event::Event;
 use crate::process::capture::StoredOutput;
 use crate::process::launch::{CommandSpec, ExitReason, LaunchError, Launcher, OutputOptions};
 use crate::process::protected::ProtectedChange;
-use crate::process::recent::RecentOutput;
+use crate::process::recent_output::RecentOutput;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::outputs::Outputs;
-use crate::tools::walls;
+use crate::tools::sandbox_messages;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -97,7 +97,7 @@ pub struct CommandEnd {
 impl CommandEnd {
     /// What people are told of protected files that it changed, in one line.
     pub fn warning(&self) -> Option<String> {
-        walls::protected_files_line(&self.protected_changes)
+        sandbox_messages::protected_files_line(&self.protected_changes)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::background::{BackgroundCommand, CommandEnd};
 use crate::tools::outputs::Outputs;
 use crate::tools::run_command::end_text;
-use crate::tools::walls;
+use crate::tools::sandbox_messages;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -82,7 +82,7 @@ pub fn background_end_text(command: &BackgroundCommand, end: &CommandEnd) -> Str
         Ok(ended) => end_text(*ended, command.limit.unwrap_or_default()),
         Err(error) => format!("{error}."),
     };
-    walls::with_protected_files_text(&end.protected_changes, how)
+    sandbox_messages::with_protected_files_text(&end.protected_changes, how)
 }
 
 async fn read_output(command: &BackgroundCommand, args: &Args, cx: &ToolContext) -> String {

@@ -1,7 +1,7 @@
 //! `delete_file`: removes one file, where the configuration allows it.
 
-use crate::change::{Change, ChangedBy, FileState};
-use crate::tools::guarded;
+use crate::core::file_change::{Change, ChangedBy, FileState};
+use crate::tools::file_change;
 use crate::tools::rewrite::Rewrite;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
@@ -43,7 +43,7 @@ impl TypedTool for DeleteFile {
     fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
         let path = self.deletable_path(args, cx)?;
         // What is no text has no diff, and can be deleted all the same.
-        let old = guarded::load(cx, &path).ok().flatten();
+        let old = file_change::load(cx, &path).ok().flatten();
         Ok(vec![Rewrite { path, old, new: None, mode: None }])
     }
 
@@ -57,7 +57,7 @@ impl DeleteFile {
         if !self.allow_delete {
             return Err(DELETE_DISABLED.to_owned());
         }
-        guarded::checked_path(cx, &args.path)
+        file_change::checked_path(cx, &args.path)
     }
 
     fn delete(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
@@ -66,11 +66,11 @@ impl DeleteFile {
         let expected = cx.observed_files.hash(real.as_str()).map_or(Expected::Any, Expected::Hash);
         let was = cx.workspace.state_of(&path).unwrap_or(FileState::Unknown);
         let change = Change::between(real.as_str(), ChangedBy::Tool, &was, &FileState::Absent);
-        guarded::announce(cx, vec![change])?;
+        file_change::announce(cx, vec![change])?;
         let displaced = cx.workspace.remove(&path, &expected).map_err(|error| match error {
-            FileError::Missing(_) => guarded::missing_file_text(cx, &path),
+            FileError::Missing(_) => file_change::missing_file_text(cx, &path),
             error => error.to_string(),
         })?;
-        Ok(guarded::change_output(cx, &displaced, format!("File {path} deleted")))
+        Ok(file_change::change_output(cx, &displaced, format!("File {path} deleted")))
     }
 }

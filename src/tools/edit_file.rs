@@ -2,8 +2,8 @@
 
 use crate::text::edit::{self, Edited, Replacement};
 use crate::text::lines::pluralize;
-use crate::text::{diff, rung::MatchLevel};
-use crate::tools::guarded;
+use crate::text::{diff, match_level::MatchLevel};
+use crate::tools::file_change;
 use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
@@ -84,8 +84,8 @@ impl Args {
 
 fn apply_edits(args: &Args, cx: &ToolContext) -> Result<(RelPath, LoadedFile, Edited), String> {
     let replacements = args.replacements()?;
-    let path = guarded::checked_path(cx, &args.path)?;
-    let old = guarded::load_unchanged(cx, &path)?;
+    let path = file_change::checked_path(cx, &args.path)?;
+    let old = file_change::load_unchanged(cx, &path)?;
     let new =
         edit::replace(&path.to_string(), &old.text, &replacements).map_err(|error| error.to_string())?;
     Ok((path, old, new))
@@ -98,7 +98,7 @@ fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
         notes(&new.match_levels),
         diff::unified(&path.to_string(), &old.text, &new.text)
     );
-    guarded::store(cx, &path, Some(&old), &new.text, message)
+    file_change::store(cx, &path, Some(&old), &new.text, message)
 }
 
 /// How passages were found that are not exactly what was looked for.

@@ -1,7 +1,7 @@
 //! `find_files`: files by name.
 
 use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
-use crate::tools::searching::{self, MAX_LISTED};
+use crate::tools::search_support::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::walk::FindQuery;
 use futures_util::future::LocalBoxFuture;
@@ -41,9 +41,9 @@ impl TypedTool for FindFiles {
 
 async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
     let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let glob = searching::parse_glob(Some(&args.pattern))?;
+    let glob = search_support::parse_glob(Some(&args.pattern))?;
     let workspace = (*cx.workspace).clone();
-    let listing = searching::run_blocking(cx, move |stop| {
+    let listing = search_support::run_blocking(cx, move |stop| {
         let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: false, most: MAX_LISTED };
         workspace.find(&wanted, stop)
     })
@@ -58,6 +58,6 @@ async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
         // Writing to a String cannot fail.
         let _ = write!(out, "\n{}", escape_controls(entry.path.as_str()));
     }
-    searching::write_listing_notes(&mut out, &listing);
+    search_support::write_listing_notes(&mut out, &listing);
     Ok(out)
 }

@@ -1,7 +1,7 @@
 //! `grep`: plain text over the files of the workspace, or in a kept output.
 
 use crate::tools::outputs::OUTPUT_PREFIX;
-use crate::tools::searching;
+use crate::tools::search_support;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
 use crate::workspace::search::{self, Query};
@@ -75,7 +75,7 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
         literal: true,
         case_sensitive: args.case_sensitive.unwrap_or(true),
         base,
-        glob: searching::parse_glob(args.file_pattern.as_deref())?,
+        glob: search_support::parse_glob(args.file_pattern.as_deref())?,
         context: 0,
         most,
         hidden: Arc::clone(&cx.hidden),
@@ -83,11 +83,11 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
     let found = if let Some(file) = output {
         let file = file.map_err(|_| format!("There is no kept output {path}."))?;
         let name = path.to_owned();
-        searching::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
+        search_support::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
     } else {
         let workspace = (*cx.workspace).clone();
-        searching::run_blocking(cx, move |stop| workspace.search(&query, stop)).await?
+        search_support::run_blocking(cx, move |stop| workspace.search(&query, stop)).await?
     };
     let results = found.map_err(|error| error.to_string())?;
-    Ok(searching::format_answer(&results, &args.text, searching::format_lines(&results), most))
+    Ok(search_support::format_answer(&results, &args.text, search_support::format_lines(&results), most))
 }

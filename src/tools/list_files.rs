@@ -1,7 +1,7 @@
 //! `list_files`: what is in a directory.
 
 use crate::text::lines::{escape_controls, pluralize};
-use crate::tools::searching::{self, MAX_LISTED};
+use crate::tools::search_support::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::walk::{EntryKind, FindQuery};
@@ -43,9 +43,9 @@ impl TypedTool for ListFiles {
 
 async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
     let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let glob = searching::parse_glob(args.pattern.as_deref())?;
+    let glob = search_support::parse_glob(args.pattern.as_deref())?;
     let (workspace, recursive) = ((*cx.workspace).clone(), args.recursive.unwrap_or(false));
-    let listing = searching::run_blocking(cx, move |stop| {
+    let listing = search_support::run_blocking(cx, move |stop| {
         // Also tells a file from a directory before a recursive walk would list it as its only entry.
         let direct = workspace.list(&base, glob.as_ref(), MAX_LISTED)?;
         if recursive {
@@ -71,6 +71,6 @@ async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
         out.push_str(if args.pattern.is_some() { "(nothing matches)\n" } else { "(empty directory)\n" });
     }
     let _ = write!(out, "Total: {}", pluralize(listing.total, "item"));
-    searching::write_listing_notes(&mut out, &listing);
+    search_support::write_listing_notes(&mut out, &listing);
     Ok(out)
 }

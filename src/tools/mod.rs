@@ -6,29 +6,29 @@ pub mod background;
 pub mod command_output;
 pub mod delete_file;
 pub mod edit_file;
+pub mod file_change;
 pub mod find_files;
 pub mod grep;
-pub mod guarded;
-pub mod ledger;
 pub mod list_files;
+pub mod observed_files;
 pub mod outputs;
 pub mod page;
 pub mod read_file;
 pub mod rewrite;
 pub mod run_command;
+pub mod sandbox_messages;
 pub mod search_code;
-pub mod searching;
+pub mod search_support;
 pub mod stop_command;
 #[cfg(test)]
-mod testing;
+mod test_fixture;
 pub mod toolbox;
-pub mod walls;
 pub mod web_fetch;
 pub mod write_file;
 
-use crate::change::{Change, ObservedFile};
-use crate::emit::EmitError;
+use crate::core::file_change::{Change, ObservedFile};
 use crate::process::launch::Launcher;
+use crate::runtime::emitter::EmitError;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::rewrite::Rewrite;
 use crate::workspace::Workspace;
@@ -87,7 +87,7 @@ pub struct ToolContext {
     /// Starts children.
     pub launcher: Rc<Launcher>,
     /// Content hashes of the files the model has seen in this session.
-    pub observed_files: Rc<ledger::ObservedFiles>,
+    pub observed_files: Rc<observed_files::ObservedFiles>,
     /// Commands that run in the background.
     pub background: Rc<background::BackgroundCommands>,
     /// Long outputs, by call id.
@@ -288,6 +288,6 @@ impl<T: TypedTool> Tool for T {
 }
 
 #[cfg(test)]
-mod changing_tests;
+mod file_change_tests;
 #[cfg(test)]
 mod tools_tests;

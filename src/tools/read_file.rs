@@ -1,9 +1,9 @@
 //! `read_file`: a page of a file or of a kept output, with the lines it is of.
 
-use crate::change::ObservedFile;
+use crate::core::file_change::ObservedFile;
 use crate::text::excerpt;
 use crate::text::lines::{QUOTE_CHARS, one_line, pluralize};
-use crate::tools::guarded;
+use crate::tools::file_change;
 use crate::tools::outputs::{CHARS_PER_TOKEN, OUTPUT_PREFIX};
 use crate::tools::page::{self, LineRange, MAX_SCAN_BYTES, Page};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -73,9 +73,9 @@ impl ReadFile {
                 page::read(file, range).map_err(|error| format!("Cannot read {}: {error}", args.path))?;
             return Ok(ToolOutput::ok(self.page_text(&args.path, &page, range, Decoding::Lossy)?));
         }
-        let path = guarded::checked_path(cx, &args.path)?;
+        let path = file_change::checked_path(cx, &args.path)?;
         let opened = cx.workspace.open_file(&path).map_err(|error| match error {
-            FileError::Missing(_) => guarded::missing_file_text(cx, &path),
+            FileError::Missing(_) => file_change::missing_file_text(cx, &path),
             error => error.to_string(),
         })?;
         let page = page::read(opened.file, range)
@@ -127,7 +127,7 @@ impl ReadFile {
         }
         let text = text_of(page, name, decoding)?;
         let crlf = text.contains("\r\n");
-        let text = guarded::without_bom(&text).replace("\r\n", "\n");
+        let text = file_change::without_bom(&text).replace("\r\n", "\n");
         let last = range.start + page.lines - 1;
         let total = page.total.map_or_else(|| "many".to_owned(), |total| total.to_string());
         let endings = if crlf { ", CRLF line endings" } else { "" };

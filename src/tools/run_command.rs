@@ -1,7 +1,7 @@
 //! `run_command`: a shell command in the workspace, limited in time and output, ended with everything it started.
 
 use super::outputs::Outputs;
-use super::walls;
+use super::sandbox_messages;
 use super::{Access, CommandStatus, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::messages;
 use crate::process::capture::{Captured, StoredOutput};
@@ -138,7 +138,7 @@ impl RunCommand {
             OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
         let exit = cx.launcher.launch_with_output(spec, keeping, &cx.cancel).await;
         let exit = exit.map_err(|error| format!("{error}."))?;
-        let warning = walls::protected_files_line(&exit.protected_changes).map(|what| {
+        let warning = sandbox_messages::protected_files_line(&exit.protected_changes).map(|what| {
             messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)
         });
         Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
@@ -150,7 +150,10 @@ impl RunCommand {
         let stdout = StreamExcerpt::of(&exit.stdout, max_lines);
         let stderr = StreamExcerpt::of(&exit.stderr, (max_lines / 4).max(MIN_STDERR_LINES));
         let is_error = exit.reason != ExitReason::Code(0) || !exit.protected_changes.is_empty();
-        let end = walls::with_protected_files_text(&exit.protected_changes, end_text(exit.reason, timeout));
+        let end = sandbox_messages::with_protected_files_text(
+            &exit.protected_changes,
+            end_text(exit.reason, timeout),
+        );
         // A failure says so first: its first line is what the log shows.
         let mut text = if is_error { format!("{end}\n") } else { String::new() };
         for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
@@ -164,7 +167,7 @@ impl RunCommand {
                 .map_or_else(|error| StoredOutput::Failed(error.to_string()), |()| StoredOutput::Complete);
         }
         text.push_str(&stored_output_note(&exit.stored, &cx.call_id));
-        if let Some(hint) = walls::permission_hint(&exit, &cx.launcher) {
+        if let Some(hint) = sandbox_messages::permission_hint(&exit, &cx.launcher) {
             text.push_str(&hint);
             text.push('\n');
         }

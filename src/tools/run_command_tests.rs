@@ -1,6 +1,6 @@
 use super::*;
 use crate::process::launch::Launcher;
-use crate::tools::ledger::ObservedFiles;
+use crate::tools::observed_files::ObservedFiles;
 use crate::workspace::Workspace;
 use std::path::Path;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! `search_code`: a regular expression over the files of the workspace.
 
-use crate::tools::searching;
+use crate::tools::search_support;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::search::Query;
 use futures_util::future::LocalBoxFuture;
@@ -66,14 +66,14 @@ async fn search(args: Args, cx: &ToolContext) -> Result<String, String> {
         literal: false,
         case_sensitive: args.case_sensitive.unwrap_or(true),
         base,
-        glob: searching::parse_glob(args.file_pattern.as_deref())?,
+        glob: search_support::parse_glob(args.file_pattern.as_deref())?,
         context: args.context_lines.unwrap_or(DEFAULT_CONTEXT).min(MAX_CONTEXT),
         most,
         hidden: Arc::clone(&cx.hidden),
     };
     let workspace = (*cx.workspace).clone();
-    let results = searching::run_blocking(cx, move |stop| workspace.search(&query, stop))
+    let results = search_support::run_blocking(cx, move |stop| workspace.search(&query, stop))
         .await?
         .map_err(|error| error.to_string())?;
-    Ok(searching::format_answer(&results, &args.pattern, searching::format_blocks(&results), most))
+    Ok(search_support::format_answer(&results, &args.pattern, search_support::format_blocks(&results), most))
 }

@@ -1,6 +1,6 @@
 //! Tests of the file tools, as the engine calls them.
 
-use super::testing::Fixture;
+use super::test_fixture::Fixture;
 use serde_json::json;
 
 const LINES: &str = "one\ntwo\nthree\n";

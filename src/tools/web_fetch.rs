@@ -1,7 +1,7 @@
 //! `web_fetch`: one page of the web as text, from hosts that the user allows and addresses that are public.
 
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::fetch::{FetchError, Fetcher, PageBody, PageResponse, target};
+use crate::fetch::{FetchError, Fetcher, PageBody, PageResponse, page_url};
 use crate::text::html;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use encoding_rs::{Encoding, UTF_8};
@@ -70,7 +70,7 @@ impl TypedTool for WebFetch {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let page = target::parse_page_url(&args.url).ok();
+        let page = page_url::parse_page_url(&args.url).ok();
         let host = page.as_ref().and_then(Url::host_str).map(str::to_owned);
         let shown = page.map_or_else(|| args.url.clone(), String::from);
         Plan { summary: one_line(&shown, QUOTE_CHARS), host, ..Plan::default() }
@@ -94,7 +94,7 @@ impl TypedTool for WebFetch {
 
 impl WebFetch {
     fn allowed_url(&self, args: &Args) -> Result<Url, String> {
-        let url = target::parse_page_url(&args.url)?;
+        let url = page_url::parse_page_url(&args.url)?;
         self.fetcher.check_host(&url).map_err(|error| error.to_string())?;
         Ok(url)
     }

@@ -2,7 +2,7 @@
 
 use crate::text::lines::{pluralize, quoted};
 use crate::text::placeholder::find_placeholder;
-use crate::tools::guarded;
+use crate::tools::file_change;
 use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
@@ -70,18 +70,19 @@ impl Args {
         match old {
             None => self.content.clone(),
             Some(old) if self.appends() => {
-                let added = guarded::match_file_format(guarded::without_bom(&old.text), &self.content);
+                let added =
+                    file_change::match_file_format(file_change::without_bom(&old.text), &self.content);
                 format!("{}{added}", old.text)
             }
-            Some(old) => guarded::match_file_format(&old.text, &self.content),
+            Some(old) => file_change::match_file_format(&old.text, &self.content),
         }
     }
 }
 
 /// The file as it is now, if it is there and may be written.
 fn load_target(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<LoadedFile>), String> {
-    let path = guarded::checked_path(cx, &args.path)?;
-    let old = guarded::load(cx, &path)?;
+    let path = file_change::checked_path(cx, &args.path)?;
+    let old = file_change::load(cx, &path)?;
     if let Some(old) = &old
         && !args.appends()
     {
@@ -118,5 +119,5 @@ fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
         (Some(_), true) => format!("File {path}: appended content to it successfully ({count} characters)"),
         (Some(_), false) => format!("File {path} overwritten successfully ({count} characters)"),
     };
-    guarded::store(cx, &path, old.as_ref(), &args.new_text(old.as_ref()), message)
+    file_change::store(cx, &path, old.as_ref(), &args.new_text(old.as_ref()), message)
 }

@@ -3,9 +3,9 @@
 //! The files are looked at from outside before and after each command; what is new since the look before is read and kept.
 //! So the first command of a run waits until all files are kept, as far as the limits allow, and later ones hardly.
 
-use crate::change::{Change, ChangeAction, ChangedBy, FileState};
+use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState};
 use crate::workspace::Workspace;
-use crate::workspace::contents::MAX_FILE_BYTES;
+use crate::workspace::content_store::MAX_FILE_BYTES;
 use crate::workspace::snapshot::{Difference, FileStamp, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -195,7 +195,7 @@ impl Baseline {
 #[expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
 mod tests {
     use super::*;
-    use crate::workspace::contents::ContentStore;
+    use crate::workspace::content_store::ContentStore;
     use crate::workspace::file::hash;
     use std::path::Path;
 

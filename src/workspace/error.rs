@@ -1,7 +1,7 @@
 //! What can go wrong with the workspace and its files, worded for the model.
 
-use crate::workspace::beneath::ResolveError;
 use crate::workspace::path::RelPath;
+use crate::workspace::root_dir::ResolveError;
 use std::io;
 
 /// The workspace itself cannot be used.

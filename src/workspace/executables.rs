@@ -3,7 +3,7 @@
 //! A file counts by when its inode last changed, which no program can set: writing, `chmod`, renaming and linking all
 //! change it. Ignore files are not asked, because a command may write them.
 
-use crate::result::Executables;
+use crate::core::run_result::Executables;
 use std::collections::VecDeque;
 use std::fs::{DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;

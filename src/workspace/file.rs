@@ -108,7 +108,7 @@ impl Workspace {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (fd, real) = self.root_dir().open(path, flags).map_err(|error| match error {
             // A socket cannot be opened at all.
-            super::beneath::ResolveError::Io(Errno::NXIO | Errno::NODEV) => FileError::Special(path.clone()),
+            super::root_dir::ResolveError::Io(Errno::NXIO | Errno::NODEV) => FileError::Special(path.clone()),
             error => FileError::at(path, error),
         })?;
         if self.is_protected(&real, false) {

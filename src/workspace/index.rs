@@ -1,6 +1,6 @@
 //! The project overview in the system message: how many files, which languages, the tree; bounded in time and size.
 
-use crate::source::Clock;
+use crate::runtime::clock::Clock;
 use crate::text::lines::one_line;
 use crate::workspace::walk::has_plain_ignore_files;
 use globset::{Glob, GlobSet, GlobSetBuilder};

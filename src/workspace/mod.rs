@@ -1,34 +1,34 @@
 //! The project directory: confined paths, bounded reads, atomic writes, search.
 
-pub mod alias;
 pub mod baseline;
-pub mod beneath;
-pub mod contents;
-pub mod duplicate;
+pub mod content_store;
+pub mod copy;
 pub mod error;
 pub mod executables;
 pub mod file;
 pub mod index;
 pub mod leftovers;
 pub mod path;
-pub mod record;
+pub mod path_variants;
 pub mod replace;
+mod replace_target;
 mod repository;
 pub mod restore;
+pub mod root_dir;
 pub mod search;
 pub mod snapshot;
-mod staged;
-mod target;
-mod temporary;
+mod staged_file;
+mod temp_file;
 pub mod transaction;
+pub mod undo_log;
 pub mod walk;
 
-use crate::process::sandbox::configurations::protected_link_target;
+use crate::process::sandbox::protected_names::protected_link_target;
 use crate::process::sandbox::repositories;
-use beneath::RootDir;
-use contents::ContentStore;
+use content_store::ContentStore;
 use error::{FileError, WorkspaceError};
 use path::{PathError, RelPath};
+use root_dir::RootDir;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use search::PathFilter;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ impl Workspace {
     /// # Errors
     /// When a link leads out of the workspace or in a circle, or a directory cannot be searched.
     pub fn resolve(&self, path: &RelPath) -> Result<RelPath, FileError> {
-        self.0.root_dir.resolve(path, beneath::LastLink::Follow).map_err(|error| FileError::at(path, error))
+        self.0.root_dir.resolve(path, root_dir::LastLink::Follow).map_err(|error| FileError::at(path, error))
     }
 
     /// As [`resolve`](Self::resolve), but a link that is the last part of `path` stays.
@@ -166,7 +166,10 @@ impl Workspace {
     /// # Errors
     /// As [`resolve`](Self::resolve).
     pub fn resolve_directory(&self, path: &RelPath) -> Result<RelPath, FileError> {
-        self.0.root_dir.resolve(path, beneath::LastLink::NoFollow).map_err(|error| FileError::at(path, error))
+        self.0
+            .root_dir
+            .resolve(path, root_dir::LastLink::NoFollow)
+            .map_err(|error| FileError::at(path, error))
     }
 
     /// Whether `path`, which must hold no link, is a directory that may be read.

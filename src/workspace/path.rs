@@ -2,7 +2,7 @@
 
 use crate::process::sandbox::repositories::GIT;
 use crate::text::lines::one_line;
-use crate::workspace::alias;
+use crate::workspace::path_variants;
 use std::path::Path;
 
 /// Longest path accepted, in bytes (`PATH_MAX` of Linux).
@@ -109,9 +109,10 @@ impl RelPath {
 
     /// Whether it is `.git` or inside one, under any name a file system might take for it.
     pub fn is_git_internal(&self) -> bool {
-        let short = alias::short_name(GIT);
-        let is_git = |part: &String| part == GIT || short.is_some() && alias::as_short_name(part) == short;
-        alias::path_variants(&self.0).iter().flatten().any(is_git)
+        let short = path_variants::short_name(GIT);
+        let is_git =
+            |part: &String| part == GIT || short.is_some() && path_variants::as_short_name(part) == short;
+        path_variants::path_variants(&self.0).iter().flatten().any(is_git)
     }
 }
 

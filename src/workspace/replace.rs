@@ -4,18 +4,18 @@
 //! which bytes were displaced; if they are not the expected ones they are swapped back, so that a save by another
 //! program is never lost. At every instant the path holds the whole old or the whole new file.
 
-use crate::change::FileState;
+use crate::core::file_change::FileState;
 use crate::workspace::Workspace;
-use crate::workspace::beneath::LastLink;
-use crate::workspace::contents::{ContentStore, StoreError};
+use crate::workspace::content_store::{ContentStore, StoreError};
 use crate::workspace::error::FileError;
 use crate::workspace::file::{HashedContent, hash};
 use crate::workspace::path::RelPath;
-use crate::workspace::target::ReplaceTarget;
+use crate::workspace::replace_target::ReplaceTarget;
+use crate::workspace::root_dir::LastLink;
 use rustix::fs::Mode;
 
-pub(super) use crate::workspace::target::NewEntry;
-pub use crate::workspace::target::{Expected, TEMPORARY_PREFIX};
+pub(super) use crate::workspace::replace_target::NewEntry;
+pub use crate::workspace::replace_target::{Expected, TEMPORARY_PREFIX};
 
 /// What a change displaced.
 #[derive(Debug, Clone, PartialEq, Eq)]

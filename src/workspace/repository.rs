@@ -3,8 +3,8 @@
 
 use crate::process::sandbox::repositories::{GIT, is_bare, is_protected_from_tools, protected_paths};
 use crate::workspace::Workspace;
-use crate::workspace::alias;
 use crate::workspace::path::RelPath;
+use crate::workspace::path_variants;
 
 impl Workspace {
     /// Whether a change of `real` would change what makes git run programs or look elsewhere, or make a directory a
@@ -18,7 +18,7 @@ impl Workspace {
             let (directory, below) = parts.split_at(depth);
             let directory = RelPath::from_parts(directory);
             let has = |name: &str| self.root_dir().exists(&directory.join(name));
-            let path_variants = alias::path_variants(&below.join("/"));
+            let path_variants = path_variants::path_variants(&below.join("/"));
             if is_bare(has) || self.was_repository(&directory) {
                 return path_variants.iter().any(|below| is_protected_from_tools(below));
             }
@@ -44,9 +44,9 @@ impl Workspace {
     fn is_named_by_repository(&self, real: &RelPath) -> bool {
         let held = protected_paths(&self.root().join(GIT), self.root());
         let names = held.iter().filter_map(|path| path.strip_prefix(self.root()).ok()?.to_str());
-        let path_variants = alias::path_variants(real.as_str());
+        let path_variants = path_variants::path_variants(real.as_str());
         names
-            .flat_map(alias::path_variants)
+            .flat_map(path_variants::path_variants)
             .any(|held| path_variants.iter().any(|path| path.starts_with(&held)))
     }
 

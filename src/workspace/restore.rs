@@ -1,13 +1,13 @@
 //! Names of the workspace as they are, links included, and put back to what they were.
 
-use crate::change::FileState;
+use crate::core::file_change::FileState;
 use crate::workspace::Workspace;
-use crate::workspace::beneath::LastLink;
-use crate::workspace::contents::{ContentStore, StoreError};
+use crate::workspace::content_store::{ContentStore, StoreError};
 use crate::workspace::error::FileError;
 use crate::workspace::file::{HashedContent, hash, hash_reader};
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{AppliedChange, Expected, NewEntry};
+use crate::workspace::root_dir::LastLink;
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;

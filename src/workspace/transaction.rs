@@ -4,9 +4,9 @@ use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
-use crate::workspace::record::{self, AbandonedRecord, LockedRecord, UnreadableRecord};
 use crate::workspace::replace::{AppliedChange, Expected};
-use crate::workspace::staged::StagedFile;
+use crate::workspace::staged_file::StagedFile;
+use crate::workspace::undo_log::{self, AbandonedRecord, LockedRecord, UnreadableRecord};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -94,7 +94,7 @@ impl Workspace {
         let undo: Vec<UndoEntry> = steps.iter().map(UndoEntry::of).collect();
         // One file changes in one step, whatever happens.
         let records = self.0.records.get().filter(|_| steps.len() > 1);
-        let recorded = records.map(|dir| record::write(dir, &undo)).transpose();
+        let recorded = records.map(|dir| undo_log::write(dir, &undo)).transpose();
         let _held = recorded.map_err(|error| {
             let path = steps.first().map_or_else(RelPath::root, |step| step.path.clone());
             TransactionError {
@@ -140,7 +140,7 @@ impl Workspace {
     /// Undoes the transactions that processes now dead did not end.
     pub fn recover(&self) -> Recovery {
         let mut recovered = Recovery::default();
-        let records = self.0.records.get().map(|dir| record::abandoned::<Vec<UndoEntry>>(dir));
+        let records = self.0.records.get().map(|dir| undo_log::abandoned::<Vec<UndoEntry>>(dir));
         for abandoned in records.into_iter().flatten() {
             match abandoned {
                 AbandonedRecord::Record(held, record) => self.undo_all(held, record, &mut recovered),
@@ -160,7 +160,7 @@ impl Workspace {
                 Some(true) => recovered.restored.push(undo.path),
                 Some(false) => {}
                 None => {
-                    recovered.not_restored.push(NotRestored { path: undo.path, record: held.set_aside() })
+                    recovered.not_restored.push(NotRestored { path: undo.path, record: held.set_aside() });
                 }
             }
         }
@@ -367,7 +367,7 @@ mod tests {
     fn the_record_of_a_living_process_is_left_alone_and_half_a_record_goes() {
         let Place { records, workspace, .. } = &place();
         let undo = UndoEntry::of(&step(workspace, "a", Some("zero"), Some("one")));
-        let held = record::write(records, &[undo]).unwrap();
+        let held = undo_log::write(records, &[undo]).unwrap();
         write(&records.join("1.part"), "[{");
         assert_eq!(workspace.recover(), Recovery::default());
         assert_eq!(contents(records).len(), 1);

@@ -3,8 +3,8 @@
 #[path = "../fuzz/src/checks.rs"]
 mod checks;
 
-use agent::failure::FailureKind;
-use agent::llm::format::WireFormat;
+use agent::core::failure::FailureKind;
+use agent::llm::wire_format::WireFormat;
 use checks::{TARGETS, answer, receive};
 use serde_json::json;
 use std::path::Path;

@@ -2,17 +2,17 @@
 
 use crate::support::server::Server;
 use crate::support::wire_server::{WireServer, events, head};
-use agent::event::FinishReason;
-use agent::failure::FailureKind;
+use agent::core::event::FinishReason;
+use agent::core::failure::FailureKind;
+use agent::core::message::{Message, Role, ToolResult};
+use agent::core::secret::Secret;
 use agent::http::Deadlines;
-use agent::llm::catalog::Provider;
 use agent::llm::connect::{ModelOptions, connect};
-use agent::llm::local::probe;
+use agent::llm::discovery::probe;
+use agent::llm::provider_table::Provider;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
-use agent::message::{Message, Role, ToolResult};
-use agent::secret::Secret;
-use agent::source::Clock;
-use agent::text::mark::Delimiter;
+use agent::runtime::clock::Clock;
+use agent::text::delimiter::Delimiter;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,15 +1,15 @@
 //! Children through the real launcher: limits, output, and that nothing outlives its command or the agent.
 #![expect(clippy::disallowed_methods, reason = "these tests start, watch and kill processes themselves")]
 
+use agent::core::secret::Secret;
 use agent::process::barrier::Barrier;
 use agent::process::capture::{HEAD_BYTES, StoredOutput, TAIL_BYTES};
 use agent::process::environment;
 use agent::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions, Tier};
 use agent::process::limits::{CommandLimits, ExceededLimit};
-use agent::process::recent::RecentOutput;
+use agent::process::recent_output::RecentOutput;
 use agent::process::sandbox::confinement::Confinement;
-use agent::process::sandbox::ground::SandboxSettings;
-use agent::secret::Secret;
+use agent::process::sandbox::settings::SandboxSettings;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -2,12 +2,12 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server, WINDOW};
-use agent::llm::address::KeyHeader;
-use agent::llm::catalog::{self, Provider};
 use agent::llm::connect::{ModelOptions, connect};
-use agent::llm::format::WireFormat;
+use agent::llm::endpoint_overrides::KeyHeader;
+use agent::llm::provider_table::{self, Provider};
 use agent::llm::quirks::{CallIdFormat, MaxTokensField, ReasoningReplayField};
-use agent::source::Clock;
+use agent::llm::wire_format::WireFormat;
+use agent::runtime::clock::Clock;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ const TASK: &str = "turns:
 - {text: done, expect: {last_role: tool, last_contains: [alpha]}}";
 
 fn rows() -> Vec<Provider> {
-    catalog::built_in_providers().unwrap()
+    provider_table::built_in_providers().unwrap()
 }
 
 /// A lab in which the first key variable of `row` is set.

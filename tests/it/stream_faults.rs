@@ -4,11 +4,11 @@
 use crate::cuts::{FORMATS, turn};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::wire_server::{WireServer, head, hold};
-use agent::llm::format::WireFormat;
 use agent::llm::framing::Framing;
 use agent::llm::quirks::Quirks;
 use agent::llm::scripted::Turn;
 use agent::llm::scripted::render::{body, events};
+use agent::llm::wire_format::WireFormat;
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 use std::io::{Result, Write};

@@ -1,10 +1,10 @@
 //! The rules of the house, executed: layers, cycles, sizes, docs, the code map, tables that must equal the code.
 
 use crate::support::run::Lab;
-use agent::language::Language;
-use agent::llm::catalog::{self, Provider};
+use agent::core::language::Language;
+use agent::core::stop_reason::StopReason;
+use agent::llm::provider_table::{self, Provider};
 use agent::messages;
-use agent::stop_reason::StopReason;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -252,13 +252,13 @@ fn the_code_map_is_the_tree() {
 
 #[test]
 fn the_manuals_errors_are_the_errors() {
-    check_generated("config/help/errors.md", "errors", &agent::llm::reaction::error_table());
+    check_generated("config/help/errors.md", "errors", &agent::llm::error_action::error_table());
 }
 
 /// The table of providers as people read it: what is not confirmed by a source has a question mark.
 fn providers_table() -> String {
     let mut table = String::from("| provider | also | key | speaks | differs |\n|---|---|---|---|---|\n");
-    for provider in catalog::built_in_providers().unwrap() {
+    for provider in provider_table::built_in_providers().unwrap() {
         let keys = if provider.local { "none".to_owned() } else { provider.keys.join(", ") };
         let keys = keys + mark(&provider, "keys");
         let (name, also, row) = (&provider.name, provider.aliases.join(", "), json!(provider));

@@ -2,14 +2,14 @@
 //! its format (Chat Completions where none is named), how its server differs, and what must come of it. Lines and whole
 //! bodies have no comments, so there these stand before what was sent and are not part of it.
 
-use agent::llm::answer::{FinishContext, ResponseBuilder};
+use agent::core::message::{Message, Part};
 use agent::llm::codec::{Codec, Decoder};
-use agent::llm::format::WireFormat;
 use agent::llm::framing::{FrameDecoder, Framing};
 use agent::llm::quirks::Quirks;
+use agent::llm::response_builder::{FinishContext, ResponseBuilder};
 use agent::llm::tagged_call::TaggedCallParser;
+use agent::llm::wire_format::WireFormat;
 use agent::llm::{LlmError, Response, ToolDefinition};
-use agent::message::{Message, Part};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The breakers alone, with made-up answers.
 
 use super::*;
-use crate::change::{Change, ChangeAction, ChangedBy};
-use crate::guardrail::CallCounts;
-use crate::message::{Part, Role, ToolCall, ToolResult};
+use crate::core::file_change::{Change, ChangeAction, ChangedBy};
+use crate::core::guardrail::CallCounts;
+use crate::core::message::{Part, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 
 /// A made-up model.

@@ -1,14 +1,14 @@
 //! The collected traces, played to a session: every loop is to be noticed and ended, no legitimate work to be disturbed.
 
 use crate::agent::session::{Moment, NextAction, Session};
-use crate::change::{Change, ChangeAction, ChangedBy};
 use crate::config::schema::Document;
-use crate::decision::Denial;
-use crate::event::{Event, FinishReason, MessageOrigin, Purpose};
-use crate::guardrail::CallCounts;
-use crate::limits::{BreakerLimits, Limits, OnRepeat};
-use crate::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::stop_reason::StopReason;
+use crate::core::decision::Denial;
+use crate::core::event::{Event, FinishReason, MessageOrigin, Purpose};
+use crate::core::file_change::{Change, ChangeAction, ChangedBy};
+use crate::core::guardrail::CallCounts;
+use crate::core::limits::{BreakerLimits, Limits, OnRepeat};
+use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::core::stop_reason::StopReason;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -4,32 +4,32 @@
 //! ones and do not run, and when all of them have their results.
 
 mod announcement;
-mod errors;
-mod repetition;
-mod sameness;
-mod seen;
-mod standstill;
-mod texts;
+mod consecutive_errors;
+mod fingerprint;
+mod no_progress;
+mod observed_calls;
+mod repeated_calls;
+mod text_answers;
 
-use crate::event::{Event, FinishReason, MessageOrigin, Purpose};
-use crate::limits::{BreakerLimits, OnRepeat};
-use crate::message::Message;
+use crate::core::event::{Event, FinishReason, MessageOrigin, Purpose};
+use crate::core::limits::{BreakerLimits, OnRepeat};
+use crate::core::message::Message;
+use crate::core::stop_reason::StopReason;
 use crate::messages;
-use crate::stop_reason::StopReason;
 use crate::tools::TypedTool;
 use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::delete_file::DeleteFile;
 use crate::tools::edit_file::EditFile;
 use crate::tools::run_command::RunCommand;
 use crate::tools::write_file::WriteFile;
-use errors::{ConsecutiveErrors, ErrorAction};
-use repetition::Repetition;
-use seen::{ObservedCall, ObservedResult, Pattern};
+use consecutive_errors::{ConsecutiveErrors, ErrorAction};
+use no_progress::NoProgress;
+use observed_calls::{ObservedCall, ObservedResult, Pattern};
+use repeated_calls::Repetition;
 use serde::{Deserialize, Serialize};
-use standstill::NoProgress;
 use std::collections::BTreeMap;
-pub use texts::AnswerAction;
-use texts::TextAnswers;
+pub use text_answers::AnswerAction;
+use text_answers::TextAnswers;
 
 /// Answers after which an earlier pattern no longer makes the next one worse.
 const RESET_AFTER_ANSWERS: u32 = 15;

@@ -2,10 +2,10 @@
 
 pub mod summary;
 
-use crate::message::{Message, Part, Role, ToolResult};
+use crate::core::message::{Message, Part, Role, ToolResult};
 use crate::messages;
+use crate::text::delimiter::Delimiter;
 use crate::text::excerpt;
-use crate::text::mark::Delimiter;
 use crate::tools::outputs::Outputs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! The summary that stands for exchanges that were left out: asked of the model, or put together from the calls.
 
-use crate::message::{Message, Part, Role};
+use crate::core::message::{Message, Part, Role};
 use crate::messages::{self, SUMMARY_HEADING};
+use crate::text::delimiter::Delimiter;
 use crate::text::excerpt;
-use crate::text::mark::Delimiter;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

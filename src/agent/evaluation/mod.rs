@@ -2,14 +2,14 @@
 
 pub mod reply;
 
-use crate::gate::GateResult;
-use crate::language::Language;
-use crate::message::{Message, Part, Role, ToolCall};
+use crate::core::language::Language;
+use crate::core::message::{Message, Part, Role, ToolCall};
+use crate::core::quality_gate::GateResult;
+use crate::core::run_result::ModifiedFile;
 use crate::messages;
-use crate::result::ModifiedFile;
 use crate::terminal::one_line;
+use crate::text::delimiter::Delimiter;
 use crate::text::excerpt;
-use crate::text::mark::Delimiter;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ fn calls(messages: &[Arc<Message>], mark: &Delimiter) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::ToolResult;
+    use crate::core::message::ToolResult;
     use proptest::prelude::*;
 
     fn subject<'a>(messages: &'a [Arc<Message>], task: &str, answer: &'a str) -> EvaluationInput<'a> {

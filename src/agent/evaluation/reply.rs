@@ -1,6 +1,6 @@
 //! What an evaluation says: the JSON object in the reply of the model, wherever it stands.
 
-use crate::evaluation::{Assessment, Confidence};
+use crate::core::evaluation::{Assessment, Confidence};
 use crate::text::{excerpt, json_bounds};
 use serde_json::{Map, Value};
 

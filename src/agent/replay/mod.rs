@@ -1,37 +1,37 @@
 //! Runs of a journal, done again without model, tools and network: what they decided must follow once more from what the
 //! journal says that happened to them. With a [`LiveTools`] the tools are called again too.
 //!
-//! The loop is the real one, and so is the session. Around them stands the `tape::Playback`: it gives what came from outside
+//! The loop is the real one, and so is the session. Around them stands the `playback::Playback`: it gives what came from outside
 //! (answers, results, hooks, verdicts of guardrails, interrupts, times) when its turn has come, and compares what the loop
 //! tells with what it told then.
 
-mod difference;
-mod files;
-mod live;
-mod places;
-mod player;
-mod tape;
+mod divergence;
+mod live_tools;
+mod playback;
+mod recorded_services;
+mod replayed_files;
+mod workspace_paths;
 
 use crate::agent::Agent;
+use crate::agent::output_schema::OutputSchema;
 use crate::agent::run;
 use crate::agent::session::Session;
-use crate::agent::structured::OutputSchema;
-use crate::emit::Emitter;
-use crate::event::{Event, Record};
-use crate::limits::{FallbackChain, RunLimits};
+use crate::core::event::{Event, Record};
+use crate::core::limits::{FallbackChain, RunLimits};
+use crate::core::stop_reason::StopReason;
 use crate::llm::LlmClient;
-use crate::source::Clock;
-use crate::stop_reason::StopReason;
-pub use difference::Divergence;
-pub use files::ReplayedFiles;
-pub use live::{LastToolEnd, LiveTools, RerunCounts};
-pub use places::WorkspacePaths;
-use player::{RecordedModel, RecordedServices};
+use crate::runtime::clock::Clock;
+use crate::runtime::emitter::Emitter;
+pub use divergence::Divergence;
+pub use live_tools::{LastToolEnd, LiveTools, RerunCounts};
+use playback::{Playback, PlaybackEnd, PlaybackSink};
+use recorded_services::{RecordedModel, RecordedServices};
+pub use replayed_files::ReplayedFiles;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tape::{Playback, PlaybackEnd, PlaybackSink};
 use tokio_util::sync::CancellationToken;
+pub use workspace_paths::WorkspacePaths;
 
 /// What became of one run that was done again.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,12 +2,12 @@
 
 use super::tests::*;
 use super::*;
-use crate::agent::structured::OutputSchema;
-use crate::limits::{FallbackChain, ModelTerms, SpendingCaps};
-use crate::price::{Price, PriceQuote, TokenRates, Usd};
-use crate::stop_reason::ReachedLimit;
+use crate::agent::output_schema::OutputSchema;
+use crate::core::limits::{FallbackChain, ModelTerms, SpendingCaps};
+use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
+use crate::core::stop_reason::ReachedLimit;
+use crate::core::usage::Usage;
 use crate::text::tokens;
-use crate::usage::Usage;
 use std::rc::Rc;
 
 /// The limits of a run with a model that is paid for: ten dollars for a million prompt tokens, a hundred for a million

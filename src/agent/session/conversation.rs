@@ -1,9 +1,9 @@
 //! How what is said joins the conversation: by the person or the loop, and by the model.
 
 use super::{ClosingStage, Session};
-use crate::engine::arguments;
-use crate::event::{FinishReason, MessageOrigin, Purpose};
-use crate::message::{Message, Role};
+use crate::core::event::{FinishReason, MessageOrigin, Purpose};
+use crate::core::message::{Message, Role};
+use crate::engine::call_arguments;
 
 impl Session {
     pub(super) fn user_message(&mut self, text: &str, origin: MessageOrigin) {
@@ -76,7 +76,7 @@ impl Session {
             message = message.without_calls();
         } else {
             for call in message.tool_calls() {
-                self.malformed = if arguments::parse(&call.arguments).is_ok() {
+                self.malformed = if call_arguments::parse(&call.arguments).is_ok() {
                     0
                 } else {
                     self.malformed.saturating_add(1)

@@ -1,49 +1,49 @@
 //! A session: the fold of its journal, and what is next.
 
-mod breaking;
-mod calls;
-mod compacting;
+mod approvals;
+mod breakers;
+mod compaction;
 mod conversation;
-mod ending;
-mod evaluating;
-mod gating;
-mod given;
+mod evaluation;
+mod gates;
+mod guardrails;
+mod initial_history;
+mod low_budget;
+mod message_serde;
 mod model;
-mod remaining;
-mod screening;
-mod shared;
-mod structured;
+mod outcome;
+mod structured_output;
 mod subagents;
-mod waiting;
+mod tool_calls;
 
 use crate::agent::breakers::Breakers;
 use crate::agent::compaction::PromptPositions;
-use crate::agent::context::PromptEstimate;
+use crate::agent::context_window::PromptEstimate;
+use crate::agent::limit_check::{self, LimitReadings};
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
-use crate::agent::watchdogs::{self, LimitReadings};
-use crate::evaluation::Evaluation;
-use crate::event::{Event, FinishReason, HookVerdict, MessageOrigin, PrefixHashes, Purpose, Record};
-use crate::failure::{Failure, FailureKind};
-use crate::limits::{Limits, OnLimit};
-use crate::message::{Message, Role, ToolCall, ToolResult};
-use crate::result::Output;
-use crate::stop_reason::{ReachedLimit, Status, StopReason};
-use crate::text::mark::Delimiter;
-pub use calls::unknown_outcome;
-pub use compacting::CompactionAction;
-use compacting::CompactionProgress;
-use evaluating::EvaluationProgress;
-use gating::GateProgress;
-use screening::GuardrailState;
-pub use screening::UnreadText;
+use crate::core::evaluation::Evaluation;
+use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, PrefixHashes, Purpose, Record};
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::limits::{Limits, OnLimit};
+use crate::core::message::{Message, Role, ToolCall, ToolResult};
+use crate::core::run_result::Output;
+use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
+use crate::text::delimiter::Delimiter;
+use approvals::PendingApprovals;
+pub use compaction::CompactionAction;
+use compaction::CompactionProgress;
+use evaluation::EvaluationProgress;
+use gates::GateProgress;
+use guardrails::GuardrailState;
+pub use guardrails::UnreadText;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use structured::StructuredOutput;
+use structured_output::StructuredOutput;
 pub use subagents::SubagentLimits;
-use waiting::PendingApprovals;
+pub use tool_calls::unknown_outcome;
 
 /// What the loop has to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,7 +168,7 @@ pub struct Session {
     mark: Delimiter,
     model: String,
     sandbox: Option<String>,
-    #[serde(with = "shared")]
+    #[serde(with = "message_serde")]
     messages: Vec<Arc<Message>>,
     /// How long the conversation is.
     filling: PromptEstimate,
@@ -304,7 +304,7 @@ impl Session {
             context_full: self.overflow().is_some() || self.is_still_full(),
             breaker_stop: self.run.breakers.stop_reason(),
         };
-        let reached = watchdogs::reached_limit(&self.limits, readings);
+        let reached = limit_check::reached_limit(&self.limits, readings);
         let in_time = reached.is_none_or(|reason| reason == StopReason::ContextFull);
         if let Some(step) = in_time.then(|| self.compaction_step(moment)).flatten() {
             return step;
@@ -366,7 +366,7 @@ impl Session {
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.set_stopped_by_hook(output),
             Event::Restored { changed, .. } => {
-                changed.iter().for_each(|change| self.tally.add_change(change))
+                changed.iter().for_each(|change| self.tally.add_change(change));
             }
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -465,16 +465,16 @@ impl Session {
 }
 
 #[cfg(test)]
+mod approval_tests;
+#[cfg(test)]
 mod budget_tests;
 #[cfg(test)]
-mod compacting_tests;
+mod compaction_tests;
+#[cfg(test)]
+mod guardrail_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
-mod screening_tests;
-#[cfg(test)]
-mod shared_purse_tests;
+mod shared_budget_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod waiting_tests;

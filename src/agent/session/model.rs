@@ -1,16 +1,16 @@
 //! The model in use: what a call to it may cost and hold, and what happens when it cannot be used.
 
 use super::{Moment, NextAction, Session};
-use crate::agent::context::Overflow;
+use crate::agent::context_window::Overflow;
 use crate::agent::evaluation::MAX_REPLY_TOKENS;
-use crate::event::{BilledUsage, Purpose};
-use crate::failure::{Failure, FailureKind};
-use crate::limits::{ModelTerms, OnLimit};
-use crate::llm::reaction::should_fall_back;
+use crate::core::event::{BilledUsage, Purpose};
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::limits::{ModelTerms, OnLimit};
+use crate::core::price::{Price, Usd};
+use crate::core::stop_reason::{ReachedLimit, StopReason};
+use crate::core::usage::Usage;
+use crate::llm::error_action::should_fall_back;
 use crate::messages;
-use crate::price::{Price, Usd};
-use crate::stop_reason::{ReachedLimit, StopReason};
-use crate::usage::Usage;
 use std::sync::Arc;
 
 impl Session {

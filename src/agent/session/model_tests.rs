@@ -2,11 +2,11 @@
 
 use super::tests::*;
 use super::*;
-use crate::agent::structured::OutputSchema;
-use crate::failure::FailureKind;
-use crate::limits::{FallbackChain, ModelTerms, Window, WindowSource};
-use crate::message::{OpaqueData, Part};
-use crate::usage::Usage;
+use crate::agent::output_schema::OutputSchema;
+use crate::core::failure::FailureKind;
+use crate::core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
+use crate::core::message::{OpaqueData, Part};
+use crate::core::usage::Usage;
 use proptest::prelude::*;
 use std::rc::Rc;
 

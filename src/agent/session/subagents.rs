@@ -1,16 +1,16 @@
 //! What a session knows of its subagents, and how the session of one begins.
 
-use super::structured::StructuredOutput;
-use super::waiting::PendingApprovals;
+use super::approvals::PendingApprovals;
+use super::structured_output::StructuredOutput;
 use super::{RunState, Session};
 use crate::agent::spending::UsedBudget;
 use crate::agent::tally::Tally;
-use crate::evaluation::EvaluationLimits;
-use crate::event::{Event, HookVerdict};
-use crate::limits::Limits;
-use crate::message::Role;
-use crate::purse::BudgetShare;
-use crate::text::mark::Delimiter;
+use crate::core::budget_share::BudgetShare;
+use crate::core::evaluation::EvaluationLimits;
+use crate::core::event::{Event, HookVerdict};
+use crate::core::limits::Limits;
+use crate::core::message::Role;
+use crate::text::delimiter::Delimiter;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
 //! The session driven by made-up models: no network, no files, no clock.
 
 use super::*;
-use crate::compaction::CompactionLimits;
-use crate::evaluation::EvaluationLimits;
-use crate::guardrail::CallCounts;
-use crate::language::Language;
-use crate::limits::{BreakerLimits, FallbackChain, SpendingCaps};
-use crate::message::OpaqueData;
-use crate::message::Part;
-use crate::stop_reason::Status;
-use crate::usage::Usage;
+use crate::core::compaction::CompactionLimits;
+use crate::core::evaluation::EvaluationLimits;
+use crate::core::guardrail::CallCounts;
+use crate::core::language::Language;
+use crate::core::limits::{BreakerLimits, FallbackChain, SpendingCaps};
+use crate::core::message::OpaqueData;
+use crate::core::message::Part;
+use crate::core::stop_reason::Status;
+use crate::core::usage::Usage;
 use proptest::prelude::*;
 
 pub(super) fn limits() -> Limits {

@@ -1,20 +1,20 @@
 //! Runs subagents for the run that asks them.
 
-use super::nested::EventForwarder;
-use super::purses::SharedBudget;
+use super::event_forwarder::EventForwarder;
+use super::shared_budget::SharedBudget;
 use crate::agent::run::run_subagent;
 use crate::agent::session::{RunOutcome, Session, SubagentLimits};
 use crate::agent::{Agent, SessionSink};
-use crate::change::Change;
-use crate::emit::{EmitError, Emitter};
+use crate::core::budget_share::BudgetShare;
+use crate::core::event::{Event, EventSink, MessageOrigin};
+use crate::core::file_change::Change;
+use crate::core::limits::FallbackChain;
+use crate::core::stop_reason::StopReason;
 use crate::engine::Engine;
-use crate::event::{Event, EventSink, MessageOrigin};
-use crate::limits::FallbackChain;
-use crate::llm::prefix::PromptPrefix;
+use crate::llm::prompt_prefix::PromptPrefix;
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::purse::BudgetShare;
-use crate::source::Clock;
-use crate::stop_reason::StopReason;
+use crate::runtime::clock::Clock;
+use crate::runtime::emitter::{EmitError, Emitter};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;

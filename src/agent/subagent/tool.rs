@@ -2,9 +2,9 @@
 
 use super::host::{SubagentContext, SubagentHost, SubagentRequest};
 use crate::agent::session::RunOutcome;
-use crate::language::Language;
+use crate::core::language::Language;
+use crate::core::stop_reason::Status;
 use crate::messages;
-use crate::stop_reason::Status;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::arguments::{self, nearest};
 use crate::tools::rewrite::Rewrite;

@@ -1,13 +1,13 @@
 //! Whether this project is trusted: what it asks for, compared with what the user has seen and allowed.
 
-pub mod claim;
-mod named;
+mod file_references;
+pub mod manifest;
 
 use super::error::ConfigError;
+use super::fact_cache::FactCache;
 use super::project::ProjectConfig;
-use super::shelf::FactCache;
 use crate::messages;
-use claim::TrustManifest;
+use manifest::TrustManifest;
 use std::path::Path;
 
 /// Where trust in a workspace is kept: in its state directory.

@@ -2,8 +2,8 @@
 //!
 //! This is a net under honest mistakes, not a wall against a hostile command: a wall is what the operating system builds.
 
-use super::look::{Command, ScriptPart};
 use super::program::{self, Program};
+use super::walk::{Command, ScriptPart};
 use crate::text::shell::{Direction, Script, ShellParseError, SimpleCommand};
 
 /// Programs that end or wipe the machine.

@@ -1,19 +1,19 @@
 //! How dangerous a shell command is, from its text. This decides whether to ask, never what contains a command.
 
-mod asked;
 mod blocklist;
 mod development;
-mod files;
-mod given;
-pub(super) mod look;
-mod plain;
+mod inner_text;
+mod named_files;
+mod needs_approval;
 pub(super) mod program;
+mod read_only;
+pub(super) mod walk;
 
-pub use files::{NamedFile, named_files};
+pub use named_files::{NamedFile, named_files};
 
 use crate::text::invisible;
-use look::{Command, ScriptPart};
 use regex::{RegexSet, RegexSetBuilder};
+use walk::{Command, ScriptPart};
 
 /// Bytes that all configured patterns may take together when compiled.
 const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
@@ -82,7 +82,7 @@ pub fn classify(command: &str, options: &CommandOptions) -> CommandVerdict {
     let is_shown = command.chars().all(is_visible) && invisible::describe_positions(command).is_none();
     let class = if is_shown { CommandClass::Safe } else { CommandClass::Ask };
     let mut verdict = CommandVerdict { class, is_known: is_shown };
-    look::walk(command, &mut |part| verdict.add(options.judge(&part)));
+    walk::walk(command, &mut |part| verdict.add(options.judge(&part)));
     verdict
 }
 
@@ -115,17 +115,20 @@ impl CommandOptions {
     }
 
     fn judge_command(&self, command: &Command<'_>) -> CommandVerdict {
-        let words = plain::plain_words(command.simple).filter(|_| command.depth == 0);
+        let words = read_only::plain_words(command.simple).filter(|_| command.depth == 0);
         // What the user calls safe is, whatever it names.
-        if words.as_ref().is_some_and(|words| self.is_safe(words)) && !asked::may_run_outside(command) {
+        if words.as_ref().is_some_and(|words| self.is_safe(words))
+            && !needs_approval::may_run_outside(command)
+        {
             return CommandVerdict { class: CommandClass::Safe, is_known: true };
         }
-        let class = if asked::needs_approval(command) { CommandClass::Ask } else { CommandClass::Confine };
+        let class =
+            if needs_approval::needs_approval(command) { CommandClass::Ask } else { CommandClass::Confine };
         CommandVerdict { class, is_known: words.is_some_and(|words| development::is_development(&words)) }
     }
 
     fn is_safe(&self, words: &[String]) -> bool {
-        plain::is_read_only(words) || self.safe.iter().any(|prefix| words.starts_with(prefix))
+        read_only::is_read_only(words) || self.safe.iter().any(|prefix| words.starts_with(prefix))
     }
 }
 
@@ -143,14 +146,14 @@ pub struct ReadTargets {
 /// Where the read-only programs among the commands of `command` read, from where it begins.
 pub fn read_targets(command: &str) -> Vec<ReadTargets> {
     let mut found = Vec::new();
-    look::walk(command, &mut |part| {
+    walk::walk(command, &mut |part| {
         let ScriptPart::Command(command) = part else { return };
-        let words = plain::plain_words(command.simple).filter(|words| plain::is_read_only(words));
+        let words = read_only::plain_words(command.simple).filter(|words| read_only::is_read_only(words));
         let Some((name, args)) = words.as_ref().and_then(|words| words.split_first()) else { return };
-        let below = |place: &String| args.iter().map(|arg| look::join(place, arg)).collect::<Vec<_>>();
+        let below = |place: &String| args.iter().map(|arg| walk::join(place, arg)).collect::<Vec<_>>();
         found.push(ReadTargets {
             words: args.iter().cloned().chain(command.directories.iter().flatten().flat_map(below)).collect(),
-            is_recursive: name == "rg" || (name == "grep" && plain::is_recursive(args)),
+            is_recursive: name == "rg" || (name == "grep" && read_only::is_recursive(args)),
             follows_links: name == "diff",
         });
     });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::source::thread_cpu_time;
+use crate::runtime::clock::thread_cpu_time;
 use crate::text::shell;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! `guardrails.blocked_commands`: regular expressions of what never runs, held against the text of a command and against each
 //! program in it, however that is wrapped.
 
-use crate::engine::parts::{CommandPart, visit_parts};
+use crate::engine::command_parts::{CommandPart, visit_parts};
 use crate::text::pattern;
 use crate::text::shell::Word;
 use regex::Regex;

@@ -1,7 +1,7 @@
 //! `guardrails.code_rules`: regular expressions of what edits must not write, held against the lines that they add.
 
 use super::edit::Edit;
-use crate::engine::patterns::FilePatterns;
+use crate::engine::file_patterns::FilePatterns;
 use crate::text::diff::LineReplacement;
 use crate::text::lines::BOM;
 use crate::text::pattern;

@@ -2,10 +2,10 @@
 
 use super::edit::Edit;
 use super::test_commands::TestCommands;
-use crate::change::{Change, FileState};
-use crate::decision::DenialReason;
-use crate::event::Event;
-use crate::language::Language;
+use crate::core::decision::DenialReason;
+use crate::core::event::Event;
+use crate::core::file_change::{Change, FileState};
+use crate::core::language::Language;
 use crate::messages::{self, CountedChanges};
 use crate::text::lines::list_first;
 use serde::{Deserialize, Serialize};

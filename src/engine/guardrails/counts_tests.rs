@@ -1,9 +1,9 @@
 //! Counts as the fold of made-up events.
 
 use super::*;
-use crate::change::{ChangeAction, ChangedBy, RestoreDirection};
-use crate::guardrail::CallCounts;
-use crate::message::ToolResult;
+use crate::core::file_change::{ChangeAction, ChangedBy, RestoreDirection};
+use crate::core::guardrail::CallCounts;
+use crate::core::message::ToolResult;
 use crate::text::diff;
 use crate::workspace::file::hash;
 use proptest::prelude::*;

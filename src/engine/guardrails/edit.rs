@@ -1,6 +1,6 @@
 //! A change of one file as guardrails look at it, before it happens.
 
-use crate::change::FileState;
+use crate::core::file_change::FileState;
 use crate::text::diff::{self, LineReplacement};
 use crate::tools::rewrite::Rewrite;
 use crate::workspace::file::hash;

@@ -8,10 +8,10 @@ pub mod quality_gate;
 pub mod test_commands;
 pub mod text_rules;
 
-use crate::decision::DenialReason;
+use crate::core::decision::DenialReason;
+use crate::core::event::Event;
+use crate::core::language::Language;
 use crate::engine::command_class::CommandClass;
-use crate::event::Event;
-use crate::language::Language;
 use crate::messages;
 use code_rules::{CodeRule, CodeRuleError, CodeRules, CodeSeverity};
 use counts::{CountLimits, SessionCounts};

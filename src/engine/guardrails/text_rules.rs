@@ -1,6 +1,6 @@
 //! `guardrails.text_rules`: regular expressions held against what the model is about to read and what it has written.
 
-use crate::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
+use crate::core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 use crate::text::pattern;
 use regex::Regex;
 use schemars::JsonSchema;

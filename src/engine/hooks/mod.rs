@@ -6,10 +6,10 @@ mod rule;
 pub use protocol::HookInput;
 pub use rule::{HookEvent, HookFailureAction, HookRule};
 
-use crate::event::HookVerdict;
+use crate::core::event::HookVerdict;
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, LaunchError, Launcher};
 use crate::process::shell;
-use crate::tools::walls;
+use crate::tools::sandbox_messages;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use protocol::HookOutput;
 use regex::{Regex, RegexBuilder};
@@ -281,7 +281,7 @@ impl Hook {
             Ok(exit) => exit,
             Err(error) => return self.failed(event, &error.to_string()),
         };
-        if let Some(disturbance) = walls::protected_files_text(&exit.protected_changes) {
+        if let Some(disturbance) = sandbox_messages::protected_files_text(&exit.protected_changes) {
             return self.failed(event, &disturbance);
         }
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));

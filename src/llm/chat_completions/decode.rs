@@ -1,12 +1,12 @@
 //! Chat Completions events, or a whole body, into an answer.
 
-use super::{details, usage};
-use crate::event::FinishReason;
-use crate::failure::FailureKind;
-use crate::llm::answer::ResponseBuilder;
-use crate::llm::calls::CallDelta;
+use super::{reasoning_details, usage};
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
+use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, unexpected_format};
+use crate::llm::provider_error::{ProviderError, unexpected_format};
+use crate::llm::response_builder::ResponseBuilder;
 use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::Value;
@@ -174,7 +174,7 @@ fn apply_delta(
     let mut reasoning = [&delta.reasoning_content, &delta.reasoning].into_iter().filter_map(Value::as_str);
     answer.push_thinking(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show)?;
     if let Value::Array(pieces) = &delta.reasoning_details {
-        answer.update_opaque(THINKING, |opaque| details::merge(pieces, opaque))?;
+        answer.update_opaque(THINKING, |opaque| reasoning_details::merge(pieces, opaque))?;
     }
     match &delta.content {
         Value::String(text) => answer.push_text(TEXT, text, show)?,

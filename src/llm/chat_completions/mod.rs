@@ -3,14 +3,14 @@
 //! Shapes from `OpenAI`'s API reference; the tolerance is for the many servers that speak it with an accent.
 
 pub mod decode;
-pub mod details;
+pub mod reasoning_details;
 pub mod request;
 pub mod usage;
 
+use crate::core::message::Message;
 use crate::llm::Request;
 use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::quirks::{Quirks, TextCallFormat};
-use crate::message::Message;
 use decode::ChunkDecoder;
 use request::CODEC;
 use std::sync::Arc;

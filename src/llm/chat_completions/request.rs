@@ -1,16 +1,16 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
-use super::details::DETAILS;
-use crate::llm::answer_schema::NamedSchema;
-use crate::llm::body::encode_body;
+use super::reasoning_details::DETAILS;
+use crate::core::message::{Message, Part, Role};
 use crate::llm::cache_control::CacheControl;
 use crate::llm::codec::ModelParameters;
 use crate::llm::effort::Thinking;
+use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::{EmptyContent, MaxTokensField, Quirks, ReasoningReplayField, ThinkingField};
-use crate::llm::replay::{arguments_json, content, placeholder_tool, tool_name};
-use crate::llm::written::Preserialized;
+use crate::llm::request_body::encode_body;
+use crate::llm::request_parts::{arguments_json, content, placeholder_tool, tool_name};
+use crate::llm::response_schema::NamedSchema;
 use crate::llm::{Request, ToolDefinition};
-use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -295,8 +295,8 @@ fn details(message: &Message) -> Option<&Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::message::{OpaqueData, ToolCall, ToolResult};
     use crate::llm::quirks::SystemRole;
-    use crate::message::{OpaqueData, ToolCall, ToolResult};
     use serde_json::json;
 
     fn bytes_of(request: &Request<'_>, quirks: Quirks) -> Vec<u8> {

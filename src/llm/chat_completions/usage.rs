@@ -1,7 +1,7 @@
 //! Token figures as servers report them, brought to one meaning.
 
-use crate::llm::figure::token_count;
-use crate::usage::Usage;
+use crate::core::usage::Usage;
+use crate::llm::token_count::token_count;
 use serde_json::Value;
 
 /// Reads a `usage` object; none when it holds no figures.

@@ -2,12 +2,12 @@
 
 use super::opaque::{CallOpaque, PartSignature, SignedContent};
 use super::{error, usage};
-use crate::event::FinishReason;
-use crate::failure::FailureKind;
-use crate::llm::answer::ResponseBuilder;
-use crate::llm::calls::CallDelta;
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
+use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{one_line, unexpected_format};
+use crate::llm::provider_error::{one_line, unexpected_format};
+use crate::llm::response_builder::ResponseBuilder;
 use crate::llm::{LlmError, Progress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,8 +3,8 @@
 use super::super::opaque::CODEC;
 use super::super::request::write_message;
 use super::*;
+use crate::core::message::Message;
 use crate::llm::{Response, testing};
-use crate::message::Message;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -3,9 +3,9 @@
 //! The details are those of `google.rpc` (`ErrorInfo`, `QuotaFailure`, `RetryInfo`):
 //! <https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto>.
 
-use crate::failure::FailureKind;
+use crate::core::failure::FailureKind;
 use crate::llm::LlmError;
-use crate::llm::error_body::ProviderError;
+use crate::llm::provider_error::ProviderError;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -8,9 +8,9 @@ pub mod opaque;
 pub mod request;
 pub mod usage;
 
+use crate::core::message::Message;
 use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::{LlmError, Request};
-use crate::message::Message;
 use decode::PartDecoder;
 use std::sync::Arc;
 

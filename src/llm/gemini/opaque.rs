@@ -3,7 +3,7 @@
 //! A signature belongs to the part it came on; Gemini 3 refuses a history in which that of a call is missing:
 //! <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 
-use crate::message::OpaqueData;
+use crate::core::message::OpaqueData;
 use serde::{Deserialize, Serialize};
 
 /// The name under which this codec stores what only it may replay.

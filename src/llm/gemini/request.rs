@@ -1,15 +1,15 @@
 //! A request as Gemini JSON, written straight from the history; equal prefixes give equal bytes.
 
 use super::opaque::{self, CallOpaque, PartSignature, SignedContent};
-use crate::llm::address::percent_encoded;
-use crate::llm::answer_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::body::encode_body;
+use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::replay::{arguments_object, content, tool_name};
-use crate::llm::written::Preserialized;
+use crate::llm::endpoint_overrides::percent_encoded;
+use crate::llm::preserialized::Preserialized;
+use crate::llm::request_body::encode_body;
+use crate::llm::request_parts::{arguments_object, content, tool_name};
+use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
-use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

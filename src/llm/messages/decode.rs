@@ -2,12 +2,12 @@
 
 use super::request::{REDACTED, SIGNATURE};
 use super::usage::UsageTotals;
-use crate::event::FinishReason;
-use crate::failure::FailureKind;
-use crate::llm::answer::{CONTENT_CAP, ResponseBuilder, too_long};
-use crate::llm::calls::{CALLS_CAP, CallDelta};
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
+use crate::llm::call_assembler::{CALLS_CAP, CallDelta};
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, one_line, unexpected_format};
+use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
+use crate::llm::response_builder::{CONTENT_CAP, ResponseBuilder, too_long};
 use crate::llm::{LlmError, Progress};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -6,10 +6,10 @@ pub mod decode;
 pub mod request;
 pub mod usage;
 
+use crate::core::message::Message;
 use crate::llm::Request;
 use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::quirks::Quirks;
-use crate::message::Message;
 use decode::EventDecoder;
 use request::{CODEC, DEFAULT_MAX_TOKENS};
 use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
-use crate::llm::answer_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::body;
+use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::llm::cache_control::{self, CacheControl};
 use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
+use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::Quirks;
-use crate::llm::replay::{arguments_object, placeholder_tool, sanitized_id, tool_name};
-use crate::llm::written::Preserialized;
+use crate::llm::request_body;
+use crate::llm::request_parts::{arguments_object, placeholder_tool, sanitized_id, tool_name};
+use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
-use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -79,13 +79,13 @@ pub fn encode(
         tool_choice: closing.then_some(Choice { r#type: "none" }),
         system,
     };
-    let mut json = body::start_body(&head, "messages", messages.len())?;
+    let mut json = request_body::start_body(&head, "messages", messages.len())?;
     let breakpoints = if marked { breakpoints(request.messages, quirks, messages)? } else { Vec::new() };
     cache_control::write_with_breakpoints(messages, &breakpoints, &mut json);
     if !messages.is_empty() {
         json.extend_from_slice(b"]}");
     }
-    json.extend_from_slice(body::BODY_END);
+    json.extend_from_slice(request_body::BODY_END);
     Ok(json)
 }
 

@@ -1,8 +1,8 @@
 //! What a conversation becomes on the wire.
 
 use super::*;
+use crate::core::message::OpaqueData;
 use crate::llm::codec::PromptCaching;
-use crate::message::OpaqueData;
 use serde_json::json;
 
 fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Token figures as a stream reports them: at its beginning, and again, never less, at its end.
 
-use crate::llm::figure::token_count;
-use crate::usage::Usage;
+use crate::core::usage::Usage;
+use crate::llm::token_count::token_count;
 use serde_json::Value;
 
 /// The figures so far; a later report replaces those that it names, for they are totals.

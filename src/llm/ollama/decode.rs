@@ -1,13 +1,13 @@
 //! Ollama's lines, or a whole body, into an answer.
 
-use crate::event::FinishReason;
-use crate::failure::FailureKind;
-use crate::llm::answer::ResponseBuilder;
-use crate::llm::calls::CallDelta;
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
+use crate::core::usage::Usage;
+use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, unexpected_format};
+use crate::llm::provider_error::{ProviderError, unexpected_format};
+use crate::llm::response_builder::ResponseBuilder;
 use crate::llm::{LlmError, Progress};
-use crate::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::llm::calls::CALLS_CAP;
+use crate::llm::call_assembler::CALLS_CAP;
 use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;

@@ -7,11 +7,11 @@ pub mod decode;
 pub mod request;
 pub mod window;
 
+use crate::core::message::Message;
 use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::framing::Framing;
 use crate::llm::quirks::TextCallFormat;
 use crate::llm::{LlmError, Request};
-use crate::message::Message;
 use decode::LineDecoder;
 use request::CODEC;
 use std::sync::Arc;

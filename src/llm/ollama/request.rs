@@ -1,14 +1,14 @@
 //! A request as Ollama's JSON, written straight from the history; equal prefixes give equal bytes.
 
 use super::window::DEFAULT_WINDOW;
+use crate::core::message::{Message, Part, Role, ToolCall};
 use crate::llm::Request;
-use crate::llm::answer_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::body::encode_body;
 use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::replay::{arguments_object, content, tool_name};
-use crate::message::{Message, Part, Role, ToolCall};
+use crate::llm::request_body::encode_body;
+use crate::llm::request_parts::{arguments_object, content, tool_name};
+use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -184,8 +184,8 @@ fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::message::{OpaqueData, ToolResult};
     use crate::llm::ToolDefinition;
-    use crate::message::{OpaqueData, ToolResult};
     use serde_json::{Value, json};
 
     fn bytes_of(request: &Request<'_>, parameters: &ModelParameters) -> Vec<u8> {

@@ -2,12 +2,12 @@
 
 pub mod store;
 
-use crate::event::FinishReason;
+use crate::core::event::FinishReason;
+use crate::core::message::Part;
+use crate::core::usage::Usage;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
-use crate::message::Part;
 use crate::redactor::Redactor;
-use crate::source::Clock;
-use crate::usage::Usage;
+use crate::runtime::clock::Clock;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::rc::Rc;
 use std::sync::Arc;

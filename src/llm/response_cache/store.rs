@@ -1,7 +1,7 @@
 //! Kept answers on disk: a file for each, guarded by a hash, in a directory that does not grow without end.
 
-use crate::event::FinishReason;
-use crate::message::Message;
+use crate::core::event::FinishReason;
+use crate::core::message::Message;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, OpenOptions};
@@ -173,7 +173,7 @@ fn remove(path: &Path) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
 mod tests {
     use super::*;
-    use crate::message::Role;
+    use crate::core::message::Role;
     use std::fs::{File, Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
 

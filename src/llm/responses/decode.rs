@@ -1,13 +1,13 @@
 //! Responses events, or a whole body, into an answer.
 
 use super::usage;
-use crate::event::FinishReason;
-use crate::failure::FailureKind;
-use crate::llm::answer::ResponseBuilder;
-use crate::llm::calls::CallDelta;
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
+use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, one_line, unexpected_format};
-use crate::llm::replay::sanitized_id;
+use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
+use crate::llm::request_parts::sanitized_id;
+use crate::llm::response_builder::ResponseBuilder;
 use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::{Value, json};

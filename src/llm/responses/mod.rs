@@ -7,9 +7,9 @@ pub mod decode;
 pub mod request;
 pub mod usage;
 
+use crate::core::message::Message;
 use crate::llm::Request;
 use crate::llm::codec::{Codec, Decoder, ModelParameters};
-use crate::message::Message;
 use decode::EventDecoder;
 use request::CODEC;
 use std::sync::Arc;

@@ -3,14 +3,14 @@
 //! Ids of messages and calls are not sent: the server would look for the items that it made with them, and refuses a
 //! request in which one of them is missing. What joins a call with its result is `call_id`.
 
-use crate::llm::answer_schema::{NamedSchema, StrictSchemaSupport};
-use crate::llm::body::encode_body;
+use crate::core::message::{Message, Part, Role};
 use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::replay::{arguments_json, content, sanitized_id, tool_name};
-use crate::llm::written::Preserialized;
+use crate::llm::preserialized::Preserialized;
+use crate::llm::request_body::encode_body;
+use crate::llm::request_parts::{arguments_json, content, sanitized_id, tool_name};
+use crate::llm::response_schema::{NamedSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
-use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -223,7 +223,7 @@ fn results(message: &Message) -> impl Iterator<Item = Item<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{OpaqueData, ToolCall, ToolResult};
+    use crate::core::message::{OpaqueData, ToolCall, ToolResult};
     use serde_json::json;
     use std::sync::Arc;
 

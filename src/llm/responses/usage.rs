@@ -1,7 +1,7 @@
 //! Token figures of the Responses format, brought to the meaning that all formats share.
 
-use crate::llm::figure::token_count;
-use crate::usage::Usage;
+use crate::core::usage::Usage;
+use crate::llm::token_count::token_count;
 use serde_json::Value;
 
 /// Reads a `usage` object; none when it holds no figures. `input_tokens` includes what came from the cache, ours does

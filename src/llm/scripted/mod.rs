@@ -1,9 +1,9 @@
 //! A model that plays a YAML script: for trying things out, for demonstrations and for tests.
 
-pub mod play;
+pub mod model;
 pub mod render;
 
-use crate::failure::FailureKind;
+use crate::core::failure::FailureKind;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

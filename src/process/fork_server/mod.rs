@@ -9,8 +9,8 @@
 #[cfg(target_os = "linux")]
 pub(super) mod serve;
 
-use super::descriptors;
-use super::order::SnapshotRequest;
+use super::fd_passing;
+use super::launch_protocol::SnapshotRequest;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -77,7 +77,7 @@ impl ForkServer {
         let number = state.guards;
         let ask = |process: &Process| {
             baseline.map_or(Ok(()), |baseline| process.request_snapshot(number, baseline))?;
-            descriptors::send(&process.requests, &number.to_le_bytes(), &descriptors)
+            fd_passing::send(&process.requests, &number.to_le_bytes(), &descriptors)
         };
         if state.process.as_ref().is_none_or(|process| ask(process).is_err()) {
             let process = Process::start(binary())?;
@@ -93,7 +93,7 @@ impl Guard {
     pub(super) fn kill(&self) {
         let state = self.server.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(process) = &state.process {
-            let _already_gone = descriptors::send(&process.requests, &self.number.to_le_bytes(), &[]);
+            let _already_gone = fd_passing::send(&process.requests, &self.number.to_le_bytes(), &[]);
         }
     }
 }
@@ -109,7 +109,7 @@ impl Process {
     /// Has it look at protected files with the next guard.
     fn request_snapshot(&self, number: u64, baseline: &SnapshotRequest) -> io::Result<()> {
         let (theirs, mut ours) = io::pipe()?;
-        descriptors::send(&self.requests, &number.to_le_bytes(), &[theirs.as_fd()])?;
+        fd_passing::send(&self.requests, &number.to_le_bytes(), &[theirs.as_fd()])?;
         drop(theirs);
         ours.write_all(&serde_json::to_vec(baseline)?)
     }

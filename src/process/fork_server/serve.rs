@@ -1,11 +1,11 @@
 //! The process that forks: waits for requests, and for the guards that it made.
 
 use super::GUARD_DESCRIPTORS;
-use crate::process::descriptors;
-use crate::process::order::LaunchReply;
+use crate::process::fd_passing;
+use crate::process::launch_protocol::LaunchReply;
+use crate::process::process_tree;
 use crate::process::protected::{GuardSnapshot, SharedSnapshotJob};
-use crate::process::system::{self, Fork};
-use crate::process::tree;
+use crate::process::syscalls::{self, Fork};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub type GuardStart = (File, Option<GuardSnapshot>);
 /// # Errors
 /// In a guard that cannot take its place.
 pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
-    system::ignore_hangup();
+    syscalls::ignore_hangup();
     // What a killed guard leaves comes to us.
     let _every_kernel_can = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut guards = Guards::new();
@@ -44,7 +44,7 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
     loop {
         await_request(requests, &mut guards);
         let mut number = [0; size_of::<u64>()];
-        let Ok(descriptors) = descriptors::receive(requests, &mut number) else {
+        let Ok(descriptors) = fd_passing::receive(requests, &mut number) else {
             guards.values().for_each(send_continue);
             return Ok(None);
         };
@@ -60,7 +60,7 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
             }
         };
         let mut control = File::from(control);
-        match system::fork() {
+        match syscalls::fork() {
             Ok(Fork::Parent(pid)) => {
                 let end = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let control = end.is_some().then_some(control);
@@ -118,7 +118,7 @@ fn reap(guards: &mut Guards) {
     });
     let _told_when_all_is_done: Vec<GuardProcess> = ended.map(|(_, guard)| guard).collect();
     if killed {
-        tree::sweep_others(&guards.values().map(|guard| guard.pid.as_raw_nonzero().get()).collect());
+        process_tree::sweep_others(&guards.values().map(|guard| guard.pid.as_raw_nonzero().get()).collect());
     }
 }
 

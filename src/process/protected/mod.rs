@@ -12,31 +12,31 @@
 //! after it.
 
 #[cfg(target_os = "linux")]
-mod arrivals;
-mod held;
+mod guard_snapshot;
 #[cfg(target_os = "linux")]
-mod locked;
+mod new_repositories;
 #[cfg(target_os = "linux")]
-mod place;
-#[cfg(target_os = "linux")]
-mod plain_repository;
+mod openat;
 pub mod report;
 #[cfg(target_os = "linux")]
 mod restore;
 #[cfg(target_os = "linux")]
-mod sight;
+mod safe_repository;
 #[cfg(target_os = "linux")]
 mod snapshot;
-#[cfg(target_os = "linux")]
-mod survey;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests;
+mod tracker;
+#[cfg(target_os = "linux")]
+mod unlocked_dirs;
+#[cfg(target_os = "linux")]
+mod workspace_scan;
 
-pub use held::{ActiveCommand, ProtectionTracker};
+#[cfg(target_os = "linux")]
+pub(super) use guard_snapshot::{GuardSnapshot, SharedSnapshotJob};
 pub use report::{ChangeKind, ProtectedChange};
 #[cfg(target_os = "linux")]
-pub(super) use sight::{GuardSnapshot, SharedSnapshotJob};
-#[cfg(target_os = "linux")]
 pub(super) use snapshot::Snapshot;
+pub use tracker::{ActiveCommand, ProtectionTracker};

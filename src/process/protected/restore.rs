@@ -1,11 +1,11 @@
 //! Puts protected paths back as they were, and what a command made of them out of reach.
 
-use super::locked::{UnlockedDirs, WRITE_MODE};
-use super::place::{self, MODE_BITS};
-use super::plain_repository::is_safe;
+use super::openat::{self, MODE_BITS};
 use super::report::{ChangeKind, MAX_REPORTED, ProtectedChange};
+use super::safe_repository::is_safe;
 use super::snapshot::{self, FileStamp, PathState, Snapshot};
-use crate::process::scratch::create_private_dir;
+use super::unlocked_dirs::{UnlockedDirs, WRITE_MODE};
+use crate::process::scratch_dir::create_private_dir;
 use rustix::fs::{FileType, FlockOperation, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -32,7 +32,7 @@ impl Snapshot {
             restoring.in_git = snapshot::is_in_git(path);
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
             let shared = opened.take().filter(|(of, _)| *of == parent);
-            let at = match shared.map_or_else(|| place::open_real(parent), |(_, at)| Ok(at)) {
+            let at = match shared.map_or_else(|| openat::open_real(parent), |(_, at)| Ok(at)) {
                 Ok(at) => at,
                 Err(_gone) if matches!(before, PathState::Absent | PathState::AbsentDirectory) => continue,
                 Err(error) => {
@@ -64,7 +64,7 @@ impl Snapshot {
 /// Moves what a command has newly made at `paths` to `quarantine`.
 pub(super) fn quarantine_paths(paths: &[PathBuf], quarantine: &Path) -> Vec<ProtectedChange> {
     let mut restoring = RestorePass::into(quarantine);
-    for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, place::parent_and_name(path)?))) {
+    for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, openat::parent_and_name(path)?))) {
         restoring.locked.unlock(&at, WRITE_MODE);
         restoring.replace(&at, &name, &PathState::Absent, path, true);
     }
@@ -77,7 +77,7 @@ fn new_repository(at: &OwnedFd, name: &OsStr, before: &PathState) -> Option<bool
     if !matches!(before, PathState::AbsentDirectory) || name != ".git" {
         return None;
     }
-    Some(is_safe(&place::open_directory(at, name).ok()?))
+    Some(is_safe(&openat::open_directory(at, name).ok()?))
 }
 
 /// The work of one comparison.
@@ -96,10 +96,10 @@ impl<'a> RestorePass<'a> {
 
     /// The directory `below` the one at `root`, both of which and all between were made open to us; none where one is not there.
     fn open(&mut self, root: &Path, below: &Path) -> Option<OwnedFd> {
-        let mut directory = place::open_real(root).ok()?;
+        let mut directory = openat::open_real(root).ok()?;
         self.locked.unlock(&directory, WRITE_MODE);
         for name in below {
-            directory = place::open_directory(&directory, name).ok()?;
+            directory = openat::open_directory(&directory, name).ok()?;
             self.locked.unlock(&directory, WRITE_MODE);
         }
         Some(directory)
@@ -107,11 +107,11 @@ impl<'a> RestorePass<'a> {
 
     /// Makes `name` in `at` what it was. `path` is what it is called in the report.
     fn restore_path(&mut self, at: &OwnedFd, name: &OsStr, before: &PathState, path: &Path) {
-        let now = match place::stat_at(at, name) {
+        let now = match openat::stat_at(at, name) {
             Ok(now) => now,
             Err(error) => return self.report(path, ChangeKind::Changed, None, &Err(error.into())),
         };
-        let kind = now.as_ref().map(place::kind);
+        let kind = now.as_ref().map(openat::kind);
         let is_directory = kind == Some(FileType::Directory);
         match before {
             PathState::Absent if now.is_none() => {}
@@ -122,11 +122,11 @@ impl<'a> RestorePass<'a> {
                 self.locked.unlock(handle, WRITE_MODE);
             }
             PathState::Ancestor(stat, handle) => {
-                self.restore_directory(at, name, path, (stat, handle, now.is_some()))
+                self.restore_directory(at, name, path, (stat, handle, now.is_some()));
             }
             PathState::Directory(stat, entries) if is_directory => {
                 if now.is_some_and(|now| now.st_mode & MODE_BITS != stat.st_mode & MODE_BITS) {
-                    self.report(path, ChangeKind::Changed, None, &place::set_rights(at, name, stat));
+                    self.report(path, ChangeKind::Changed, None, &openat::set_rights(at, name, stat));
                 }
                 self.restore_entries(at, name, path, entries);
             }
@@ -134,7 +134,7 @@ impl<'a> RestorePass<'a> {
                 if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
             PathState::Other(look)
                 if now.is_some_and(|now| look.is_unchanged(&now) || is_unread(look, &now)) => {}
-            PathState::Link(to) if place::read_link_at(at, name).is_ok_and(|now| now == *to) => {}
+            PathState::Link(to) if openat::read_link_at(at, name).is_ok_and(|now| now == *to) => {}
             _ => self.replace(at, name, before, path, now.is_some()),
         }
     }
@@ -163,15 +163,15 @@ impl<'a> RestorePass<'a> {
                 moved = Some(self.move_away(at, name)?);
             }
             let Some((from, called)) =
-                place::current_path(handle).and_then(|now| place::parent_and_name(&now))
+                openat::current_path(handle).and_then(|now| openat::parent_and_name(&now))
             else {
-                return place::make_directory(at, name, stat);
+                return openat::make_directory(at, name, stat);
             };
-            let is_it = place::stat_at(&from, &called)?.is_some_and(|now| same_file(stat, &now));
+            let is_it = openat::stat_at(&from, &called)?.is_some_and(|now| same_file(stat, &now));
             if is_it {
                 return Ok(rustix::fs::renameat(&from, &called, at, name)?);
             }
-            place::make_directory(at, name, stat)
+            openat::make_directory(at, name, stat)
         })();
         self.report(path, if is_there { ChangeKind::Changed } else { ChangeKind::Removed }, moved, &done);
     }
@@ -183,7 +183,7 @@ impl<'a> RestorePass<'a> {
         path: &Path,
         entries: &BTreeMap<OsString, PathState>,
     ) {
-        let found = place::open_directory(at, name).map_err(io::Error::from).and_then(|directory| {
+        let found = openat::open_directory(at, name).map_err(io::Error::from).and_then(|directory| {
             let names = snapshot::relevant_names(&directory, self.in_git)?;
             Ok((directory, names))
         });
@@ -205,7 +205,7 @@ impl<'a> RestorePass<'a> {
         called.push(name);
         self.moved += 1;
         let to = self.quarantine.join(called);
-        place::move_away(at, name, &to, MAX_MOVED_BYTES)?;
+        openat::move_away(at, name, &to, MAX_MOVED_BYTES)?;
         Ok(to)
     }
 
@@ -230,12 +230,12 @@ impl<'a> RestorePass<'a> {
 fn make(at: &OwnedFd, name: &OsStr, before: &PathState) -> io::Result<()> {
     match before {
         PathState::Absent | PathState::AbsentDirectory => Ok(()),
-        PathState::Ancestor(stat, _) => place::make_directory(at, name, stat),
-        PathState::File(look, Some(bytes)) => place::make_file(at, name, bytes, &look.stat),
+        PathState::Ancestor(stat, _) => openat::make_directory(at, name, stat),
+        PathState::File(look, Some(bytes)) => openat::make_file(at, name, bytes, &look.stat),
         PathState::Link(to) => Ok(rustix::fs::symlinkat(to.as_c_str(), at, name)?),
         PathState::Directory(stat, entries) => {
-            place::make_directory(at, name, stat)?;
-            let directory = place::open_directory(at, name)?;
+            openat::make_directory(at, name, stat)?;
+            let directory = openat::open_directory(at, name)?;
             entries.iter().try_for_each(|(name, before)| make(&directory, name, before))
         }
         PathState::File(_, None) | PathState::Other(_) => {
@@ -253,12 +253,12 @@ fn is_same(at: &OwnedFd, name: &OsStr, look: &FileStamp, bytes: Option<&[u8]>, n
     let length = bytes.map_or(0, |bytes| bytes.len() as u64);
     same_rights
         && bytes.is_some()
-        && place::read_file_at(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
+        && openat::read_file_at(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
 }
 
 /// Whether what could not be looked into is still the same thing, as far as can be told.
 fn is_unread(look: &FileStamp, now: &Stat) -> bool {
-    place::kind(now) != FileType::RegularFile && same_file(&look.stat, now)
+    openat::kind(now) != FileType::RegularFile && same_file(&look.stat, now)
 }
 
 fn same_file(one: &Stat, other: &Stat) -> bool {

@@ -1,6 +1,6 @@
 //! What protected paths are before the commands that run at one time, with what is needed to put them back.
 
-use super::place;
+use super::openat;
 use crate::process::sandbox::SandboxPolicy;
 use crate::process::tier::Tier;
 use rustix::fs::{FileType, Stat};
@@ -140,7 +140,7 @@ impl Snapshot {
         for path in &policy.read_only {
             let root = policy.writable.iter().filter(|root| path.starts_with(root)).min();
             let Some(root) = root else { continue };
-            let Ok(at) = opened.entry(root).or_insert_with(|| place::open_real(root)) else { continue };
+            let Ok(at) = opened.entry(root).or_insert_with(|| openat::open_real(root)) else { continue };
             budget.in_git = is_in_git(path);
             // What we cannot look at, the command cannot change: it has no more rights than we.
             let _not_reachable = taken.add((root, at), path, extent, &mut budget);
@@ -155,8 +155,8 @@ impl Snapshot {
         self.workspace.clone_from(workspace);
         budget.in_git = false;
         for path in policy.compared.iter().filter_map(|path| path.strip_prefix(workspace).ok()) {
-            let Some((at, name)) = place::parent_and_name(&workspace.join(path)) else { continue };
-            if let Ok(Some(stat)) = place::stat_at(&at, &name) {
+            let Some((at, name)) = openat::parent_and_name(&workspace.join(path)) else { continue };
+            if let Ok(Some(stat)) = openat::stat_at(&at, &name) {
                 self.compared.insert(path.to_owned(), before(&at, &name, stat, budget, 0));
             }
         }
@@ -183,25 +183,25 @@ impl Snapshot {
         let Some((last, above)) = names.split_last() else { return Ok(()) };
         for name in above {
             here.push(name);
-            let Some(stat) = place::stat_at(at, name)? else {
+            let Some(stat) = openat::stat_at(at, name)? else {
                 self.paths.entry(here).or_insert(PathState::AbsentDirectory);
                 self.paths.insert(path.to_owned(), PathState::Absent);
                 return Ok(());
             };
-            if place::kind(&stat) != FileType::Directory {
+            if openat::kind(&stat) != FileType::Directory {
                 let before = before(at, name, stat, budget, 0);
                 self.paths.insert(here, before);
                 return Ok(());
             }
-            let handle = place::open_directory(at, name)?;
+            let handle = openat::open_directory(at, name)?;
             let kept = handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
             self.paths.entry(here.clone()).or_insert(PathState::Ancestor(stat, kept));
             opened = handle;
             at = &opened;
         }
-        match place::stat_at(at, last)? {
+        match openat::stat_at(at, last)? {
             None => drop(self.paths.insert(path.to_owned(), PathState::Absent)),
-            Some(stat) if extent == Extent::All || place::kind(&stat) == FileType::Symlink => {
+            Some(stat) if extent == Extent::All || openat::kind(&stat) == FileType::Symlink => {
                 self.paths.insert(path.to_owned(), before(at, last, stat, budget, 0));
             }
             Some(_) => {}
@@ -213,15 +213,15 @@ impl Snapshot {
 /// What `name` in `at` is.
 fn before(at: &OwnedFd, name: &OsStr, stat: Stat, budget: &mut Budget, depth: usize) -> PathState {
     let look = FileStamp::of(stat, budget.now);
-    match place::kind(&stat) {
+    match openat::kind(&stat) {
         FileType::RegularFile => {
-            let bytes = place::read_file_at(at, name, budget.bytes).ok().flatten();
+            let bytes = openat::read_file_at(at, name, budget.bytes).ok().flatten();
             budget.bytes = budget.bytes.saturating_sub(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
             PathState::File(look, bytes)
         }
-        FileType::Symlink => place::read_link_at(at, name).map_or(PathState::Other(look), PathState::Link),
+        FileType::Symlink => openat::read_link_at(at, name).map_or(PathState::Other(look), PathState::Link),
         FileType::Directory if depth < MAX_DEPTH && budget.entries > 0 => {
-            let entries = place::open_directory(at, name).map_err(Into::into);
+            let entries = openat::open_directory(at, name).map_err(Into::into);
             let entries = entries.and_then(|directory| entries_of(&directory, budget, depth));
             entries.map_or(PathState::Other(look), |entries| PathState::Directory(stat, entries))
         }
@@ -240,7 +240,7 @@ fn entries_of(
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
         }
         budget.entries -= 1;
-        if let Some(stat) = place::stat_at(directory, &name)? {
+        if let Some(stat) = openat::stat_at(directory, &name)? {
             let before = before(directory, &name, stat, budget, depth + 1);
             entries.insert(name, before);
         }
@@ -255,7 +255,7 @@ pub(super) fn is_in_git(path: &Path) -> bool {
 
 /// The names in `directory` that matter: of a repository inside of another, not its bulk.
 pub(super) fn relevant_names(directory: &OwnedFd, in_git: bool) -> std::io::Result<Vec<OsString>> {
-    let mut names = place::names(directory, MAX_ENTRIES + 1)?;
+    let mut names = openat::names(directory, MAX_ENTRIES + 1)?;
     if in_git && ["HEAD", "config"].iter().all(|name| names.iter().any(|found| found == name)) {
         names.retain(|name| !BULK.iter().any(|bulk| name == bulk));
     }

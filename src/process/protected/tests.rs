@@ -1,8 +1,8 @@
 //! What is put back, in a directory, without any command.
 
-use super::plain_repository::is_safe_config;
+use super::safe_repository::is_safe_config;
 use super::snapshot::Extent;
-use super::survey::WorkspaceScan;
+use super::workspace_scan::WorkspaceScan;
 use super::{ChangeKind, ProtectedChange, ProtectionTracker, Snapshot, report};
 use crate::process::sandbox::SandboxPolicy;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The same view of the file system, as arguments for bubblewrap.
 
 use super::SandboxPolicy;
-use super::view::{self, MountAccess, MountChange};
+use super::mount_plan::{self, MountAccess, MountChange};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn arguments(policy: &SandboxPolicy, place: &Path, is_root: bool) -> Vec<OsS
     let whole = policy.writable.iter().any(|path| path == Path::new("/"));
     arguments.add([if whole { "--bind" } else { "--ro-bind" }, "/", "/"]);
     let mut hidden = Vec::new();
-    for (path, change) in view::plan(policy) {
+    for (path, change) in mount_plan::plan(policy) {
         match change {
             MountChange::Bind(from, rights) => {
                 arguments.bind(

@@ -1,10 +1,10 @@
 //! The sandbox of one run: what they are to hold is known from the start, they are built for the first command.
 
-use super::ground::SandboxSettings;
-use super::places::CacheVariable;
-use super::{SHARED_TEMP_DIRS, SandboxPolicy, places, repositories};
+use super::policy::CacheVariable;
+use super::settings::SandboxSettings;
+use super::{SHARED_TEMP_DIRS, SandboxPolicy, policy, repositories};
 use crate::process::protected::ProtectionTracker;
-use crate::process::scratch::{ScratchDir, create_private_dir};
+use crate::process::scratch_dir::{ScratchDir, create_private_dir};
 use crate::process::tier::Tier;
 use std::collections::BTreeMap;
 use std::io;
@@ -72,9 +72,9 @@ impl PreparedSandbox {
         create_private_dir(&settings.caches).map_err(|error| cannot(&settings.caches, &error))?;
         let run = scratch.path().file_name().unwrap_or_default();
         Ok(Self {
-            base_policy: places::sandbox_policy(settings, scratch.path()),
+            base_policy: policy::sandbox_policy(settings, scratch.path()),
             protection: OnceLock::new(),
-            cache_variables: places::cache_variables(settings),
+            cache_variables: policy::cache_variables(settings),
             quarantine: settings.quarantine.join(run),
             scratch,
             commands: AtomicU64::new(0),

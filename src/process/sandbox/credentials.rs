@@ -1,6 +1,6 @@
 //! Where the keys and tokens of a person are: at their usual places in the home directory, and where variables say.
 
-use super::ground::SandboxSettings;
+use super::settings::SandboxSettings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -6,28 +6,28 @@
 
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
-pub mod configurations;
 pub mod confinement;
 mod credentials;
-#[cfg(target_os = "linux")]
-mod filter;
 mod git_config;
-pub mod ground;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
+mod mount_plan;
+#[cfg(target_os = "linux")]
 pub(super) mod mounts;
-pub mod places;
+pub mod policy;
+#[cfg(target_os = "linux")]
+mod privileges;
+#[cfg(target_os = "linux")]
+pub(super) mod probe;
+pub mod protected_names;
 pub mod repositories;
+mod seccomp;
 #[cfg(target_os = "linux")]
-mod rights;
+mod seccomp_program;
+pub mod settings;
 #[cfg(target_os = "linux")]
-pub(super) mod signals;
-mod system_calls;
-#[cfg(target_os = "linux")]
-pub(super) mod trial;
-#[cfg(target_os = "linux")]
-mod view;
+pub(super) mod signal_filter;
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -158,7 +158,7 @@ pub(super) enum View {
 /// Confines this process and all it will start, for good.
 #[cfg(target_os = "linux")]
 pub(super) fn confine(policy: &SandboxPolicy, view: View) -> std::io::Result<()> {
-    rights::drop_privileges()?;
+    privileges::drop_privileges()?;
     landlock::restrict(policy, view)?;
-    system_calls::restrict(policy.network, view)
+    seccomp::restrict(policy.network, view)
 }

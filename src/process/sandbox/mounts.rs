@@ -5,8 +5,8 @@
 //! so what is protected inside a writable directory is a mount of its own, and so is every directory above it.
 
 use super::SandboxPolicy;
-use super::view::{self, MountAccess, MountChange};
-use crate::process::system::{self, MountAttributes};
+use super::mount_plan::{self, MountAccess, MountChange};
+use crate::process::syscalls::{self, MountAttributes};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use std::fs::DirBuilder;
@@ -40,7 +40,7 @@ const EMPTY: &str = "mode=755,size=64k";
 pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let mut changes = Vec::new();
-    for (path, change) in view::plan(policy) {
+    for (path, change) in mount_plan::plan(policy) {
         // What there was before everything became read-only.
         let tree = match &change {
             MountChange::Bind(from, MountAccess::Writable) => Some(clone_writable(from)?),
@@ -55,13 +55,13 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     let harmless = MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
     let whole = policy.writable.iter().any(|path| path == Path::new("/"));
     let everything = if whole { harmless } else { harmless | MountAttributes::READ_ONLY };
-    system::set_mount(CWD, Path::new("/"), everything)?;
+    syscalls::set_mount(CWD, Path::new("/"), everything)?;
     let mut hidden = Vec::new();
     // A path sorts before everything below it.
     for (path, change, tree) in changes {
         match change {
             MountChange::Bind(..) => {
-                tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path)?))?
+                tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path)?))?;
             }
             MountChange::Pin => attach(&clone_tree(&path)?, &open_mount_point(&path)?)?,
             MountChange::Protect => attach(&clone_read_only(&path)?, &open_mount_point(&path)?)?,
@@ -74,7 +74,7 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
         }
     }
     for path in hidden {
-        system::set_single_mount(CWD, &path, MountAttributes::READ_ONLY)?;
+        syscalls::set_single_mount(CWD, &path, MountAttributes::READ_ONLY)?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
@@ -101,7 +101,7 @@ fn clone_dev_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
 /// Such a copy in which files can be changed, but neither devices nor other users' rights be had.
 fn clone_writable(path: &Path) -> io::Result<OwnedFd> {
     let tree = clone_tree(path)?;
-    system::set_mount(&tree, Path::new(""), MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES)?;
+    syscalls::set_mount(&tree, Path::new(""), MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES)?;
     Ok(tree)
 }
 
@@ -109,7 +109,7 @@ fn clone_writable(path: &Path) -> io::Result<OwnedFd> {
 fn clone_read_only(path: &Path) -> io::Result<OwnedFd> {
     let tree = clone_tree(path)?;
     let attributes = MountAttributes::READ_ONLY | MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
-    system::set_mount(&tree, Path::new(""), attributes)?;
+    syscalls::set_mount(&tree, Path::new(""), attributes)?;
     Ok(tree)
 }
 

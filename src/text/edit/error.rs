@@ -2,7 +2,7 @@
 
 use crate::text::edit::find::MAX_COUNT;
 use crate::text::lines::quoted;
-use crate::text::rung::MatchLevel;
+use crate::text::match_level::MatchLevel;
 
 /// Why a text was not edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! Finds the one passage that an edit means, on the first level of the ladder on which it occurs.
 
-use crate::text::indentation::{IndentShift, find_with_shift};
+use crate::text::indent_shift::{IndentShift, find_with_shift};
 use crate::text::lines::{body, line_number_at};
-use crate::text::rung::{FoldedText, MatchLevel};
+use crate::text::match_level::{FoldedText, MatchLevel};
 use memchr::memmem::Finder;
 use std::ops::Range;
 

@@ -6,8 +6,8 @@ mod nearest;
 mod rewrite;
 
 use crate::text::lines::line_number_at;
+use crate::text::match_level::{FoldedText, MatchLevel};
 use crate::text::placeholder::find_placeholder;
-use crate::text::rung::{FoldedText, MatchLevel};
 use error::EditError;
 use find::{Match, MatchError, find, occurrences};
 use std::ops::Range;

@@ -1,12 +1,12 @@
 //! Applies the hunks of one file: all or none, each in the one place where its lines stand.
 
-use crate::text::indentation::IndentShift;
+use crate::text::indent_shift::IndentShift;
 use crate::text::lines::{BOM, LineEnding, body};
+use crate::text::match_level::MatchLevel;
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::{Hunk, Line};
 use crate::text::patch::locate::{HunkLocation, Search};
 use crate::text::placeholder::find_placeholder;
-use crate::text::rung::MatchLevel;
 
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use crate::text::lines::{body, quoted};
 use crate::text::patch::error::PatchError;
+use crate::text::patch::file_patch::{Action, FilePatch};
 use crate::text::patch::hunk::{Hunk, Line};
-use crate::text::patch::section::{Action, FilePatch};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -46,7 +46,7 @@ fn inner(patch: &str) -> Option<&str> {
     (!closing.is_empty() && last.trim() == closing).then_some(body)
 }
 
-/// Whether `patch`, strip_wrapping, is an envelope.
+/// Whether `patch`, `strip_wrapping`, is an envelope.
 pub fn is_envelope(patch: &str) -> bool {
     patch.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.trim() == BEGIN)
 }

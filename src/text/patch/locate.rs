@@ -1,11 +1,11 @@
 //! Finds the place of a hunk: where its header says, else the only place, on the first level of the ladder that has one.
 
-use crate::text::indentation::{IndentShift, find_with_shift};
+use crate::text::indent_shift::{IndentShift, find_with_shift};
+use crate::text::line_search::line_positions;
 use crate::text::lines::body;
+use crate::text::match_level::{FoldedText, MatchLevel};
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::Hunk;
-use crate::text::places::line_positions;
-use crate::text::rung::{FoldedText, MatchLevel};
 
 /// Lines that may be looked through for hunks that are not where their headers say: a moment's work, and a thousand
 /// such hunks in a file of twenty thousand lines.

@@ -4,13 +4,13 @@
 pub mod apply;
 mod envelope;
 pub mod error;
+pub mod file_patch;
 pub mod hunk;
 mod locate;
-pub mod section;
 mod unified;
 
 use error::PatchError;
-use section::FilePatch;
+use file_patch::FilePatch;
 
 /// What `patch` does, file by file. `path` is the file that it is for, when whoever sends it says so.
 ///

@@ -1,11 +1,11 @@
 //! Tests of patches.
 
 use super::apply::Patched;
-use super::section::Action;
+use super::file_patch::Action;
 use super::*;
-use crate::source::thread_cpu_time;
+use crate::runtime::clock::thread_cpu_time;
 use crate::text::diff;
-use crate::text::rung::MatchLevel;
+use crate::text::match_level::MatchLevel;
 use proptest::prelude::*;
 
 /// `text` with a patch of one file applied.

@@ -2,8 +2,8 @@
 
 use crate::text::lines::body;
 use crate::text::patch::error::PatchError;
+use crate::text::patch::file_patch::{Action, FilePatch};
 use crate::text::patch::hunk::{Hunk, Line};
-use crate::text::patch::section::{Action, FilePatch};
 
 /// What stands for a file that is not there.
 const NOWHERE: &str = "/dev/null";

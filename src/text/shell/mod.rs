@@ -3,10 +3,10 @@
 //! A grammar of our own, because no library that was measured was at once exact, fast and safe with hostile texts.
 
 mod compounds;
-mod documents;
 mod expansions;
 mod grammar;
 mod reader;
+mod redirections;
 mod script;
 mod words;
 

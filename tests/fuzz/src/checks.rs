@@ -1,20 +1,20 @@
 //! What must hold of any bytes from a server or a model: one function per fuzz target.
 
-use agent::decision::Decision;
-use agent::engine::arguments;
+use agent::core::decision::Decision;
+use agent::core::language::Language;
+use agent::engine::call_arguments;
 use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, read_targets};
 use agent::engine::policy::{Mode, Policy, PolicyOptions};
 use agent::engine::rules::{Action, PolicyRule, Ruling};
-use agent::fetch::target::{self, HostPattern};
-use agent::language::Language;
+use agent::fetch::page_url::{self, HostPattern};
 use agent::llm::LlmError;
-use agent::llm::answer::{FinishContext, ResponseBuilder};
 use agent::llm::embedded_call;
-use agent::llm::format::WireFormat;
 use agent::llm::framing::{FrameDecoder, Framing, FramingError};
 use agent::llm::quirks::Quirks;
-use agent::llm::receive::ResponseReader;
+use agent::llm::response_builder::{FinishContext, ResponseBuilder};
+use agent::llm::response_reader::ResponseReader;
 use agent::llm::retry::RetryAdvice;
+use agent::llm::wire_format::WireFormat;
 use agent::llm::{Progress, Response};
 use agent::process::shell::quoted;
 use agent::text::edit::{Replacement, replace};
@@ -229,7 +229,7 @@ fn policy(bytes: &[u8]) {
     let mut parts = input.splitn(3, '\0');
     let mut part = || parts.next().unwrap_or_default();
     let (rules, tool, about) = (rules(part()), part(), part());
-    assert!(arguments::parse(about).map_or(true, |value| value.is_object()), "{about:?}");
+    assert!(call_arguments::parse(about).map_or(true, |value| value.is_object()), "{about:?}");
     let Some(policy) = compiled(&rules) else { return };
     let plan = plan(tool, about);
     let ruling = policy.ruling(tool, &plan);
@@ -366,7 +366,8 @@ fn plan(tool: &str, about: &str) -> Plan {
     match tool {
         "run_command" => Plan { command: Some(about.to_owned()), ..Plan::default() },
         "web_fetch" => {
-            let host = target::parse_page_url(about).ok().and_then(|page| page.host_str().map(str::to_owned));
+            let host =
+                page_url::parse_page_url(about).ok().and_then(|page| page.host_str().map(str::to_owned));
             Plan { host, ..Plan::default() }
         }
         _ => Plan::file(about, true),

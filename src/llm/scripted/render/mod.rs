@@ -1,15 +1,15 @@
 //! A scripted turn as a server would send it: events, a body, or an error.
 
+mod anthropic;
 mod chat_completions;
 mod gemini;
-mod messages;
 mod ollama;
 mod pieces;
 mod responses;
 
-use crate::failure::FailureKind;
-use crate::llm::format::WireFormat;
+use crate::core::failure::FailureKind;
 use crate::llm::scripted::{ScriptedError, Turn};
+use crate::llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 
 /// A turn's answer as the events of a stream: the data of server-sent events, or lines. `number` is the request's,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub fn events(format: WireFormat, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         WireFormat::ChatCompletions => chat_completions::events(turn, number),
-        WireFormat::Messages => messages::events(turn, number),
+        WireFormat::Messages => anthropic::events(turn, number),
         WireFormat::Ollama => ollama::events(turn),
         WireFormat::Gemini => gemini::events(turn, number),
         WireFormat::Responses => responses::events(turn, number),
@@ -28,7 +28,7 @@ pub fn events(format: WireFormat, turn: &Turn, number: usize) -> Vec<String> {
 pub fn body(format: WireFormat, turn: &Turn, number: usize) -> String {
     match format {
         WireFormat::ChatCompletions => chat_completions::body(turn, number),
-        WireFormat::Messages => messages::body(turn, number),
+        WireFormat::Messages => anthropic::body(turn, number),
         WireFormat::Ollama => ollama::body(turn),
         WireFormat::Gemini => gemini::body(turn, number),
         WireFormat::Responses => responses::body(turn, number),

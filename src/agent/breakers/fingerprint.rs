@@ -1,0 +1,230 @@
+//! When calls, results, errors and texts count as the same: hashes of what is left without what always moves.
+
+use crate::agent::volatile::strip_volatile_and_times;
+use crate::engine::call_arguments;
+use crate::text::shell;
+use crate::tools::TypedTool;
+use crate::tools::command_output::CommandOutput;
+use crate::tools::run_command::RunCommand;
+use blake3::Hasher;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What tells two things apart that are not the same, with as good as certainty within one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fingerprint(u64);
+
+/// Programs that wait, or that ask how it is with something else: calling them again is how one waits.
+const POLLING_PROGRAMS: [&str; 22] = [
+    "sleep",
+    "wait",
+    "watch",
+    "inotifywait",
+    "curl",
+    "wget",
+    "nc",
+    "ping",
+    "pg_isready",
+    "pgrep",
+    "ps",
+    "ss",
+    "netstat",
+    "lsof",
+    "systemctl",
+    "journalctl",
+    "docker",
+    "podman",
+    "kubectl",
+    "gh",
+    "squeue",
+    "jobs",
+];
+
+/// What errors say that go by themselves: those of networks, and of servers that have too much to do.
+const TRANSIENT: [&str; 17] = [
+    "connection refused",
+    "connection reset",
+    "connection timed out",
+    "connection closed before",
+    "econnreset",
+    "econnrefused",
+    "etimedout",
+    "eai_again",
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "temporarily unavailable",
+    "network is unreachable",
+    "tls handshake timeout",
+    "too many requests",
+    "bad gateway",
+    "service unavailable",
+    "gateway timeout",
+];
+
+impl Fingerprint {
+    fn finished(hasher: &Hasher) -> Self {
+        let hash = hasher.finalize();
+        Self(hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+    }
+
+    fn of(text: &str) -> Self {
+        Self::finished(Hasher::new().update(text.as_bytes()))
+    }
+
+    /// A call: its tool and its arguments, in whatever order their keys stand. Nothing where nobody can read them.
+    pub fn of_call(tool: &str, raw: &str) -> Option<Self> {
+        let arguments = call_arguments::parse(raw).ok()?;
+        let mut hasher = Hasher::new();
+        hasher.update(tool.as_bytes()).update(b"\0");
+        add(&mut hasher, &arguments);
+        Some(Self::finished(&hasher))
+    }
+
+    /// What a call answered, without times: what only took longer is nothing new.
+    pub fn of_result(text: &str) -> Self {
+        Self::of(&strip_volatile_and_times(text))
+    }
+
+    /// What the model says, whatever stands between its words.
+    pub fn of_text(text: &str) -> Self {
+        Self::of(&text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase())
+    }
+
+    /// The content of a file by its hash; of none where there is no file.
+    pub fn of_content(hash: Option<&str>) -> Self {
+        Self::of(hash.unwrap_or_default())
+    }
+
+    /// The class of an error: what it says without names, paths and numbers. Of a command that failed it is all that it
+    /// wrote; one that wrote nothing is in no class, as that is how searches say that there is nothing.
+    pub fn of_error(tool: &str, text: &str) -> Option<Self> {
+        let mut lines = text.lines().filter(|line| !matches!(line.trim(), "" | "stdout:" | "stderr:"));
+        let first = lines.next()?;
+        let told: Vec<&str> = if tool == RunCommand::NAME { lines.collect() } else { vec![first] };
+        let words = told.iter().flat_map(|line| line.split_whitespace()).map(generic);
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| Self::of(&format!("{tool} {}", words.join(" "))))
+    }
+}
+
+fn add(hasher: &mut Hasher, value: &Value) {
+    match value {
+        Value::Object(object) => {
+            let mut keys: Vec<&String> = object.keys().collect();
+            keys.sort_unstable();
+            hasher.update(b"{");
+            for key in keys {
+                hasher.update(Value::from(key.as_str()).to_string().as_bytes()).update(b":");
+                add(hasher, object.get(key).unwrap_or(&Value::Null));
+                hasher.update(b",");
+            }
+            hasher.update(b"}");
+        }
+        Value::Array(items) => {
+            hasher.update(b"[");
+            for item in items {
+                add(hasher, item);
+                hasher.update(b",");
+            }
+            hasher.update(b"]");
+        }
+        plain => drop(hasher.update(plain.to_string().as_bytes())),
+    }
+}
+
+/// A word of an error, or a sign in place of what is particular in it.
+fn generic(word: &str) -> String {
+    let names = ['/', '`', '\'', '"', '.', '_', '-'];
+    let inner = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_particular =
+        word.contains(['`', '\'', '"']) || inner.contains(names) || inner.contains(char::is_numeric);
+    if is_particular { "#".to_owned() } else { inner.to_lowercase() }
+}
+
+/// Whether an error is one of those that go by themselves.
+pub fn is_transient(text: &str) -> bool {
+    let text = text.to_lowercase();
+    TRANSIENT.iter().any(|sign| text.contains(sign))
+}
+
+/// Whether a call is made to wait for something: it is to be expected that it is made again and says the same.
+pub fn is_polling(tool: &str, raw: &str) -> bool {
+    if tool != RunCommand::NAME {
+        return tool == CommandOutput::NAME;
+    }
+    let Ok(arguments) = call_arguments::parse(raw) else { return false };
+    let Some(Ok(script)) = arguments.get("command").and_then(Value::as_str).map(shell::parse) else {
+        return false;
+    };
+    let mut programs = script.commands.iter().filter_map(|command| command.words.first());
+    programs.any(|program| {
+        let name = program.text.rsplit('/').next().unwrap_or_default();
+        POLLING_PROGRAMS.contains(&name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn l25_the_order_of_keys_makes_no_difference_and_everything_else_does() {
+        let of = |tool, raw| Fingerprint::of_call(tool, raw);
+        assert_eq!(
+            of("t", r#"{"a": {"c": 1, "d": [2]}, "b": ""}"#),
+            of("t", r#"{"b":"","a":{"d":[2],"c":1}}"#)
+        );
+        for (tool, raw) in
+            [("u", "{\"a\":1}"), ("t", "{\"a\":\"1\"}"), ("t", "{\"b\":1}"), ("t", "{\"a\":[1]}")]
+        {
+            assert_ne!(of("t", "{\"a\":1}"), of(tool, raw), "{tool} {raw}");
+        }
+        assert_ne!(of("t", r#"{"a":["x","y"]}"#), of("t", r#"{"a":["y","x"]}"#));
+        assert_eq!(of("t", "{"), None);
+    }
+
+    #[test]
+    fn a_result_that_only_took_another_time_is_the_same() {
+        let of = Fingerprint::of_result;
+        assert_eq!(of("[10:11:07] 4 passed in 0.02s"), of("[10:12:59] 4 passed in 1.5s"));
+        assert_ne!(of("3 of 12 blocks"), of("4 of 12 blocks"));
+    }
+
+    #[test]
+    fn errors_of_a_class_differ_in_names_and_numbers_only() {
+        let of = |text| Fingerprint::of_error("edit_file", text);
+        let at = "The passage was not found in src/a.rs; the nearest is at line 3:\nlet a";
+        assert_eq!(of(at), of("The passage was not found in b.rs; the nearest is at line 12:\nlet b"));
+        assert_ne!(of(at), of("The passage stands 3 times in src/a.rs."));
+        let of = |text: &str| Fingerprint::of_error("run_command", text);
+        let missing = "Command failed with exit_code: 127\nstderr:\nbash: line 1: pnpm: command not found";
+        assert_eq!(of(missing), of(&missing.replace("line 1", "line 7")));
+        assert_ne!(of(missing), of("Command failed with exit_code: 127\nstderr:\nno such thing"));
+        assert_eq!(of("Command failed with exit_code: 1"), None);
+    }
+
+    #[test]
+    fn l29_errors_of_networks_go_by_themselves() {
+        assert!(is_transient("curl: (7) Failed to connect to localhost port 80: Connection refused"));
+        assert!(is_transient("503 Service Unavailable from https://example.org/"));
+        assert!(!is_transient("assert 503 == 200"));
+    }
+
+    #[test]
+    fn commands_wait_by_the_programs_they_start() {
+        let command =
+            |text: &str| is_polling("run_command", &serde_json::json!({"command": text}).to_string());
+        assert!(command("sleep 5 && cat log"));
+        assert!(command("cd x; /usr/bin/curl -s localhost"));
+        assert!(!command("grep sleep a.txt"));
+        assert!(is_polling("command_output", "{}") && !is_polling("read_file", "{}"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_fingerprint(text in "[0-9a-zµ:. T\n-]{0,60}") {
+                        prop_assert_eq!(Fingerprint::of_error("run_command", &text), Fingerprint::of_error("run_command", &text));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! How full the model's window is: an estimate of the next prompt, anchored on what the provider last counted.
+
+use crate::core::limits::{Window, WindowSource};
+use crate::core::message::{Message, Part};
+use crate::core::usage::Usage;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a token: prose has four to five in the tokenizers in use, source code three to four.
+pub const BYTES_PER_TOKEN: u64 = 4;
+
+/// Bytes that a wire format puts around a message or one of its parts.
+const FRAME_BYTES: u64 = 16;
+
+/// Tokens of an answer that is worth a request.
+const USEFUL_ANSWER_TOKENS: u64 = 1024;
+
+/// The part of a small window that such an answer may take at most.
+const USEFUL_ANSWER_SHARE: u64 = 8;
+
+/// The part of the window that one tool result may fill.
+const RESULT_SHARE: u64 = 8;
+
+/// Tokens of the shortest limit on a tool result: less would be all head and tail.
+const MIN_RESULT_TOKENS: u64 = 256;
+
+/// A prompt that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow {
+    /// Tokens of the prompt, about.
+    pub prompt: u64,
+    /// The window that it does not fit into.
+    pub window: Window,
+}
+
+/// How long the conversation is: the fold of its messages and of what the provider said about them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptEstimate {
+    /// Tokens of the last prompt, as the provider counted them; zero where it has not.
+    prompt: u64,
+    /// Tokens of the answer to it, without the reasoning, which most providers do not want back.
+    answer: u64,
+    /// Bytes of what nobody has counted yet.
+    since: u64,
+}
+
+impl PromptEstimate {
+    /// A message has joined the conversation.
+    pub fn add_message(&mut self, message: &Message) {
+        self.since = self.since.saturating_add(bytes(message));
+    }
+
+    /// The provider has counted the conversation, its own answer included.
+    pub fn record_usage(&mut self, usage: Usage) {
+        if usage.covers_conversation(self.prompt) {
+            let answer = usage.output.saturating_sub(usage.reasoning);
+            *self = Self { prompt: usage.prompt_tokens(), answer, since: 0 };
+        }
+    }
+
+    /// The conversation is another one, or another model's, and nobody has counted it yet.
+    pub fn recount<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
+        *self = Self::default();
+        messages.for_each(|message| self.add_message(message));
+    }
+
+    /// The conversation was made shorter: it is `messages` now. What nobody has counted is guessed by what was: text of this
+    /// conversation takes as many tokens as it took before.
+    pub fn scale_to<'a>(
+        &mut self,
+        messages: impl Iterator<Item = &'a Message>,
+        bytes_before: u64,
+        tools_bytes: u64,
+    ) {
+        let before = self.estimate(tools_bytes);
+        self.recount(messages);
+        let (bytes, was) = (self.since.saturating_add(tools_bytes), bytes_before.saturating_add(tools_bytes));
+        let scaled =
+            u128::from(before) * u128::from(BYTES_PER_TOKEN) * u128::from(bytes) / u128::from(was.max(1));
+        self.since = u64::try_from(scaled).unwrap_or(u64::MAX).saturating_sub(tools_bytes);
+    }
+
+    /// Tokens of the next prompt, about, with tools of `tools_bytes`.
+    pub fn estimate(&self, tools_bytes: u64) -> u64 {
+        let tools = if self.prompt == 0 { tools_bytes } else { 0 };
+        let uncounted = self.since.saturating_add(tools) / BYTES_PER_TOKEN;
+        self.prompt.saturating_add(self.answer).saturating_add(uncounted)
+    }
+
+    /// What is wrong when a request would leave no room for a useful answer.
+    pub fn overflow(&self, window: Option<Window>, tools_bytes: u64) -> Option<Overflow> {
+        let window = self.effective_window(window)?;
+        let prompt = self.estimate(tools_bytes);
+        let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
+        (prompt.saturating_add(answer) > window.tokens).then_some(Overflow { prompt, window })
+    }
+
+    /// Tokens that the window leaves for an answer, never less than a useful one.
+    pub fn answer_room(&self, window: Window, tools_bytes: u64) -> u64 {
+        let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
+        window.tokens.saturating_sub(self.estimate(tools_bytes)).max(answer)
+    }
+
+    /// The window, unless the provider took more than it holds.
+    pub fn effective_window(&self, window: Option<Window>) -> Option<Window> {
+        window.filter(|window| !self.disproves(*window))
+    }
+
+    /// Whether the provider took a prompt that is longer than the table says its model may hold.
+    fn disproves(&self, window: Window) -> bool {
+        window.source == WindowSource::Table && self.prompt > window.tokens
+    }
+}
+
+/// Tokens of the longest tool result, for a model that may hold `window`: as configured, 0 being no limit, but no more than a
+/// share of the window.
+pub fn result_tokens(configured: u32, window: Option<u64>) -> u32 {
+    let share = window.map(|window| (window / RESULT_SHARE).max(MIN_RESULT_TOKENS));
+    match share.and_then(|share| u32::try_from(share).ok()) {
+        Some(share) if configured > 0 => configured.min(share),
+        _ => configured,
+    }
+}
+
+/// The bytes of messages as a model reads them.
+pub fn bytes_of<'a>(messages: impl Iterator<Item = &'a Message>) -> u64 {
+    messages.map(bytes).fold(0, u64::saturating_add)
+}
+
+/// The bytes of a message as a model reads it.
+fn bytes(message: &Message) -> u64 {
+    let of_part = |part: &Part| match part {
+        Part::Text { text } | Part::Thinking { text, .. } => text.len(),
+        Part::ToolCall(call) => call.name.len().saturating_add(call.arguments.len()),
+        Part::ToolResult(result) => result.text.len(),
+    };
+    let parts = message.parts.iter().map(|part| u64::try_from(of_part(part)).unwrap_or(u64::MAX));
+    parts.fold(FRAME_BYTES, |sum, bytes| sum.saturating_add(bytes).saturating_add(FRAME_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::message::Role;
+
+    fn window(tokens: u64, source: WindowSource) -> Window {
+        Window { tokens, source }
+    }
+
+    fn filled(bytes: usize) -> PromptEstimate {
+        let mut filling = PromptEstimate::default();
+        filling.add_message(&Message::text(Role::User, "x".repeat(bytes)));
+        filling
+    }
+
+    #[test]
+    fn what_the_provider_counted_replaces_the_guess_and_what_comes_after_is_guessed_again() {
+        let mut filling = filled(40_000);
+        assert_eq!(filling.estimate(400), (40_000 + 32 + 400) / 4);
+        filling.record_usage(Usage {
+            input: 100,
+            cached_read: 50,
+            output: 30,
+            reasoning: 20,
+            ..Usage::default()
+        });
+        assert_eq!(filling.estimate(400), 160);
+        filling.add_message(&Message::text(Role::User, "x".repeat(368)));
+        assert_eq!(filling.estimate(400), 260);
+        filling.record_usage(Usage::default());
+        filling.record_usage(Usage { input: 20, output: 10, ..Usage::default() });
+        assert_eq!(filling.estimate(400), 260);
+    }
+
+    #[test]
+    fn l14_a_prompt_that_leaves_no_useful_answer_does_not_fit() {
+        let user = WindowSource::User;
+        assert_eq!(filled(4_000).overflow(None, 0), None);
+        assert_eq!(filled(4_000).overflow(Some(window(3_000, user)), 0), None);
+        let overflow = filled(12_000).overflow(Some(window(3_000, user)), 0).unwrap();
+        assert_eq!((overflow.prompt, overflow.window.tokens), (3_008, 3_000));
+        assert!(filled(11_000).overflow(Some(window(3_000, user)), 0).is_some());
+        assert!(filled(4_000).overflow(Some(window(3_000, user)), 8_000).is_some());
+    }
+
+    #[test]
+    fn a_prompt_that_was_taken_disproves_the_table_but_not_the_user() {
+        let mut filling = PromptEstimate::default();
+        filling.record_usage(Usage { input: 5_000, ..Usage::default() });
+        assert_eq!(filling.overflow(Some(window(4_000, WindowSource::Table)), 0), None);
+        assert!(filling.overflow(Some(window(4_000, WindowSource::User)), 0).is_some());
+    }
+
+    #[test]
+    fn a_result_fills_no_more_than_a_share_of_the_window() {
+        assert_eq!(result_tokens(8_000, None), 8_000);
+        assert_eq!(result_tokens(8_000, Some(128_000)), 8_000);
+        assert_eq!(result_tokens(8_000, Some(16_000)), 2_000);
+        assert_eq!(result_tokens(8_000, Some(1_000)), 256);
+        assert_eq!(result_tokens(0, Some(16_000)), 0);
+    }
+}

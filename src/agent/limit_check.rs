@@ -1,0 +1,149 @@
+//! What the limits of a run mean, looked at before each model call.
+
+use crate::core::limits::Limits;
+use crate::core::stop_reason::StopReason;
+use std::time::Duration;
+
+/// The part of the total time kept back for the closing summary: a tenth, at most [`MAX_CLOSING_RESERVE`].
+const CLOSING_SHARE: u32 = 10;
+
+/// The longest a closing summary may take.
+pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
+
+impl Limits {
+    /// The time after which no more work begins: the total minus the closing reserve.
+    pub fn work_time(&self) -> Option<Duration> {
+        self.timeout.map(|total| total.saturating_sub(closing_reserve(total)))
+    }
+
+    /// How long a model call that starts at `elapsed` may take as part of the work.
+    pub fn step_time(&self, elapsed: Duration) -> Option<Duration> {
+        shorter(self.step_timeout, self.work_time().map(|end| end.saturating_sub(elapsed)))
+    }
+
+    /// How long the closing call that starts at `elapsed` may take; zero when it no longer fits.
+    pub fn closing_time(&self, elapsed: Duration) -> Duration {
+        let left = self.timeout.map(|end| end.saturating_sub(elapsed));
+        shorter(shorter(self.step_timeout, left), Some(MAX_CLOSING_RESERVE)).unwrap_or(MAX_CLOSING_RESERVE)
+    }
+}
+
+fn closing_reserve(total: Duration) -> Duration {
+    (total / CLOSING_SHARE).min(MAX_CLOSING_RESERVE)
+}
+
+fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What the watchdogs look at.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitReadings {
+    /// Model calls of this run so far.
+    pub steps: u32,
+    /// Malformed calls in a row.
+    pub malformed: u32,
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// Whether the next step no longer fits into what may be spent.
+    pub over_budget: bool,
+    /// Whether a model call was given up for its time.
+    pub step_timed_out: bool,
+    /// Whether the conversation no longer fits into the model's window.
+    pub context_full: bool,
+    /// Why a breaker ends the run.
+    pub breaker_stop: Option<StopReason>,
+}
+
+/// The limit that is reached, in the order of the contract: steps, budget, timeout, context, then breakers.
+pub fn reached_limit(limits: &Limits, readings: LimitReadings) -> Option<StopReason> {
+    let timed_out = readings.step_timed_out || limits.work_time().is_some_and(|end| readings.elapsed >= end);
+    if readings.steps >= limits.max_steps {
+        Some(StopReason::MaxSteps)
+    } else if readings.over_budget {
+        Some(StopReason::BudgetExceeded)
+    } else if timed_out {
+        Some(StopReason::Timeout)
+    } else if readings.context_full {
+        Some(StopReason::ContextFull)
+    } else if limits.max_malformed > 0 && readings.malformed >= limits.max_malformed {
+        Some(StopReason::ConsecutiveErrors)
+    } else {
+        readings.breaker_stop
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::compaction::CompactionLimits;
+    use crate::core::evaluation::EvaluationLimits;
+    use crate::core::language::Language;
+    use crate::core::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
+
+    fn limits() -> Limits {
+        Limits {
+            max_steps: 5,
+            timeout: Some(Duration::from_secs(100)),
+            step_timeout: Some(Duration::from_secs(30)),
+            on_limit: OnLimit::Summary,
+            max_continuations: 3,
+            max_malformed: 3,
+            breakers: BreakerLimits::default(),
+            tells_what_is_left: false,
+            language: Language::En,
+            caps: SpendingCaps::default(),
+            models: FallbackChain::default(),
+            tools_bytes: 0,
+            gate_rounds: None,
+            compaction: CompactionLimits::default(),
+            evaluation: EvaluationLimits::default(),
+        }
+    }
+
+    fn readings() -> LimitReadings {
+        LimitReadings {
+            steps: 0,
+            malformed: 0,
+            elapsed: Duration::ZERO,
+            over_budget: false,
+            step_timed_out: false,
+            context_full: false,
+            breaker_stop: None,
+        }
+    }
+
+    #[test]
+    fn nothing_is_reached_at_the_start() {
+        assert_eq!(reached_limit(&limits(), readings()), None);
+    }
+
+    #[test]
+    fn steps_win_over_the_budget_the_budget_over_time_time_over_the_window_and_that_over_breakers() {
+        let breaker_stop = LimitReadings { breaker_stop: Some(StopReason::RepeatedCall), ..readings() };
+        assert_eq!(reached_limit(&limits(), breaker_stop), Some(StopReason::RepeatedCall));
+        let full = LimitReadings { context_full: true, malformed: 3, ..breaker_stop };
+        assert_eq!(reached_limit(&limits(), full), Some(StopReason::ContextFull));
+        let late = LimitReadings { elapsed: Duration::from_secs(99), ..full };
+        assert_eq!(reached_limit(&limits(), late), Some(StopReason::Timeout));
+        let over = LimitReadings { over_budget: true, ..late };
+        assert_eq!(reached_limit(&limits(), over), Some(StopReason::BudgetExceeded));
+        assert_eq!(reached_limit(&limits(), LimitReadings { steps: 5, ..over }), Some(StopReason::MaxSteps));
+        let malformed = LimitReadings { malformed: 3, ..readings() };
+        assert_eq!(reached_limit(&limits(), malformed), Some(StopReason::ConsecutiveErrors));
+        assert_eq!(reached_limit(&Limits { max_malformed: 0, ..limits() }, malformed), None);
+    }
+
+    #[test]
+    fn work_ends_early_enough_for_the_closing_call() {
+        assert_eq!(limits().work_time(), Some(Duration::from_secs(90)));
+        let long = Limits { timeout: Some(Duration::from_mins(100)), ..limits() };
+        assert_eq!(long.work_time(), Some(Duration::from_mins(99)));
+        assert_eq!(limits().step_time(Duration::from_secs(80)), Some(Duration::from_secs(10)));
+        assert_eq!(limits().closing_time(Duration::from_secs(90)), Duration::from_secs(10));
+        assert_eq!(limits().closing_time(Duration::from_secs(101)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,211 @@
+//! The one way a model is called: step and closing alike, within their time, with everything told.
+
+use crate::agent::Agent;
+use crate::agent::loop_services::LoopServices;
+use crate::agent::output_schema::OutputSchema;
+use crate::core::event::{BilledUsage, Event, Purpose};
+use crate::core::failure::FailureKind;
+use crate::core::message::{Message, Part};
+use crate::core::price::Usd;
+use crate::core::stop_reason::StopReason;
+use crate::llm::response_schema::AnswerValidator;
+use crate::llm::{LlmError, Progress, Request, Response};
+use crate::runtime::emitter::EmitError;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Why a model call gave no answer.
+enum CallFailure {
+    Failed(LlmError),
+    Abandoned(StopReason),
+}
+
+/// Calls the model for `purpose` and tells the outcome; false when what is left to spend no longer allows it, which
+/// hooks may have brought about since the session wanted it, or what it would read ends the run.
+///
+/// # Errors
+/// When the journal can no longer be written.
+pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> Result<bool, EmitError> {
+    if !agent.can_afford(purpose) || agent.halts_on_guardrail()? {
+        return Ok(false);
+    }
+    let (messages, begun, max_output_tokens) = {
+        let session = agent.session.borrow();
+        let begun = if purpose.is_internal() { "" } else { session.partial_answer() };
+        (session.request(purpose), begun.to_owned(), session.output_limit(purpose))
+    };
+    // What is asked aside is made from the conversation, which the requests around it show.
+    let digest = (!purpose.is_internal()).then(|| agent.digest(&messages));
+    agent.emitter.emit(Event::StepStart { purpose, messages: messages.len(), digest })?;
+    let started = agent.source.last_event_time();
+    let (deadline, schema) = agent.call_bounds(purpose);
+    let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
+    let session = agent.session.borrow().id().to_owned();
+    let request = Request {
+        messages: &messages,
+        tools,
+        stream: agent.stream,
+        max_output_tokens,
+        deadline,
+        session: Some(&session),
+        partial: &begun,
+        schema: schema.as_deref().map(OutputSchema::server_schema),
+        answer_validator: schema.as_deref().map(|schema| schema as &dyn AnswerValidator),
+    };
+    if agent.offers_tools(purpose) {
+        agent.report_prefix_change(&request)?;
+    }
+    let event = match answer(agent, purpose, &request).await? {
+        Ok(response) => {
+            if response.is_cached {
+                agent.emitter.emit(Event::KeptAnswer)?;
+            } else if let (Purpose::Step, Some(usage)) = (purpose, response.usage) {
+                agent.report_cache_loss(usage)?;
+            }
+            let latency = agent.source.elapsed().saturating_sub(started);
+            Event::ModelResponse {
+                purpose,
+                cost_usd: agent.cost(&response),
+                message: agent.apply_output_guardrails(fit_to_conversation(
+                    agent,
+                    purpose,
+                    response.message,
+                ))?,
+                finish: response.finish,
+                usage: response.usage,
+                latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
+            }
+        }
+        Err(CallFailure::Failed(error)) => {
+            let billed = agent.billed(&error);
+            Event::ModelFailed { purpose, failure: error.into(), billed }
+        }
+        Err(CallFailure::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
+    };
+    agent.emitter.emit(event)?;
+    Ok(true)
+}
+
+/// Runs one model call until it answers, fails, runs out of time or money, or is interrupted.
+async fn answer<S: LoopServices>(
+    agent: &Agent<S>,
+    purpose: Purpose,
+    request: &Request<'_>,
+) -> Result<Result<Response, CallFailure>, EmitError> {
+    let unaffordable = CancellationToken::new();
+    let mut told = Ok(());
+    let started = agent.source.last_event_time();
+    let spent = || agent.source.elapsed().saturating_sub(started);
+    let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
+    // Nobody is shown what is not an answer yet, or never becomes one.
+    let unseen = agent.has_output_guardrails() || purpose.is_internal();
+    let outcome = {
+        let mut tell = |progress: Progress<'_>| {
+            if unseen && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
+                return;
+            }
+            if let Err(error) = agent.emitter.emit(event_of(agent, &progress, !unseen)) {
+                told = Err(error);
+            }
+            if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().can_afford_retry(purpose)
+            {
+                unaffordable.cancel();
+            }
+        };
+        let call = agent.llm().complete(request, &mut tell);
+        let time = tokio::time::sleep(request.deadline.unwrap_or(Duration::MAX));
+        tokio::select! {
+            biased;
+            () = agent.interrupt.cancelled() => Err(CallFailure::Abandoned(StopReason::UserInterrupt)),
+            () = unaffordable.cancelled() => Err(CallFailure::Abandoned(StopReason::BudgetExceeded)),
+            outcome = call => outcome.map_err(|error| match error.kind {
+                FailureKind::Timeout if out_of_time() => CallFailure::Abandoned(StopReason::Timeout),
+                _ => CallFailure::Failed(error),
+            }),
+            () = time => Err(CallFailure::Abandoned(StopReason::Timeout)),
+        }
+    };
+    told.map(|()| outcome)
+}
+
+impl<S> Agent<S> {
+    /// The time that a call for `purpose` which begins now has, and what its answer must fit.
+    fn call_bounds(&self, purpose: Purpose) -> (Option<Duration>, Option<Rc<OutputSchema>>) {
+        let (session, elapsed) = (self.session.borrow(), self.elapsed());
+        match purpose {
+            Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
+            Purpose::Summary | Purpose::Evaluation => (session.limits().step_time(elapsed), None),
+            Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
+        }
+    }
+
+    /// The hash of what the model is about to be sent.
+    fn digest(&self, messages: &[Arc<Message>]) -> String {
+        let session = self.session.borrow();
+        self.digest.borrow_mut().update(messages, session.id())
+    }
+
+    /// What an answer costs, where tokens and price are known; a kept one was paid for before.
+    fn cost(&self, response: &Response) -> Option<Usd> {
+        if response.is_cached { Some(Usd::ZERO) } else { self.session.borrow().cost_of(response.usage) }
+    }
+
+    /// Whether a request for `purpose` still fits into what may be spent.
+    fn can_afford(&self, purpose: Purpose) -> bool {
+        self.session.borrow().exceeded_limit(purpose).is_none()
+    }
+
+    /// What a request without an answer used all the same, as far as that was said.
+    fn billed(&self, error: &LlmError) -> Option<BilledUsage> {
+        error.usage.map(|usage| BilledUsage { usage, cost_usd: self.session.borrow().cost_of(Some(usage)) })
+    }
+
+    /// Whether the model may call tools: neither when the run closes nor when its answer is repaired.
+    fn offers_tools(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Step && !self.session.borrow().is_repairing()
+    }
+}
+
+/// The event of some progress; `shown` says whether pieces of the answer are emitted.
+fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>, shown: bool) -> Event {
+    match *progress {
+        Progress::Sent { attempt } => Event::RequestSent { attempt },
+        Progress::Retry { attempt, retry, max_retries, discarded, delay, error } => Event::Retry {
+            attempt,
+            retry,
+            max_retries,
+            answer_discarded: discarded && shown,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            kind: error.kind,
+            message: error.message.clone(),
+            billed: agent.billed(error),
+        },
+        Progress::Text(text) => Event::TextDelta { text: text.to_owned() },
+        Progress::Thinking(text) => Event::ThinkingDelta { text: text.to_owned() },
+    }
+}
+
+/// Makes an answer fit the conversation: call ids are unique in the session, there are none where no tools were
+/// offered.
+fn fit_to_conversation<S>(agent: &Agent<S>, purpose: Purpose, mut message: Message) -> Message {
+    if !agent.offers_tools(purpose) {
+        message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
+        return message;
+    }
+    let session = agent.session.borrow();
+    let mut taken = HashSet::new();
+    for part in &mut message.parts {
+        let Part::ToolCall(call) = part else { continue };
+        let wanted = call.id.clone();
+        let mut copy = 2u32;
+        while call.id.is_empty() || session.has_call_id(&call.id) || taken.contains(&call.id) {
+            call.id = format!("{wanted}_{copy}");
+            copy = copy.saturating_add(1);
+        }
+        taken.insert(call.id.clone());
+    }
+    message
+}

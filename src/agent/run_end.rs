@@ -1,0 +1,31 @@
+//! The end of a run, as it is told.
+
+use crate::agent::Agent;
+use crate::agent::session::RunOutcome;
+use crate::core::event::Event;
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::StopReason;
+use crate::runtime::emitter::EmitError;
+
+impl<S> Agent<S> {
+    /// Tells how the run ended; the result as it was told, without secrets.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn emit_run_end(&self, result: RunResult) -> Result<RunResult, EmitError> {
+        match self.emitter.emit(Event::RunEnd { result: Box::new(result.clone()) })?.event {
+            Event::RunEnd { result } => Ok(*result),
+            _ => Ok(result),
+        }
+    }
+
+    /// The result of a run whose journal can no longer be written, told to everybody else.
+    pub fn end_without_journal(&self, error: &EmitError) -> RunResult {
+        let failure = Failure { kind: FailureKind::Internal, message: error.to_string(), retryable: false };
+        let outcome: RunOutcome = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));
+        let result = self.session.borrow().result(outcome, self.elapsed());
+        self.emitter.remove_journal();
+        self.emit_run_end(result.clone()).unwrap_or(result)
+    }
+}

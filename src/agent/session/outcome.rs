@@ -1,0 +1,171 @@
+//! How a run ends: the closing, the outcome, what is said last.
+
+use super::{Closing, ClosingStage, Moment, NextAction, RunOutcome, Session};
+use crate::core::event::{FinishReason, MessageOrigin, Purpose};
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::run_result::{Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
+use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
+use crate::messages;
+use std::time::Duration;
+
+impl Session {
+    /// The result of a run that ended with `outcome` after `duration`.
+    pub fn result(&self, outcome: RunOutcome, duration: Duration) -> RunResult {
+        RunResult {
+            schema_version: RESULT_SCHEMA_VERSION,
+            status: outcome.status,
+            stop_reason: Some(outcome.reason),
+            output_valid: self.has_output_schema().then(|| outcome.output.is_value()),
+            output: outcome.output,
+            session_id: Some(self.id.clone()),
+            steps: self.tally.steps,
+            requests: self.tally.requests,
+            tool_calls: self.tally.tool_calls,
+            tools_used: self.tally.tools_used.clone(),
+            files_modified: self.tally.files.clone(),
+            executables: Executables::default(),
+            instructions: self.tally.instructions.clone(),
+            duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
+            model: Some(self.model.clone()),
+            usage: self.tally.usage,
+            cost: self.tally.total(self.terms().price.is_some()),
+            cache: self.tally.cache(),
+            context: Some(self.context_use()),
+            permission_denials: self.tally.denials.clone(),
+            awaiting_approval: self.awaiting_approval(),
+            guardrails: self.tally.guardrails.clone(),
+            quality_gates: self.run.gating.results().to_vec(),
+            subagents: self.tally.subagents.clone(),
+            evaluation: self.run.evaluating.reported(),
+            sandbox: self.sandbox.clone(),
+            limit: outcome.limit,
+            error: outcome.error,
+        }
+    }
+
+    /// The outcome for `reason` with what is there to say.
+    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> RunOutcome {
+        let limit = match &self.run.closing {
+            Some(closing) if closing.reason == reason => closing.limit,
+            _ => self.limit_of(reason),
+        };
+        let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
+        let summary = summary.filter(|text| !text.trim().is_empty());
+        let output = match (summary, self.best_output()) {
+            (None, Some(best)) if self.keeps_best(reason) => best,
+            (Some(text), _) => text.as_str().into(),
+            // What went wrong is no answer: it stands in `error` and on standard error.
+            (None, _) if reason.status() == Status::Failed => Output::default(),
+            (None, _) => messages::fixed_closing(reason, self.tally.steps, self.limits.language).into(),
+        };
+        RunOutcome { reason, output, limit, error, status: reason.status() }
+    }
+
+    pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> NextAction {
+        NextAction::Stop(self.stop_with(reason, error))
+    }
+
+    /// The closing: the instruction, one call without tools if it still fits, the end.
+    pub(super) fn closing_step(&self, closing: &Closing, moment: Moment) -> NextAction {
+        let in_time = !self.limits.closing_time(moment.elapsed).is_zero();
+        // A run that could not afford its first answer has nothing to summarise.
+        let began = closing.reason != StopReason::BudgetExceeded || self.run.answered;
+        let fits = in_time
+            && began
+            && !self.keeps_best(closing.reason)
+            && self.exceeded_limit(Purpose::Closing).is_none()
+            && self.overflow().is_none();
+        let instruction = messages::closing_instruction(closing.reason, self.limits.language);
+        match (instruction, closing.stage) {
+            (Some(text), ClosingStage::Begun) if fits => {
+                NextAction::AddUserMessage(MessageOrigin::System, text)
+            }
+            (Some(_), ClosingStage::Instructed) if fits => NextAction::CallModel(Purpose::Closing),
+            _ => self.stop(closing.reason, None),
+        }
+    }
+
+    /// The limit behind a stop for `reason`.
+    pub(super) fn limit_of(&self, reason: StopReason) -> Option<ReachedLimit> {
+        match reason {
+            StopReason::MaxSteps => Some(ReachedLimit::Steps),
+            StopReason::Timeout => Some(ReachedLimit::Time),
+            StopReason::BudgetExceeded => self.exceeded_limit(Purpose::Step),
+            StopReason::ContextFull => Some(ReachedLimit::Window),
+            _ => None,
+        }
+    }
+
+    /// The model answered without asking for tools: is that the end?
+    pub(super) fn after_answer(&self, moment: Moment) -> NextAction {
+        if let Some(step) = self.after_withheld_answer() {
+            return step;
+        }
+        let text = self.answer();
+        if let Some(step) = self.after_stalled_answer(&text) {
+            return step;
+        }
+        let failure = |kind, what: String| {
+            let message = messages::incomplete_answer(&what, self.dropped);
+            Some(Failure { kind, message, retryable: false })
+        };
+        match self.finish.as_ref() {
+            Some(FinishReason::Length | FinishReason::Paused)
+                if self.continuations < self.limits.max_continuations =>
+            {
+                NextAction::AddUserMessage(
+                    MessageOrigin::Continuation,
+                    messages::CONTINUE_CUT_ANSWER.to_owned(),
+                )
+            }
+            Some(FinishReason::Length | FinishReason::Paused) => {
+                self.stop_with_answer(StopReason::Truncated, text, None)
+            }
+            Some(FinishReason::ContentFilter) => {
+                let error = failure(FailureKind::Refusal, "the provider filtered the answer".to_owned());
+                self.stop_with_answer(StopReason::ContentFilter, text, error)
+            }
+            Some(FinishReason::WindowFull) => {
+                let what = "the answer was cut where the model's window ends".to_owned();
+                self.stop_with_answer(
+                    StopReason::ContextFull,
+                    text,
+                    failure(FailureKind::ContextOverflow, what),
+                )
+            }
+            Some(FinishReason::Filtered(why)) => {
+                let error =
+                    failure(FailureKind::Refusal, format!("the provider filtered the answer: `{why}`"));
+                self.stop_with_answer(StopReason::ContentFilter, text, error)
+            }
+            Some(FinishReason::Refusal) => {
+                let error = failure(FailureKind::Refusal, "the model refused to answer".to_owned());
+                self.stop_with_answer(StopReason::ContentFilter, text, error)
+            }
+            Some(FinishReason::Other(name)) => {
+                let message = format!("the provider broke the answer off and gives as its reason `{name}`");
+                self.stop_with_answer(StopReason::LlmError, text, failure(FailureKind::Malformed, message))
+            }
+            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
+                self.after_finished_answer(text, moment)
+            }
+        }
+    }
+
+    /// Whether a run that ends for `reason` has an earlier answer to give: it was evaluated, and what should have become of it is none.
+    fn keeps_best(&self, reason: StopReason) -> bool {
+        !matches!(reason, StopReason::LlmDone | StopReason::Guardrail) && self.run.evaluating.has_best()
+    }
+
+    pub(super) fn stop_with_answer(
+        &self,
+        reason: StopReason,
+        text: String,
+        error: Option<Failure>,
+    ) -> NextAction {
+        if text.is_empty() || self.keeps_best(reason) {
+            return self.stop(reason, error);
+        }
+        NextAction::Stop(RunOutcome { output: text.into(), ..self.stop_with(reason, error) })
+    }
+}

@@ -1,0 +1,99 @@
+//! The calls of a turn: which of them run, and how their results join the conversation.
+
+use super::{Moment, NextAction, Session};
+use crate::agent::tally::listed_path;
+use crate::core::event::Event;
+use crate::core::message::{Message, Part, ToolCall, ToolResult};
+use crate::llm::call_assembler::CALLS_CAP;
+use crate::messages;
+
+impl Session {
+    /// Calls of the last turn that have no result yet, in order.
+    pub fn open_calls(&self) -> Vec<ToolCall> {
+        self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
+    }
+
+    /// The texts of the results that the model has read or is about to.
+    pub fn results(&self) -> impl Iterator<Item = &str> {
+        let told = self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        });
+        told.chain(self.results.values()).map(|result| result.text.as_str())
+    }
+
+    /// The tools that are to run, as far as none of them waits, and then the calls that are too many.
+    pub(super) fn tools_step(&self, moment: Moment) -> NextAction {
+        if let Some(refusal) = self.refuse_repeated_calls() {
+            return refusal;
+        }
+        let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
+        let (run, beyond) = self.pending.split_at(affordable.min(CALLS_CAP).min(self.pending.len()));
+        let open = |calls: &[ToolCall]| -> Vec<ToolCall> {
+            calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
+        };
+        let run = open(run);
+        let ready = run.iter().take_while(|call| !self.waiting.is_open(&call.id));
+        match ready.count() {
+            _ if run.is_empty() => {}
+            0 => return self.pause(moment),
+            _ if self.should_pause(moment) => return self.pause(moment),
+            ready => return NextAction::RunTools(run.into_iter().take(ready).collect()),
+        }
+        let why = if affordable > CALLS_CAP {
+            messages::too_many_calls(CALLS_CAP)
+        } else {
+            messages::TOOL_CALLS_EXHAUSTED.to_owned()
+        };
+        NextAction::RefuseCalls(open(beyond), why)
+    }
+
+    pub(super) fn tool_end(&mut self, event: &Event) {
+        let Event::ToolCallEnd { name, result, changed, seen, denial, .. } = event else { return };
+        self.tally.add_tool_use(
+            self.tool_use_index(&result.call_id),
+            name,
+            listed_path(changed, seen),
+            result,
+        );
+        for change in changed {
+            self.tally.add_change(change);
+        }
+        self.tally.denials.extend(denial.clone());
+        if self.pending.iter().any(|call| call.id == result.call_id) {
+            self.results.insert(result.call_id.clone(), result.clone());
+        }
+        if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
+            self.push_results();
+        }
+    }
+
+    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first, and before what subagents did.
+    fn tool_use_index(&self, call_id: &str) -> usize {
+        let earlier = self.pending.iter().take_while(|call| call.id != call_id);
+        let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
+        self.uses_before.saturating_add(done)
+    }
+
+    /// Puts the results of the last turn into the conversation, between the marks of the session. One that is missing,
+    /// because its record was damaged, is made up: a call without a result, or a result without its call, and no
+    /// provider takes the session again.
+    pub(super) fn push_results(&mut self) {
+        let mut results = std::mem::take(&mut self.results);
+        let mark = &self.mark;
+        let mut marked = |call: ToolCall| {
+            let result = results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
+            ToolResult { text: mark.wrap(&result.text), ..result }
+        };
+        let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut marked).collect();
+        if !ordered.is_empty() {
+            self.push(Message::tool_results(ordered));
+            self.release_held_messages();
+        }
+    }
+}
+
+/// The result of a call of which nobody knows what became of it.
+pub fn unknown_outcome(call_id: String) -> ToolResult {
+    ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
+}

@@ -1,0 +1,31 @@
+//! `agent agents`: who can do the work.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::error::CliResult;
+use std::fmt::Write;
+
+/// Prints the agents there are; `*` marks a built-in one that the configuration changes.
+///
+/// # Errors
+/// When the configuration is wrong, or standard output cannot be written.
+pub fn agents(app: &App, common: &CommonArgs) -> CliResult<()> {
+    let loaded = app.load_settings(common)?;
+    let mut text = String::new();
+    for agent in &loaded.settings.agents {
+        let mark = match (agent.built_in, agent.overridden) {
+            (true, true) => "*",
+            (true, false) => "",
+            (false, _) => " (not built in)",
+        };
+        let tools = match agent.allowed_tools.as_slice() {
+            [] => "all tools".to_owned(),
+            tools => tools.join(", "),
+        };
+        let colon = if agent.description.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "{}{mark}{colon}{}", agent.name, agent.description);
+        let _ = writeln!(text, "    {}, at most {} steps, {tools}", agent.mode.name(), agent.max_steps);
+    }
+    print(&app.terminal, &text)
+}

@@ -1,0 +1,46 @@
+//! `agent apply-patch`: applies a patch as the tool of that name would, with every rule and hook.
+
+use crate::cli::args::PatchArgs;
+use crate::cli::commands::tools::call;
+use crate::cli::compose::app::App;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::tools::TypedTool;
+use crate::tools::apply_patch::ApplyPatch;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The longest patch, in bytes: as much as the largest file that is edited.
+const MAX_PATCH_BYTES: u64 = 16 << 20;
+
+/// Applies the patch in a file, or on standard input.
+///
+/// # Errors
+/// When it cannot be read, and as [`call`].
+pub fn apply_patch(app: &App, args: &PatchArgs) -> CliResult<()> {
+    let patch = match args.file.as_deref() {
+        Some(path) if path != Path::new("-") => read(File::open(path), &path.display().to_string())?,
+        None if app.terminal.stream_info().stdin => {
+            return Err(usage("no patch: `agent apply-patch FILE`, or `-` to read it from standard input"));
+        }
+        Some(_) | None => read(Ok(io::stdin()), "standard input")?,
+    };
+    call(app, args.mode, &args.common, ApplyPatch::NAME.to_owned(), json!({"patch": patch}).to_string())
+}
+
+fn read(source: io::Result<impl Read>, name: &str) -> CliResult<String> {
+    let mut bytes = Vec::new();
+    source
+        .and_then(|source| source.take(MAX_PATCH_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| usage(format!("cannot read {name}: {error}")))?;
+    if bytes.len() as u64 > MAX_PATCH_BYTES {
+        return Err(usage(format!("the patch in {name} is over 16 MiB")));
+    }
+    String::from_utf8(bytes).map_err(|_| usage(format!("the patch in {name} is not UTF-8 text")))
+}
+
+fn usage(message: impl Into<String>) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}

@@ -1,0 +1,87 @@
+//! `agent approvals`: the calls that wait for an answer.
+
+use crate::cli::args::ApprovalsCommand;
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::session::{session_store, verify_approvals};
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::journal::approvals::Approvals;
+use crate::journal::session_store::SessionError;
+use crate::journal::summary::has_completed;
+use crate::messages;
+use crate::report::pending_approvals::{self, PendingApprovalDetails};
+use crate::terminal::one_line;
+use std::io;
+use std::time::Duration;
+
+/// Characters shown of what a call is to do, of why it is asked and of each note.
+const LINE_CHARS: usize = 300;
+
+/// Prints what waits in the sessions of the workspace, the newest session first, without the secrets that are known now.
+///
+/// # Errors
+/// When the configuration is wrong, a session cannot be read, or standard output cannot be written.
+pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> CliResult<()> {
+    let ApprovalsCommand::List { json } = command;
+    let settings = app.load_settings(common)?.settings;
+    let redactor = app.redactor(&settings);
+    let mut all = pending_calls(&settings)?;
+    for call in &mut all {
+        redactor.redact_approval(&mut call.approval);
+    }
+    let text = if *json {
+        let document = pending_approvals::document(all);
+        document.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
+    } else {
+        list(&all, app.source.unix_time())
+    };
+    print(&app.terminal, &text)
+}
+
+/// Every call that waits, also one that was answered and has not run yet.
+///
+/// # Errors
+/// When a session cannot be read.
+pub fn pending_calls(settings: &Settings) -> CliResult<Vec<PendingApprovalDetails>> {
+    let (store, mut all) = (session_store(settings), Vec::new());
+    for id in store.list()? {
+        let path = store.journal_path(&id)?;
+        let unreadable = |error: io::Error| SessionError::Unreadable(id.clone(), error.to_string());
+        if has_completed(&path).map_err(unreadable)? {
+            continue;
+        }
+        let approvals = Approvals::read(&path).map_err(unreadable)?;
+        let approvals = verify_approvals(settings, &id, approvals)?;
+        all.extend(approvals.all().iter().map(|waiting| PendingApprovalDetails {
+            session_id: id.clone(),
+            approval: waiting.approval.clone(),
+            answer: waiting.effective_answer().cloned(),
+        }));
+    }
+    Ok(all)
+}
+
+/// The calls as a person reads them, each with what it would do.
+fn list(all: &[PendingApprovalDetails], now: Duration) -> String {
+    if all.is_empty() {
+        return messages::NO_PENDING_CALLS.to_owned();
+    }
+    let told: String = all.iter().map(|call| describe(call, now)).collect();
+    format!("{told}{}", messages::HOW_TO_ANSWER)
+}
+
+fn describe(call: &PendingApprovalDetails, now: Duration) -> String {
+    let asked = &call.approval;
+    let short = |text: &str| one_line(text, LINE_CHARS);
+    let ago = messages::ago(now.saturating_sub(Duration::from_millis(asked.asked_ms)));
+    let state = call.answer.as_ref().map_or(messages::NOT_ANSWERED, messages::answer_label);
+    let head = format!("{}  {} {}\n", short(&asked.id), short(&asked.tool), short(&asked.summary));
+    let about = messages::pending_call_details(&call.session_id, &ago, state, &short(&asked.reason));
+    let notes = asked.notes.iter().map(|note| format!("   {}\n", short(note)));
+    let preview = asked.preview.iter().flat_map(|preview| preview.lines()).map(|line| format!("   {line}\n"));
+    let below: String = notes.chain(preview).collect();
+    format!("{head}{about}{below}\n")
+}

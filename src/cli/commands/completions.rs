@@ -1,0 +1,18 @@
+//! `agent completions`: a completion script made from the command line's own definition.
+
+use crate::cli::args::Cli;
+use crate::cli::compose::output::print;
+use crate::cli::error::CliResult;
+use crate::terminal::Terminal;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+/// Prints the completion script for `shell`.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn completions(terminal: &Terminal, shell: Shell) -> CliResult<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "agent", &mut script);
+    print(terminal, &String::from_utf8_lossy(&script))
+}

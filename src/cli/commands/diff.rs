@@ -1,0 +1,82 @@
+//! `agent diff`: what a session did to files, as a unified diff between what they were before and what they are now.
+
+use crate::cli::args::DiffArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::session_history::SessionHistory;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::core::file_change::FileState;
+use crate::journal::file_history::Restoration;
+use crate::messages;
+use crate::terminal::{StdoutTarget, Style};
+use crate::text::diff;
+use crate::workspace::content_store::MAX_FILE_BYTES;
+
+/// Prints the diffs by path: cut for a person at a terminal, whole for a file or a program.
+///
+/// # Errors
+/// When there is no such session, a file cannot be read, or standard output cannot be written.
+pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
+    let loaded_session = SessionHistory::open_read_only(app, &args.common, args.session.as_deref())?;
+    let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
+    let changed = loaded_session.history.undo(args.since_step, file.as_deref());
+    if changed.is_empty() {
+        return print(&app.terminal, messages::NO_FILE_CHANGES);
+    }
+    let for_person = app.terminal.stream_info().stdout != StdoutTarget::Elsewhere;
+    for restoration in changed {
+        let whole = loaded_session.redact(&file_diff(&loaded_session, &restoration)?);
+        let text = if for_person { diff::truncate(&whole) } else { whole };
+        let lines: Vec<(Style, &str)> = text.lines().map(|line| (style(line), line)).collect();
+        app.terminal.print_lines(&lines).map_err(|error| {
+            CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
+        })?;
+    }
+    Ok(())
+}
+
+/// What happened to one file, with a line before it where it is not what the session left.
+fn file_diff(
+    loaded_session: &SessionHistory,
+    Restoration { path, left, wanted, .. }: &Restoration,
+) -> CliResult<String> {
+    let now = loaded_session.state_of(path)?;
+    let mut note =
+        if now.is_consistent_with(left) { String::new() } else { messages::changed_by_others(path) };
+    if now.is_consistent_with(wanted) {
+        return Ok(note);
+    }
+    if let (Some(old), Some(new)) = (wanted.mode(), now.mode())
+        && old != new
+    {
+        note.push_str(&messages::mode_changed(path, old, new));
+    }
+    let new = match &now {
+        FileState::Absent => Some(Vec::new()),
+        FileState::Content { .. } | FileState::Unknown => {
+            loaded_session.workspace.content_of(&loaded_session.path(path)?, MAX_FILE_BYTES).ok()
+        }
+    };
+    let old = match wanted {
+        FileState::Absent => Some(Vec::new()),
+        FileState::Content { hash, .. } => loaded_session.contents.get(hash),
+        FileState::Unknown => None,
+    };
+    let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    Ok(match (text(old), text(new)) {
+        (Some(old), Some(new)) => format!("{note}{}", diff::unified_full(path, &old, &new)),
+        _ => format!("{note}{}", messages::no_diff(path)),
+    })
+}
+
+/// How a line of a diff looks.
+fn style(line: &str) -> Style {
+    match line.as_bytes().first() {
+        _ if line.starts_with("+++ ") || line.starts_with("--- ") => Style::Bold,
+        Some(b'+') => Style::Success,
+        Some(b'-') => Style::Error,
+        Some(b'@') => Style::Dim,
+        _ => Style::Plain,
+    }
+}

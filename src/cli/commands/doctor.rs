@@ -1,0 +1,90 @@
+//! `agent doctor`: what this machine and configuration offer, each line with what to do when it is wanting.
+
+use crate::cli::args::DoctorArgs;
+use crate::cli::commands::model_readiness::{self, Readiness};
+use crate::cli::commands::trust;
+use crate::cli::compose;
+use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::costs::{Prices, user_prices};
+use crate::cli::compose::directories;
+use crate::cli::compose::model_chain::fallback_settings;
+use crate::cli::compose::output::print;
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::flags::Flags;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::messages;
+use crate::process::launch::Tier;
+use crate::process::probe::ProbeError;
+use std::fmt::Write;
+
+/// The model and those that take over, each with what it needs.
+async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
+    let Readiness { mut ready, text } = model_readiness::model(app, settings, prices, online).await;
+    let mut text = format!("model          {text}");
+    for name in &settings.llm.fallback {
+        let next = match fallback_settings(settings, name, prices) {
+            Ok(settings) => model_readiness::model(app, &settings, prices, online).await,
+            Err(error) => Readiness::not_ready(&error),
+        };
+        ready &= next.ready;
+        // Writing to a string does not fail.
+        let _ = write!(text, "fallback       {}", next.text);
+    }
+    Readiness { ready, text }
+}
+
+/// Prints the findings.
+///
+/// # Errors
+/// When the configuration is wrong, a model that it names cannot be used, or standard output cannot be written.
+pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
+    let flags = Flags { model: args.model, api_base: args.api_base, ..common_flags(&args.common) };
+    let loaded = app.load_and_notify(&flags)?;
+    let settings = &loaded.settings;
+    directories::prepare(settings)?;
+    let launcher = compose::freshly_probed_launcher(app, settings)?;
+    let prices = user_prices(&settings.costs)?;
+    let models = app.block_on(async { Ok(models(app, settings, &prices, args.online).await) })?;
+    let store = session_store(settings);
+    let sessions = match store.list() {
+        Ok(ids) => format!("ok: {} in {}", ids.count(), settings.state.display()),
+        Err(error) => format!("not readable: {error}"),
+    };
+    let mut text = String::new();
+    let _ = writeln!(text, "agent {}", env!("CARGO_PKG_VERSION"));
+    let _ = writeln!(
+        text,
+        "configuration  ok: agent {}, mode {}",
+        settings.agent.name,
+        settings.agent.mode.name()
+    );
+    let _ = writeln!(text, "workspace      ok: {}", settings.workspace.display());
+    let _ = writeln!(text, "project        {}", trust::describe_status(&loaded.trust.status));
+    text.push_str(&models.text);
+    let _ = writeln!(text, "keys           {}", model_readiness::set_key_variables(app, settings));
+    let _ = writeln!(text, "sessions       {sessions}");
+    let _ = writeln!(text, "sandbox        {}", sandbox_status(settings, launcher.tier()));
+    for tried in launcher.tiers() {
+        let found = match launcher.probe_tier(tried) {
+            Ok(breaches) if breaches.is_empty() => "works".to_owned(),
+            Ok(breaches) => format!("leaks: a command {}", breaches.names().collect::<Vec<_>>().join(", ")),
+            Err(ProbeError::Unavailable(error)) => format!("not here: {error}"),
+            Err(error @ ProbeError::Inconclusive(_)) => error.to_string(),
+        };
+        let _ = writeln!(text, "  {:<12} {found}", format!("{tried:?}").to_lowercase());
+    }
+    print(&app.terminal, &text)?;
+    if models.ready { Ok(()) } else { Err(CliError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
+}
+
+/// What holds commands, in words.
+fn sandbox_status(settings: &Settings, tier: Tier) -> String {
+    let network = if settings.sandbox.network { "; they reach the network" } else { "" };
+    match (settings.sandbox_off, tier.confines()) {
+        (true, _) => messages::SANDBOX_OFF.to_owned(),
+        (false, true) => format!("{}: {}{network}", tier.name(), tier.meaning()),
+        (false, false) => messages::no_sandbox(tier.meaning()),
+    }
+}

@@ -1,0 +1,223 @@
+//! What the calls of a session are done again with (`agent replay --live-tools`): a copy of the workspace as it was, and an engine
+//! whose commands can change nothing else.
+
+use crate::agent::replay::{LastToolEnd, LiveTools, ReplayedFiles, RerunCounts, WorkspacePaths};
+use crate::cli::compose::app::App;
+use crate::cli::compose::session::session_store;
+use crate::cli::compose::undo_store;
+use crate::cli::compose::{self, EngineParts, InteractionOptions};
+use crate::cli::error::{CliError, CliResult};
+use crate::config::environment::Directories;
+use crate::config::settings::Settings;
+use crate::core::event::{Event, EventSink, Record};
+use crate::core::failure::FailureKind;
+use crate::core::language::Language;
+use crate::engine::Engine;
+use crate::messages;
+use crate::process::environment::child_environment;
+use crate::process::launch::Launcher;
+use crate::process::scratch_dir::{ScratchDir, create_private_dir};
+use crate::runtime::emitter::Emitter;
+use crate::terminal::{Style, Terminal};
+use crate::tools::outputs::Outputs;
+use crate::workspace::Workspace;
+use crate::workspace::copy::{CopySummary, copy_workspace};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Says on standard error which call is being made: it may take a while.
+struct CallReporter(Arc<Terminal>);
+
+impl EventSink for CallReporter {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        match &record.event {
+            Event::ToolCallStart { call, summary } => {
+                self.0.eprintln(Style::Plain, &messages::replay_call(&call.name, summary))
+            }
+            Event::Notice { text, .. } => self.0.eprintln(Style::Warning, text),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The copy, and what works in it.
+pub struct WorkspaceCopy {
+    /// What the calls are done again with.
+    pub live: LiveTools,
+    /// Where the copy is; gone with this, after everything that works in it.
+    _scratch: ScratchDir,
+}
+
+impl WorkspaceCopy {
+    /// The one for session `id`, which holds `records`; tells what is in the copy and what is not.
+    ///
+    /// # Errors
+    /// When the workspace cannot be copied, or the configuration does not let tools run.
+    pub fn prepare(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
+        let scratch = scratch(settings)?;
+        let root = scratch.path().canonicalize().map_err(|error| copy_error(settings, &error))?;
+        let (copy, copied) = copy_workspace_into(app, settings, &root)?;
+        let open = |root: &Path| Workspace::open(root).map_err(|error| copy_error(settings, &error));
+        let files = ReplayedFiles::new(
+            open(&copy)?,
+            open(&settings.workspace)?,
+            undo_store::content_store(app, settings),
+        );
+        files.rewind(records);
+        report_copy(app, settings, &copied, &files.lost(), brought_from(records));
+        let places = places(settings, &copy, records);
+        let outputs = Outputs {
+            dir: session_store(settings).outputs_dir(id)?,
+            parent: None,
+            redactor: app.redactor(settings),
+        };
+        let mut own = settings_for_copy(app, settings, &root, copy);
+        own.language = language(records);
+        own.policy.language = own.language;
+        let launcher = compose::launcher(app, &own)?;
+        for text in compose::sandbox_notices(&own, &launcher) {
+            app.notify(Style::Warning, &text);
+        }
+        let interrupt = compose::install_interrupt(app, &launcher, settings.language)?.token().clone();
+        let (engine, ends) = engine(app, own, launcher)?;
+        let live = LiveTools {
+            engine,
+            ends,
+            files,
+            paths: places,
+            outputs,
+            interrupt,
+            calls: RerunCounts::default(),
+        };
+        Ok(Self { live, _scratch: scratch })
+    }
+}
+
+/// The engine that works in the copy, and what it tells. It can ask no server, and where commands have no view of their own it can
+/// run neither them nor hooks.
+fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastToolEnd)> {
+    own.web.enabled = false;
+    if !launcher.tier().has_own_view() {
+        own.commands.enabled = false;
+        own.hooks.clear();
+    }
+    let (ends, saying) = (LastToolEnd::default(), CallReporter(Arc::clone(&app.terminal)));
+    let told: Vec<Box<dyn EventSink>> = vec![Box::new(ends.clone()), Box::new(saying)];
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, told);
+    let emitter = Rc::new(emitter.with_redactor(app.redactor(&own)));
+    let (outputs, toolbox) = (own.state.join("outputs"), compose::toolbox(&own));
+    let parts = EngineParts { launcher, emitter, outputs, undo_store: None, toolbox };
+    Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))
+}
+
+/// A copy of the workspace below `root`, under its own name, which programs tell.
+fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> CliResult<(PathBuf, CopySummary)> {
+    let name = settings.workspace.file_name().unwrap_or(OsStr::new("workspace"));
+    let copy = root.join("copy").join(name);
+    create_private_dir(&copy).map_err(|error| copy_error(settings, &error))?;
+    let unseen = compose::hidden_in_workspace(app, settings);
+    let copied = copy_workspace(&settings.workspace, &copy, &app.redactor(settings), &unseen);
+    Ok((copy, copied.map_err(|error| copy_error(settings, &error))?))
+}
+
+/// The language of the runs that are gone through again: that of the last one.
+fn language(records: &[Record]) -> Language {
+    let spoken = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunStart { bounds, .. } => bounds.as_ref().map(|bounds| bounds.limits.language),
+        _ => None,
+    });
+    spoken.unwrap_or_default()
+}
+
+/// A directory for the copy: where everything lies that can be made again, and never in the workspace.
+fn scratch(settings: &Settings) -> CliResult<ScratchDir> {
+    let cache = &settings.directories.cache;
+    create_private_dir(cache).map_err(|error| copy_error(settings, &error))?;
+    let real = cache.canonicalize().map_err(|error| copy_error(settings, &error))?;
+    if real.starts_with(&settings.workspace) {
+        let message = messages::replay_cache_in_workspace(
+            &settings.workspace.display().to_string(),
+            &real.display().to_string(),
+        );
+        return Err(CliError::new(FailureKind::Config, message));
+    }
+    ScratchDir::new(&real.join("replay")).map_err(|error| copy_error(settings, &error))
+}
+
+fn copy_error(settings: &Settings, why: &impl ToString) -> CliError {
+    let workspace = settings.workspace.display().to_string();
+    CliError::new(FailureKind::Session, messages::replay_no_copy(&workspace, &why.to_string()))
+}
+
+/// `settings` for tools that work in `copy`: everything that commands can change lies below `root`. What they do not see of the
+/// user's own directories stays hidden.
+fn settings_for_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf) -> Settings {
+    let mut own = settings.clone();
+    let moved = |file: &PathBuf| {
+        let below = file.strip_prefix(&settings.workspace);
+        below.map_or_else(|_| file.clone(), |below| copy.join(below))
+    };
+    own.trusted_files = settings.trusted_files.iter().map(moved).collect();
+    own.policy.root = copy.to_string_lossy().into_owned();
+    own.state = root.join("state");
+    own.directories = Directories { cache: root.join("cache"), ..settings.directories.clone() };
+    own.sandbox.writable.clear();
+    let hidden = [own.state.clone(), settings.directories.cache.join("answers")];
+    own.sandbox.hidden.extend(hidden.iter().map(|place| place.to_string_lossy().into_owned()));
+    // Programs of the workspace itself are none of the copy's either.
+    let variables =
+        child_environment(app.environment.variables(), &BTreeMap::new(), &settings.workspace, &[]);
+    if let Some(path) = variables.get("PATH") {
+        own.commands.env.entry("PATH".to_owned()).or_insert_with(|| path.clone());
+    }
+    own.workspace = copy;
+    own
+}
+
+/// The names of the workspace, by what the session says of itself.
+fn places(settings: &Settings, copy: &Path, records: &[Record]) -> WorkspacePaths {
+    let began = records.iter().find_map(|record| match &record.event {
+        Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
+        _ => None,
+    });
+    let present = settings.workspace.to_string_lossy().into_owned();
+    let recorded = brought_from(records).or(began).unwrap_or(&present).to_owned();
+    WorkspacePaths { recorded, copy: copy.to_string_lossy().into_owned(), present }
+}
+
+fn brought_from(records: &[Record]) -> Option<&str> {
+    records.iter().find_map(|record| match &record.event {
+        Event::SessionStart { brought_from, .. } => brought_from.as_deref(),
+        _ => None,
+    })
+}
+
+/// Tells what the tools work on, before they do.
+fn report_copy(
+    app: &App,
+    settings: &Settings,
+    copied: &CopySummary,
+    lost: &[String],
+    brought_from: Option<&str>,
+) {
+    let redactor = app.redactor(settings);
+    let say = |style, text: &str| app.notify(style, &redactor.text(text));
+    let workspace = settings.workspace.display().to_string();
+    say(Style::Plain, &messages::replay_copy(&workspace, copied.files));
+    if let Some(from) = brought_from {
+        say(Style::Warning, &messages::replay_imported(from));
+    }
+    if !copied.caches.is_empty() {
+        say(Style::Warning, &messages::replay_caches(&copied.caches));
+    }
+    if !copied.left_out.is_empty() {
+        say(Style::Warning, &messages::replay_left_out(&copied.left_out));
+    }
+    if !lost.is_empty() {
+        say(Style::Warning, &messages::replay_contents_missing(lost));
+    }
+}

@@ -1,0 +1,31 @@
+//! The commands, one file each, and what several of them share: arguments, reports, restored files.
+
+pub mod agents;
+pub mod apply_patch;
+pub mod approvals;
+pub mod approve;
+pub mod common_args;
+pub mod completions;
+pub mod config;
+pub mod demo;
+pub mod diff;
+pub mod doctor;
+pub mod help;
+pub mod history;
+pub mod live_tools;
+pub mod model_readiness;
+pub mod models;
+pub mod policy;
+pub mod redo;
+pub mod replay;
+pub mod report;
+pub mod report_file;
+pub mod restore;
+pub mod run;
+pub mod run_args;
+pub mod schema;
+pub mod sessions;
+pub mod stats;
+pub mod tools;
+pub mod trust;
+pub mod undo;

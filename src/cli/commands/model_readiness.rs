@@ -1,0 +1,283 @@
+//! What the chosen model needs before it can work, and what of that is there: what `agent doctor` says about models.
+
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::compose::costs::Prices;
+use crate::config::settings::Settings;
+use crate::core::secret::Secret;
+use crate::http::{Deadlines, Endpoint};
+use crate::llm::codec::Codec;
+use crate::llm::connect::{self, EnvLookup, ModelChoice, ModelOptions, ModelTarget, choose};
+use crate::llm::discovery::{self, Header};
+use crate::llm::endpoint_overrides::EndpointOverrides;
+use crate::llm::model_table::{ModelInfo, look_up};
+use crate::llm::provider_table::{self, Provider};
+use crate::messages::thousands;
+use crate::terminal::one_line;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// How long a server has to say that it is there.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Characters shown of a name or an address that a person, a file or a server gave.
+const SHOWN: usize = 120;
+
+/// What there is to say about a model.
+pub struct Readiness {
+    /// Whether nothing that was looked at keeps it from working.
+    pub ready: bool,
+    /// The word for it and, indented below, what it needs.
+    pub text: String,
+}
+
+impl Readiness {
+    fn ready(model: &str) -> Self {
+        Self { ready: true, text: format!("ok: {}\n", one_line(model, SHOWN)) }
+    }
+
+    /// A model that cannot be used because of `error`.
+    pub fn not_ready(error: &dyn std::fmt::Display) -> Self {
+        Self { ready: false, text: format!("not ready: {error}\n") }
+    }
+}
+
+/// The variables that hold keys of providers and are set, one line.
+pub fn set_key_variables(app: &App, settings: &Settings) -> String {
+    let table = provider_table::load(&settings.llm.providers).unwrap_or_default();
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let mut set: Vec<&str> = Vec::new();
+    for name in table.iter().flat_map(|provider| &provider.keys) {
+        if connect::non_empty_variable(&variable, name).is_some() && !set.contains(&name.as_str()) {
+            set.push(name);
+        }
+    }
+    if set.is_empty() { "none is set (agent help providers)".to_owned() } else { set.join(", ") }
+}
+
+/// Whether the chosen model can work, and under it, indented, what it needs. Only a server on this machine is asked,
+/// others with `online`.
+pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
+    let options = compose::model_options(app, settings);
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let known = |name: &str| connect::non_empty_variable(&variable, name);
+    let scripted = options.model.as_deref().is_some_and(|model| model.starts_with("scripted:"));
+    let chosen = match provider_table::load(&options.provider_overrides) {
+        Ok(table) => choose(&options, &known, &table),
+        Err(error) => return Readiness::not_ready(&error),
+    };
+    match chosen {
+        Ok(ModelChoice::Server(target)) if !scripted => {
+            let report = ServerCheck { options: &options, target: &target, variable: &known, prices };
+            report.readiness(online).await
+        }
+        Err(error) if !scripted => Readiness::not_ready(&error),
+        Ok(_) | Err(_) => match compose::connect_model(app, settings).await {
+            Ok(llm) => Readiness::ready(llm.model()),
+            Err(error) => Readiness::not_ready(&error),
+        },
+    }
+}
+
+/// What there is to say about one server.
+struct ServerCheck<'a> {
+    options: &'a ModelOptions,
+    target: &'a ModelTarget,
+    variable: EnvLookup<'a>,
+    prices: &'a Prices,
+}
+
+/// A server as it is asked.
+struct Server<'a> {
+    base: &'a str,
+    codec: &'a dyn Codec,
+    headers: Vec<Header>,
+}
+
+impl ServerCheck<'_> {
+    async fn readiness(&self, online: bool) -> Readiness {
+        let provider = self.target.provider.clone().unwrap_or_default();
+        let model = self.target.model.as_deref().unwrap_or_default();
+        // The table that can be wrong here is embedded, and a test reads it.
+        let format = provider.format_for(model).unwrap_or(provider.format);
+        let (codec, address) = (format.codec(provider.quirks), provider.endpoint_overrides());
+        let key = connect::key(self.options, self.target, self.variable);
+        let mut next: Vec<String> = Vec::new();
+        if self.target.base.is_none() {
+            next.extend(provider.base_keys.first().map(|name| format!("{name}=https://…")));
+        }
+        let secret = self.key_set(&provider).is_some();
+        if key.is_err() && !secret {
+            next.extend(self.key_names(&provider).first().map(|name| format!("{name}=…")));
+        }
+        let secret = key.as_ref().ok().and_then(|key| key.secret.as_ref()).map(Secret::expose);
+        let server = self.server(&address, codec.as_ref(), secret);
+        let asked = match &server {
+            Some(server) => self.query_if_allowed(server, online).await,
+            None => None,
+        };
+        let answers = asked.as_ref().is_none_or(Result::is_ok);
+        let ready = server.is_some() && key.is_ok() && answers;
+        let mut text = format!("{}: {}\n", if ready { "ok" } else { "not ready" }, self.name());
+        let mut line = |name: &str, what: &str| {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "  {name:<12} {what}");
+        };
+        let speaks = codec.name();
+        let called =
+            if provider.name.is_empty() { "none: known by its address alone" } else { &provider.name };
+        line("provider", &format!("{called}; speaks {speaks}"));
+        line("server", &self.server_line(&provider, asked.as_ref()));
+        line("key", &self.key_line(&provider, key.is_err()));
+        line("price", &self.price());
+        line(
+            "window",
+            &self.query_window(&provider, server.as_ref(), asked.as_ref().is_some_and(Result::is_ok)).await,
+        );
+        if !provider.unconfirmed.is_empty() {
+            line("unconfirmed", &format!("{} (agent help providers)", provider.unconfirmed.join(", ")));
+        }
+        if !next.is_empty() {
+            line("next", &format!("export {}", next.join(" ")));
+        }
+        Readiness { ready, text }
+    }
+
+    fn name(&self) -> String {
+        let model = self.target.model.as_deref().unwrap_or("the only model of the server");
+        let name = match &self.target.provider {
+            Some(provider) => format!("{}/{model}", provider.name),
+            None => model.to_owned(),
+        };
+        one_line(&name, SHOWN)
+    }
+
+    fn server<'a>(
+        &'a self,
+        address: &EndpointOverrides,
+        codec: &'a dyn Codec,
+        key: Option<&str>,
+    ) -> Option<Server<'a>> {
+        let base = self.target.base.as_deref()?;
+        let base = address.api_base(base, codec, self.target.model.as_deref().unwrap_or_default());
+        Some(Server { base, codec, headers: address.headers(codec, key) })
+    }
+
+    /// Whether the server answers, and what it says about the model; an error is what keeps it from working. Nothing
+    /// where nobody was asked.
+    async fn query_if_allowed(&self, server: &Server<'_>, online: bool) -> Option<Result<String, String>> {
+        let is_here = match Endpoint::new(server.base, &server.headers, Deadlines::default()) {
+            Ok(endpoint) => endpoint.is_loopback(),
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        if is_here || online { Some(self.query_models(server).await) } else { None }
+    }
+
+    async fn query_models(&self, server: &Server<'_>) -> Result<String, String> {
+        let listed = discovery::list_with_status(
+            server.base,
+            server.codec,
+            &server.headers,
+            discovery::lookup_deadlines(ANSWER_TIME),
+        )
+        .await;
+        let (status, models) = listed.map_err(|error| format!("does not answer: {error}"))?;
+        if matches!(status, 401 | 403) {
+            return Err(format!("refuses the key (status {status})"));
+        }
+        Ok(match self.target.model.as_deref() {
+            _ if models.is_empty() => "answers".to_owned(),
+            Some(model) if discovery::find_model(&models, model).is_some() => {
+                "answers, and has the model".to_owned()
+            }
+            Some(_) => format!("answers, but does not list the model among its {}", models.len()),
+            None => format!("answers, with {} models", models.len()),
+        })
+    }
+
+    fn server_line(&self, provider: &Provider, asked: Option<&Result<String, String>>) -> String {
+        let Some(base) = &self.target.base else {
+            return format!(
+                "missing: everyone has one of their own; none of {} is set",
+                provider.base_keys.join(", ")
+            );
+        };
+        let from = provider.base_keys.iter().find(|name| (self.variable)(name).as_ref() == Some(base));
+        let from = match from {
+            _ if self.options.api_base.is_some() => {
+                " (--api-base, AGENT_API_BASE or llm.api_base)".to_owned()
+            }
+            Some(name) => format!(" ({name})"),
+            None => String::new(),
+        };
+        let asked = match asked {
+            Some(Ok(said) | Err(said)) => said.as_str(),
+            None => "not asked: --online asks it",
+        };
+        // What stands before an `@` may be a password, what stands behind a question mark a key.
+        let base = base.split(['?', '#']).next().unwrap_or_default();
+        let base = base.rsplit_once('@').map_or(base, |(_, rest)| rest);
+        format!("{}{from}; {}", one_line(base, SHOWN), one_line(asked, SHOWN))
+    }
+
+    /// The variables that may hold the key.
+    fn key_names<'a>(&'a self, provider: &'a Provider) -> &'a [String] {
+        self.options.api_key_env.as_ref().map_or(&provider.keys, std::slice::from_ref)
+    }
+
+    /// The variable that holds the key.
+    fn key_set<'a>(&'a self, provider: &'a Provider) -> Option<&'a String> {
+        self.key_names(provider).iter().find(|name| (self.variable)(name).is_some())
+    }
+
+    fn key_line(&self, provider: &Provider, wanting: bool) -> String {
+        let names = self.key_names(provider).join(", ");
+        match self.key_set(provider) {
+            _ if self.options.api_key.is_some() => "given as --api-key".to_owned(),
+            Some(name) => format!("{name} is set"),
+            None if names.is_empty() => "none is needed".to_owned(),
+            None if wanting && self.key_names(provider).len() > 1 => {
+                format!("missing: none of {names} is set")
+            }
+            None if wanting => format!("missing: {names}"),
+            None => format!("none, which is enough where the server wants none; it would be in {names}"),
+        }
+    }
+
+    fn known(&self) -> Option<ModelInfo> {
+        look_up(&self.name(), self.prices)
+    }
+
+    fn price(&self) -> String {
+        match self.known() {
+            Some(ModelInfo::Listed(name, model)) => {
+                format!(
+                    "${} in, ${} out per million tokens ({})",
+                    model.input,
+                    model.output,
+                    one_line(&name, SHOWN)
+                )
+            }
+            Some(ModelInfo::Free) => "free: it runs on this machine".to_owned(),
+            None => "not known: the cost of a run will be null (agent help costs)".to_owned(),
+        }
+    }
+
+    async fn query_window(&self, provider: &Provider, server: Option<&Server<'_>>, answers: bool) -> String {
+        if let Some(tokens) = self.options.window {
+            return format!("{} tokens, says llm.context_window", thousands(u64::from(tokens)));
+        }
+        let question = provider.window_endpoint().filter(|_| answers);
+        let told = match (question, server, &self.target.model) {
+            (Some(question), Some(server), Some(model)) => {
+                discovery::query_window(server.base, &server.headers, question, model).await
+            }
+            _ => None,
+        };
+        let listed = self.known().and_then(|known| known.window());
+        match (told, listed) {
+            (Some(tokens), _) => format!("{} tokens, says the server", thousands(u64::from(tokens))),
+            (None, Some(tokens)) => format!("{} tokens, says the table of models", thousands(tokens)),
+            (None, None) => "not known".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `agent models`: which models are known, what they cost and what fits into them.
+
+use crate::cli::args::ModelsCommand;
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::costs::user_prices;
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::llm::model_table::{
+    Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
+};
+use crate::messages::thousands;
+use crate::terminal::one_line;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Characters shown of a name that a file or a person gave.
+const NAME_CHARS: usize = 100;
+
+/// Prints the models that `filter` means, or one of them.
+///
+/// # Errors
+/// When the configuration is wrong, the model is not known, or standard output cannot be written.
+pub fn models(
+    app: &App,
+    command: Option<ModelsCommand>,
+    filter: Option<String>,
+    common: &CommonArgs,
+) -> CliResult<()> {
+    let own = user_prices(&app.load_settings(common)?.settings.costs)?;
+    let text = match command {
+        Some(ModelsCommand::Show { model }) => show(&model, &own)?,
+        None => list(&filter.unwrap_or_default(), &own),
+    };
+    print(&app.terminal, &text)
+}
+
+fn list(filter: &str, own: &BTreeMap<String, Model>) -> String {
+    let built_in = built_in_models(filter);
+    let owned = own
+        .iter()
+        .filter(|(name, _)| matches_filter(name, filter))
+        .map(|(name, model)| (name.as_str(), model));
+    let mut rows: BTreeMap<&str, &Model> = built_in.iter().map(|(name, model)| (*name, model)).collect();
+    rows.extend(owned);
+    let width = rows.keys().map(|name| one_line(name, NAME_CHARS).chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, model) in &rows {
+        let window = model.window.map_or_else(|| "?".to_owned(), thousands);
+        let prices = format!("${} in, ${} out", model.input, model.output);
+        let _ = writeln!(text, "{:<width$} {prices:<24} {window:>9}", one_line(name, NAME_CHARS));
+    }
+    let _ = writeln!(
+        text,
+        "{} models: US dollars per million tokens, window in tokens; prices of {}",
+        rows.len(),
+        table_origin()
+    );
+    text
+}
+
+fn show(wanted: &str, own: &BTreeMap<String, Model>) -> CliResult<String> {
+    let Some(known) = look_up(wanted, own) else {
+        let wanted = one_line(wanted, NAME_CHARS);
+        let message = format!(
+            "the price of `{wanted}` is not known: its cost is reported as null. `agent models FILTER` lists what is \
+             known, `costs.prices_file` adds to it (`agent help costs`)"
+        );
+        return Err(CliError::new(FailureKind::Usage, message));
+    };
+    let ModelInfo::Listed(name, model) = known else {
+        return Ok(format!("{}\nprice     free: it runs on this machine\n", one_line(wanted, NAME_CHARS)));
+    };
+    let source = if own.contains_key(&name) { "costs.prices_file".to_owned() } else { table_origin() };
+    let tokens = |number: Option<u64>| {
+        number.map_or_else(|| "not known".to_owned(), |n| format!("{} tokens", thousands(n)))
+    };
+    let can: Vec<&str> = model.can.iter().copied().map(Capability::name).collect();
+    let mut text = format!("{}\n", one_line(&name, NAME_CHARS));
+    let _ = writeln!(
+        text,
+        "price     {} per million tokens",
+        prices(model.input, model.output, model.cached_read, model.cached_write)
+    );
+    if let Some(LongPromptPrices { above, input, output, cached_read, cached_write }) = model.long {
+        let (input, output) = (input.unwrap_or(model.input), output.unwrap_or(model.output));
+        let prices = prices(input, output, cached_read, cached_write);
+        let _ =
+            writeln!(text, "          {prices}, where the prompt has more than {} tokens", thousands(above));
+    }
+    let _ = writeln!(text, "window    {}", tokens(model.window));
+    let _ = writeln!(text, "answers   at most {}", tokens(model.output_limit));
+    let _ =
+        writeln!(text, "can       {}", if can.is_empty() { "not known".to_owned() } else { can.join(", ") });
+    let _ = writeln!(text, "source    {source}");
+    Ok(text)
+}
+
+fn prices(input: f64, output: f64, cached_read: Option<f64>, cached_write: Option<f64>) -> String {
+    let cached =
+        |price: Option<f64>, what: &str| price.map_or_else(String::new, |price| format!(", ${price} {what}"));
+    let (read, write) = (cached(cached_read, "read from the cache"), cached(cached_write, "written to it"));
+    format!("${input} in, ${output} out{read}{write}")
+}

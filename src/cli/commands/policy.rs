@@ -1,0 +1,89 @@
+//! `agent policy`: says what decides about a call, without making it.
+
+use crate::cli::args::PolicyCommand;
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose;
+use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::output::print;
+use crate::cli::compose::subagents;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::flags::Flags;
+use crate::core::decision::Decision;
+use crate::core::failure::FailureKind;
+use crate::engine::policy::MODE_RULE_PREFIX;
+use crate::engine::rules::Action;
+use crate::engine::{Engine, call_arguments};
+use crate::fetch::page_url;
+use crate::runtime::emitter::Emitter;
+use crate::tools::{Access, Plan, Tool};
+use serde_json::Value;
+use std::fmt::Write;
+use std::rc::Rc;
+
+/// Explains what may happen to a call.
+///
+/// # Errors
+/// When the configuration is wrong, there is no such tool or it takes no such arguments, or standard output cannot be
+/// written.
+pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResult<()> {
+    let PolicyCommand::Test { call, agent, mode } = command;
+    let call = call.join(" ");
+    let (name, target_text) = call.trim().split_once(char::is_whitespace).unwrap_or((call.trim(), ""));
+    let loaded = app.load_and_notify(&Flags { agent, mode, ..common_flags(common) })?;
+    let settings = &loaded.settings;
+    let launcher = compose::launcher(app, settings)?;
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
+    let outputs = settings.state.join("calls");
+    let toolbox = compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
+    let parts =
+        compose::EngineParts { launcher, emitter: Rc::new(emitter), outputs, toolbox, undo_store: None };
+    let engine = compose::engine(app, settings, parts, compose::InteractionOptions::for_single_call(None))?;
+    let wrong = |problem: String| CliError::new(FailureKind::Usage, problem);
+    let tool = engine.toolbox.get(name).map_err(wrong)?;
+    let target_text = target_text.trim();
+    let args = target_text
+        .starts_with('{')
+        .then(|| call_arguments::parse(target_text))
+        .transpose()
+        .map_err(wrong)?;
+    let plan = args
+        .as_ref()
+        .map_or_else(|| plan_from_text(tool, target_text), |args| tool.plan(args))
+        .map_err(wrong)?;
+    print(&app.terminal, &app.redactor(settings).text(&explanation(&engine, tool, args.as_ref(), &plan)))
+}
+
+/// What a call would do, by the one thing that it is about.
+fn plan_from_text(tool: &dyn Tool, target_text: &str) -> Result<Plan, String> {
+    match tool.access() {
+        _ if target_text.is_empty() => Ok(Plan::default()),
+        Access::Execute => Ok(Plan {
+            summary: target_text.to_owned(),
+            command: Some(target_text.to_owned()),
+            ..Plan::default()
+        }),
+        Access::Network => {
+            let host = page_url::parse_page_url(target_text)?.host_str().map(str::to_owned);
+            Ok(Plan { summary: target_text.to_owned(), host, ..Plan::default() })
+        }
+        access @ (Access::Read | Access::Write) => Ok(Plan::file(target_text, access == Access::Write)),
+    }
+}
+
+fn explanation(engine: &Engine, tool: &dyn Tool, args: Option<&Value>, plan: &Plan) -> String {
+    let mode = || format!("{MODE_RULE_PREFIX}{}", engine.policy.mode().name());
+    let (verdict, rule, reason) = match engine.judge(tool, args, plan) {
+        Decision::Deny { reason, rule } => ("deny", rule, Some(reason)),
+        Decision::Ask { reason, rule } => ("ask", rule, Some(reason)),
+        Decision::Allow => match engine.policy.ruling(tool.name(), &engine.resolved(plan)) {
+            Some(ruling) if ruling.action == Action::Allow => ("allow", ruling.rule, ruling.reason),
+            _ => ("allow", mode(), None),
+        },
+    };
+    let mut text = format!("{verdict}: {} {}\n", tool.name(), plan.summary);
+    let _ = writeln!(text, "decided by: {rule}");
+    for line in reason.iter().flat_map(|reason| reason.lines()) {
+        let _ = writeln!(text, "    {line}");
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! `agent replay`: the runs of a session done again from its journal, without model and network and, unless that is asked for,
+//! without tools, up to the first place where they go another way.
+
+use crate::agent::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
+use crate::cli::args::ReplayArgs;
+use crate::cli::commands::live_tools::WorkspaceCopy;
+use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::output::print;
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::exit_code::ExitCode;
+use crate::config::flags::Flags;
+use crate::core::event::Event;
+use crate::core::failure::FailureKind;
+use crate::core::stop_reason::StopReason;
+use crate::journal::read;
+use crate::journal::session_store::SessionError;
+use crate::messages;
+
+/// Replays a session, says what came of it, and what to exit with: 0 when it went as its journal says, 1 when not, 3 when that
+/// cannot be known.
+pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
+    match compare(app, args) {
+        Ok(code) => code.code(),
+        Err(error) => {
+            app.report_error(&error);
+            error.exit_code().code()
+        }
+    }
+}
+
+fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
+    let settings = app.load_and_notify(&Flags { mode: args.mode, ..common_flags(&args.common) })?.settings;
+    let store = session_store(&settings);
+    let id = args.session.clone().map_or_else(|| store.last(), Ok)?;
+    let reading = read::read(&store.journal_path(&id)?)
+        .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
+    if reading.is_newer_version {
+        return Err(CliError::new(FailureKind::Session, messages::REPLAY_LATER_VERSION));
+    }
+    if !reading.incomplete.is_empty() {
+        let lacks = messages::journal_incomplete(&reading.incomplete);
+        return Err(CliError::new(FailureKind::Session, messages::replayed_unknown(&lacks)));
+    }
+    let records = &reading.records;
+    let (replayed, calls) = app.block_on(async {
+        let workspace_copy =
+            args.live_tools.then(|| WorkspaceCopy::prepare(app, &settings, &id, records)).transpose()?;
+        let live = workspace_copy.as_ref().map(|workspace_copy| &workspace_copy.live);
+        let replayed = again(records, live).await;
+        Ok((replayed, live.map_or_else(String::new, describe_calls)))
+    })?;
+    let Some(last) = replayed.last() else {
+        return Err(CliError::new(FailureKind::Session, messages::NOTHING_TO_REPLAY));
+    };
+    print(&app.terminal, &app.redactor(&settings).text(&(describe_runs(&replayed) + &calls)))?;
+    Ok(match last.outcome {
+        ReplayOutcome::Same(_) | ReplayOutcome::Incomplete => ExitCode::Success,
+        ReplayOutcome::Differs(_) => ExitCode::Failed,
+        ReplayOutcome::MissingRecord(_) | ReplayOutcome::Unknown(_) => ExitCode::Config,
+        ReplayOutcome::Interrupted => ExitCode::Interrupted,
+    })
+}
+
+fn describe_runs(replayed: &[ReplayedRun]) -> String {
+    let mut text = String::new();
+    for (number, run) in (1..).zip(replayed) {
+        let how = match &run.outcome {
+            ReplayOutcome::Same(reason) => messages::replayed_same(reason.map(StopReason::name)),
+            ReplayOutcome::Incomplete => messages::REPLAYED_UNTIL_KILLED.to_owned(),
+            ReplayOutcome::MissingRecord(seq) => messages::replayed_record_missing(*seq),
+            ReplayOutcome::Unknown(why) => messages::replayed_unknown(why),
+            ReplayOutcome::Interrupted => messages::REPLAY_INTERRUPTED.to_owned(),
+            ReplayOutcome::Differs(at) => messages::replayed_differs(at.recorded.seq, at.recorded.step),
+        };
+        text += &messages::replayed_run(number, run.from_seq, run.records, &how);
+        text.push('\n');
+        if let ReplayOutcome::Differs(divergence) = &run.outcome {
+            text += &describe_divergence(divergence);
+        }
+    }
+    let sum = |of: fn(&ReplayedRun) -> usize| replayed.iter().map(of).sum();
+    let (records, compared) = (sum(|run| run.records), sum(|run| run.digests));
+    text += &messages::replayed(replayed.len(), records, compared, sum(|run| run.requests));
+    text.push('\n');
+    text
+}
+
+/// What became of the calls, and of files between the runs.
+fn describe_calls(live: &LiveTools) -> String {
+    let mut text = messages::replayed_calls(live.calls.rerun.get(), &live.calls.from_journal.borrow());
+    text.push('\n');
+    let lost = live.files.lost();
+    if !lost.is_empty() {
+        text += &messages::replay_contents_missing(&lost);
+        text.push('\n');
+    }
+    text
+}
+
+fn describe_divergence(divergence: &Divergence) -> String {
+    if let (
+        Event::ToolCallEnd { name, summary, result: then, denial: None, .. },
+        Event::ToolCallEnd { result: now, denial, .. },
+    ) = (&divergence.recorded.event, &divergence.actual)
+        && then.text != now.text
+    {
+        let refused = if denial.is_some() { messages::REPLAY_REFUSED } else { "" };
+        return messages::replay_other_result(name, summary, &then.text, &now.text) + refused;
+    }
+    let at = divergence.difference();
+    let kind = serde_json::to_value(&divergence.recorded.event).unwrap_or_default();
+    let kind = kind.get("type").and_then(|kind| kind.as_str()).unwrap_or_default();
+    let mut text = messages::replay_difference(kind, &at.place, &at.recorded, &at.actual);
+    if matches!(divergence.recorded.event, Event::StepStart { .. }) && at.place == "digest" {
+        text += messages::REPLAY_REQUEST_DIFFERS;
+    }
+    text
+}

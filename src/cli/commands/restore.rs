@@ -1,0 +1,163 @@
+//! Puts files back, for `agent undo` and `agent redo`: all of them or, where somebody else changed one since, none.
+
+use crate::cli::args::RestoreArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::session_history::{SessionHistory, journal_write_error};
+use crate::cli::error::{CliError, CliResult};
+use crate::core::event::Event;
+use crate::core::failure::FailureKind;
+use crate::core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
+use crate::journal::file_history::Restoration;
+use crate::messages;
+use crate::terminal::Style;
+
+/// One file, as it is to be and as it is.
+struct FileRestore {
+    restoration: Restoration,
+    now: FileState,
+}
+
+/// What is to be done, and what cannot be.
+#[derive(Default)]
+struct RestorePlan {
+    ready: Vec<FileRestore>,
+    /// Changed by somebody else since.
+    changed: Vec<String>,
+    /// What they hold now is not kept, and why.
+    not_storable: Vec<(String, String)>,
+    /// Their content was not kept.
+    missing: Vec<String>,
+}
+
+/// What was done.
+#[derive(Default)]
+struct RestoreOutcome {
+    changed: Vec<Change>,
+    /// What was displaced and could not be kept.
+    warnings: Vec<String>,
+    problems: Vec<String>,
+}
+
+/// Puts back what `way` and the arguments say, and tells the session's journal.
+///
+/// # Errors
+/// When there is no such session, it is busy, somebody else changed a file since, or one cannot be put back.
+pub fn restore(app: &App, args: &RestoreArgs, way: RestoreDirection, to_step: u32) -> CliResult<()> {
+    let loaded_session = SessionHistory::open_locked(app, &args.common, args.session.as_deref())?;
+    let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
+    let planned = match way {
+        RestoreDirection::Undo => loaded_session.history.undo(to_step, file.as_deref()),
+        RestoreDirection::Redo => loaded_session.history.redo(file.as_deref()),
+    };
+    if planned.is_empty() {
+        return print(&app.terminal, messages::nothing_to_restore(way));
+    }
+    let tasks = plan(&loaded_session, planned)?;
+    if !(tasks.changed.is_empty() && tasks.not_storable.is_empty() || args.force) {
+        let message = messages::restore_refused(way, &tasks.changed, &tasks.not_storable);
+        return Err(CliError::new(FailureKind::Request, loaded_session.redact(&message)));
+    }
+    let RestoreOutcome { changed, mut problems, warnings } = restore_all(&loaded_session, tasks.ready);
+    if !tasks.missing.is_empty() {
+        problems.insert(0, messages::contents_not_stored(&tasks.missing));
+    }
+    for warning in warnings {
+        app.notify(Style::Warning, &loaded_session.redact(&warning));
+    }
+    if !changed.is_empty() {
+        let said = loaded_session.redact(&messages::restored(way, &changed));
+        let event = Event::Restored { way, to_step, changed };
+        loaded_session
+            .emitter
+            .emit(event)
+            .and_then(|_| loaded_session.emitter.sync())
+            .map_err(journal_write_error)?;
+        loaded_session.contents.prune();
+        print(&app.terminal, &said)?;
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::new(FailureKind::Request, loaded_session.redact(&problems.join("\n"))))
+}
+
+/// Puts back one file after the other, however it goes with those before; then the directories go that were made for them.
+fn restore_all(loaded_session: &SessionHistory, tasks: Vec<FileRestore>) -> RestoreOutcome {
+    let mut done = RestoreOutcome::default();
+    let mut emptied = Vec::new();
+    for task in tasks {
+        let Restoration { path, left, wanted, directories, .. } = &task.restoration;
+        // One that was killed may have put it back.
+        let was = if task.now.is_consistent_with(wanted) { left } else { &task.now };
+        match restore_file(loaded_session, &task) {
+            Ok(unkept) => {
+                done.changed.push(Change::between(path, ChangedBy::Person, was, wanted));
+                done.warnings.extend(unkept.map(|why| messages::cannot_be_undone(path, &why)));
+                emptied.extend(loaded_session.workspace.path(path).ok().map(|path| (path, *directories)));
+            }
+            Err(problem) => done.problems.push(problem),
+        }
+    }
+    loaded_session.workspace.remove_directories(emptied);
+    done
+}
+
+/// Looks at every file before any is touched, and keeps what it holds.
+fn plan(loaded_session: &SessionHistory, planned: Vec<Restoration>) -> CliResult<RestorePlan> {
+    let mut tasks = RestorePlan::default();
+    for restoration in planned {
+        let path = restoration.path.clone();
+        let now = loaded_session.state_of(&path)?;
+        let is_done = now.is_consistent_with(&restoration.wanted);
+        let is_kept = match &restoration.wanted {
+            FileState::Absent => true,
+            FileState::Content { hash, .. } => is_done || loaded_session.contents.get(hash).is_some(),
+            FileState::Unknown => false,
+        };
+        if !is_kept {
+            tasks.missing.push(path);
+            continue;
+        }
+        if !is_done && let Some(why) = storage_error(loaded_session, &path, &now)? {
+            tasks.not_storable.push((path, why));
+        } else if !is_done && (!now.is_consistent_with(&restoration.left) || restoration.has_foreign_changes)
+        {
+            tasks.changed.push(path);
+        }
+        tasks.ready.push(FileRestore { restoration, now });
+    }
+    Ok(tasks)
+}
+
+/// Why what `path` holds now is not kept; nothing where it is.
+fn storage_error(loaded_session: &SessionHistory, path: &str, now: &FileState) -> CliResult<Option<String>> {
+    if *now == FileState::Absent {
+        return Ok(None);
+    }
+    let kept = loaded_session.workspace.store(&loaded_session.path(path)?, &loaded_session.contents);
+    Ok(kept.err().map(|why| why.to_string()))
+}
+
+/// Puts one file back, unless somebody changes it at this moment; says why what it displaced could not be kept.
+fn restore_file(loaded_session: &SessionHistory, task: &FileRestore) -> Result<Option<String>, String> {
+    let FileRestore { restoration: Restoration { path, wanted, left, .. }, now } = task;
+    let rel = loaded_session.path(path).map_err(|error| error.to_string())?;
+    // What an undo has left that was killed.
+    loaded_session.workspace.clear_leftovers(&rel, left.hash());
+    if now.is_consistent_with(wanted) {
+        return Ok(None);
+    }
+    let displaced = match wanted.hash() {
+        Some(hash) => {
+            let bytes = loaded_session
+                .contents
+                .get(hash)
+                .ok_or_else(|| messages::contents_not_stored(std::slice::from_ref(path)))?;
+            loaded_session.workspace.restore(&rel, now, &bytes, wanted)
+        }
+        None => loaded_session.workspace.remove_current(&rel, now),
+    }
+    .map_err(|error| error.to_string())?;
+    Ok(displaced.store_error)
+}

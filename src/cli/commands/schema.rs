@@ -1,0 +1,24 @@
+//! `agent schema`: the JSON Schemas of what this program writes and reads.
+
+use crate::cli::args::SchemaArg;
+use crate::cli::compose::output::print;
+use crate::cli::error::CliResult;
+use crate::config::key_rules::SCHEMA;
+use crate::terminal::Terminal;
+
+/// Prints the schema of `what`.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
+    let text = match what {
+        SchemaArg::Events => include_str!("../../../config/schema/events.json"),
+        SchemaArg::Result => include_str!("../../../config/schema/result.json"),
+        SchemaArg::Config => SCHEMA,
+        SchemaArg::Approvals => include_str!("../../../config/schema/approvals.json"),
+        SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
+        SchemaArg::Report => include_str!("../../../config/schema/report.json"),
+        SchemaArg::Journal => include_str!("../../../config/schema/journal.json"),
+    };
+    print(terminal, text)
+}

@@ -1,0 +1,131 @@
+//! `agent sessions export`: a session as one file, to keep or to hand on.
+
+use super::CommandContext;
+use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::event::{Event, Record};
+use crate::core::failure::FailureKind;
+use crate::journal::write::encode;
+use crate::tools::outputs::MAX_OUTPUT_BYTES;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What stands for the paths that may name a person.
+#[derive(Default)]
+pub struct PathReplacements {
+    /// What is replaced, in this order, and by what.
+    pub pairs: Vec<(String, &'static str)>,
+}
+
+impl PathReplacements {
+    fn apply_to_text(&self, text: &str) -> String {
+        self.pairs.iter().fold(text.to_owned(), |text, (name, other)| text.replace(name, other))
+    }
+
+    fn apply_to_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.apply_to_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.apply_to_value(item)),
+            Value::Object(keys) => keys.values_mut().for_each(|value| self.apply_to_value(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn apply_to_record(&self, record: &Record) -> serde_json::Result<Record> {
+        let mut value = serde_json::to_value(record)?;
+        self.apply_to_value(&mut value);
+        serde_json::from_value(value)
+    }
+}
+
+/// Writes session `id` to `output`, which must not be there yet, or to standard output.
+///
+/// # Errors
+/// When there is no such session, it cannot be read, or the file cannot be written.
+pub fn export(
+    context: &CommandContext<'_>,
+    id: &str,
+    output: Option<&Path>,
+    path_replacements: &PathReplacements,
+) -> CliResult<()> {
+    let records = context.read(id)?.records;
+    let header = ExportHeader { agent_session: EXPORT_VERSION, session_id: id.to_owned() };
+    let write = |to: &mut dyn Write| -> io::Result<()> {
+        write_json_line(to, &header)?;
+        let mut bytes = Vec::new();
+        let mut other = false;
+        for record in records {
+            let mut clean = record.clone();
+            context.redactor.redact_event(&mut clean.event);
+            let mut clean = path_replacements.apply_to_record(&clean)?;
+            other |= is_conversation_event(&record.event) && clean.event != record.event;
+            if let (true, Event::StepStart { digest, .. }) = (other, &mut clean.event) {
+                // It is that of the conversation as it was.
+                *digest = None;
+            }
+            bytes.clear();
+            encode(&clean, &mut bytes)?;
+            to.write_all(&bytes)?;
+        }
+        for path in files(&context.store.outputs_dir(id).map_err(io::Error::other)?) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let mut content = Vec::new();
+            File::open(&path)?.take(MAX_OUTPUT_BYTES).read_to_end(&mut content)?;
+            let mut clean = context.redactor.bytes(&content).into_owned();
+            if let Ok(text) = std::str::from_utf8(&clean) {
+                clean = path_replacements.apply_to_text(text).into_bytes();
+            }
+            write_json_line(to, &ExportedOutput { output: name, base64: STANDARD.encode(clean) })?;
+        }
+        to.flush()
+    };
+    let Some(path) = output else {
+        let mut text = Vec::new();
+        write(&mut text).map_err(|error| io_failure("write the session", error))?;
+        return print(context.terminal, &String::from_utf8_lossy(&text));
+    };
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+        let message =
+            format!("{} is there already and is not written over: name another file", path.display());
+        return Err(CliError::new(FailureKind::Session, message));
+    }
+    file.and_then(|mut file| write(&mut file))
+        .map_err(|error| io_failure(&format!("write {}", path.display()), error))
+}
+
+/// Whether `event` becomes a part of the conversation.
+fn is_conversation_event(event: &Event) -> bool {
+    let event = match event {
+        Event::Subagent { event, .. } => event,
+        event => event,
+    };
+    matches!(
+        event,
+        Event::System { .. }
+            | Event::History { .. }
+            | Event::UserMessage { .. }
+            | Event::ModelResponse { .. }
+            | Event::ToolCallEnd { .. }
+    )
+}
+
+/// The files of a directory by their names.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+fn write_json_line(to: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *to, value)?;
+    to.write_all(b"\n")
+}

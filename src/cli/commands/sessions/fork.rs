@@ -1,0 +1,38 @@
+//! `agent sessions fork`: a new session with the conversation of another, to go on from there in another way.
+
+use super::CommandContext;
+use crate::cli::compose::output::print;
+use crate::cli::error::CliResult;
+use crate::journal::copy::{rewrite_for_session, up_to_step};
+use std::io;
+use std::path::Path;
+
+/// Makes the session `new` of what session `id` holds, or of its first steps, and prints its id.
+///
+/// # Errors
+/// When there is no such session, it cannot be read, or the new one cannot be made.
+pub fn fork(context: &CommandContext<'_>, id: &str, to_step: Option<u32>, new: &str) -> CliResult<()> {
+    let reading = context.read(id)?;
+    let records = match to_step {
+        Some(step) => up_to_step(&reading.records, step).to_vec(),
+        None => reading.records,
+    };
+    let outputs = context.store.outputs_dir(id)?;
+    context.store.create_from_records(new, &rewrite_for_session(records, new, None), |dir| {
+        copy(&outputs, &dir.join("outputs"))
+    })?;
+    print(context.terminal, &format!("{new}\n"))
+}
+
+/// Copies the files of a directory, if it is there.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let Ok(entries) = from.read_dir() else { return Ok(()) };
+    super::create_private_dir(to)?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}

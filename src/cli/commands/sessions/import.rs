@@ -1,0 +1,105 @@
+//! `agent sessions import`: takes over an exported session. The file may come from anybody.
+
+use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
+use super::{CommandContext, create_private_dir};
+use crate::cli::compose::output::print;
+use crate::cli::error::CliResult;
+use crate::core::event::Record;
+use crate::journal::copy::rewrite_for_session;
+use crate::journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
+use crate::journal::session_store::SessionError;
+use crate::tools::outputs::is_file_name;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Bytes of a file that are read.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+
+/// Takes over the session in `file` as one of this workspace, under its own id where that is free, else under `new`.
+///
+/// # Errors
+/// When the file cannot be read or holds something else, or the session cannot be made.
+pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &str) -> CliResult<()> {
+    let imported = open(file).and_then(|mut input| ImportedSession::read(&mut *input));
+    let imported = imported.map_err(|error| io_failure(&format!("read {}", file.display()), error))?;
+    let make = |id: &str| {
+        let records = rewrite_for_session(imported.records.clone(), id, Some(workspace));
+        context.store.create_from_records(id, &records, |dir| imported.write_outputs(&dir.join("outputs")))
+    };
+    let id = match make(&imported.id) {
+        Err(SessionError::AlreadyExists(_) | SessionError::BadId(_)) => make(new).map(|()| new),
+        made => made.map(|()| imported.id.as_str()),
+    }?;
+    print(context.terminal, &format!("{id}\n"))
+}
+
+/// What a file holds.
+struct ImportedSession {
+    id: String,
+    records: Vec<Record>,
+    outputs: Vec<(String, Vec<u8>)>,
+}
+
+impl ImportedSession {
+    fn read(input: &mut dyn BufRead) -> io::Result<Self> {
+        let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let (mut bytes, mut input) = (Vec::new(), input);
+        next_line(&mut input, &mut bytes, MAX_LINE_BYTES)?;
+        let header =
+            serde_json::from_slice::<ExportHeader>(&bytes).map_err(|_| wrong("it is no exported session"))?;
+        if header.agent_session > EXPORT_VERSION {
+            return Err(wrong("a later version of agent has written it"));
+        }
+        let mut imported = Self { id: header.session_id, records: Vec::new(), outputs: Vec::new() };
+        let mut number = 1;
+        while next_line(&mut input, &mut bytes, MAX_LINE_BYTES.saturating_mul(2))? {
+            number += 1;
+            let found = decode(&bytes);
+            if found.as_ref().map_or_else(|fault| *fault == LineError::NewerVersion, is_newer_version) {
+                return Err(wrong("a later version of agent has written to it"));
+            }
+            if let Ok(record) = found {
+                imported.records.push(record);
+            } else if let Ok(kept) = serde_json::from_slice::<ExportedOutput>(&bytes) {
+                let content = STANDARD.decode(kept.base64).ok().filter(|_| is_file_name(&kept.output));
+                let content = content.ok_or_else(|| wrong(&format!("line {number} is no kept output")))?;
+                imported.outputs.push((kept.output, content));
+            } else {
+                return Err(wrong(&format!("line {number} is damaged")));
+            }
+        }
+        if imported.records.is_empty() {
+            return Err(wrong("it holds no record"));
+        }
+        Ok(imported)
+    }
+
+    fn write_outputs(&self, dir: &Path) -> io::Result<()> {
+        if self.outputs.is_empty() {
+            return Ok(());
+        }
+        create_private_dir(dir)?;
+        for (name, content) in &self.outputs {
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(name))?;
+            file.write_all(content)?;
+        }
+        Ok(())
+    }
+}
+
+fn open(file: &Path) -> io::Result<Box<dyn BufRead>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(Box::new(io::BufReader::new(io::Read::take(file, MAX_FILE_BYTES))))
+}

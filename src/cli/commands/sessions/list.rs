@@ -1,0 +1,89 @@
+//! `agent sessions list`: the sessions of this workspace, newest first.
+
+use super::args::ListArgs;
+use super::{CommandContext, TASK_CHARS, unreadable};
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::core::price::Usd;
+use crate::core::stop_reason::{Status, StopReason};
+use crate::journal::summary::SessionSummary;
+use crate::messages;
+use crate::report::json;
+use crate::terminal::one_line;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// One session.
+#[derive(Serialize)]
+struct ListedSession {
+    id: String,
+    /// Nothing while its last run works, or when that was killed.
+    status: Option<Status>,
+    stop_reason: Option<StopReason>,
+    steps: u32,
+    cost_usd: Option<Usd>,
+    model: Option<String>,
+    began_ms: u64,
+    last_ms: u64,
+    task: String,
+}
+
+/// Prints the sessions. Only those that are printed are looked at.
+///
+/// # Errors
+/// When they cannot be read, or standard output cannot be written.
+pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
+    let wanted = if args.all { usize::MAX } else { args.limit };
+    let mut ids = context.store.list()?;
+    let entries =
+        ids.by_ref().take(wanted).map(|id| entry(context, id)).collect::<CliResult<Vec<ListedSession>>>()?;
+    if args.json {
+        let line = json::line(&entries)
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() });
+        return print(context.terminal, &line?);
+    }
+    if entries.is_empty() {
+        return print(context.terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
+    }
+    let mut text =
+        format!("{:<24} {:<16} {:<26} {:>5} {:>9}  TASK\n", "ID", "LAST (UTC)", "STATUS", "STEPS", "COST");
+    for entry in &entries {
+        let _infallible = writeln!(
+            text,
+            "{:<24} {:<16} {:<26} {:>5} {:>9}  {}",
+            entry.id,
+            messages::minute(entry.last_ms),
+            status(entry),
+            entry.steps,
+            entry.cost_usd.map_or_else(|| "-".to_owned(), |cost| cost.to_string()),
+            one_line(&entry.task, TASK_CHARS),
+        );
+    }
+    if ids.next().is_some() {
+        text.push_str("There are older ones: --all, or --limit N\n");
+    }
+    print(context.terminal, &text)
+}
+
+fn entry(context: &CommandContext<'_>, id: String) -> CliResult<ListedSession> {
+    let path = context.store.journal_path(&id)?;
+    let glance = SessionSummary::read(&path).map_err(|error| unreadable(&path, &error))?;
+    let end = glance.end.as_ref();
+    Ok(ListedSession {
+        id,
+        status: end.map(|end| end.status),
+        stop_reason: end.and_then(|end| end.stop_reason),
+        steps: glance.steps,
+        cost_usd: end.and_then(|end| end.cost.total_usd),
+        model: glance.model.map(|model| context.redactor.text(&model).into_owned()),
+        began_ms: glance.started_ms,
+        last_ms: glance.last_ms,
+        task: context.redactor.text(&glance.task).into_owned(),
+    })
+}
+
+fn status(entry: &ListedSession) -> String {
+    let reason = entry.stop_reason.map_or("", StopReason::name);
+    entry.status.map_or_else(|| "unfinished".to_owned(), |status| format!("{} ({reason})", status.name()))
+}

@@ -1,0 +1,97 @@
+//! `agent sessions`: what happened in this workspace so far; one file per command.
+
+pub mod args;
+mod export;
+mod export_format;
+mod fork;
+mod import;
+mod list;
+mod remove;
+mod search;
+mod show;
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::journal::read::{self, JournalContents};
+use crate::journal::session_store::SessionStore;
+use crate::redactor::Redactor;
+use crate::terminal::Terminal;
+use args::SessionsCommand;
+use export::PathReplacements;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How much of a task is shown, in characters.
+const TASK_CHARS: usize = 80;
+
+/// What these commands work with. What they tell is without the secrets that are known now, whatever was known then.
+struct CommandContext<'a> {
+    terminal: &'a Terminal,
+    store: SessionStore,
+    redactor: Arc<Redactor>,
+}
+
+impl CommandContext<'_> {
+    /// What session `id` holds.
+    fn read(&self, id: &str) -> CliResult<JournalContents> {
+        let path = self.store.journal_path(id)?;
+        read::read(&path).map_err(|error| unreadable(&path, &error))
+    }
+}
+
+/// Does what `command` says.
+///
+/// # Errors
+/// When the configuration is wrong, there is no such session, it cannot be read or changed, or standard output cannot be
+/// written.
+pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> CliResult<()> {
+    let settings = app.load_settings(common)?.settings;
+    let store = session_store(&settings);
+    let context = CommandContext { terminal: &app.terminal, store, redactor: app.redactor(&settings) };
+    let new_id = || app.source.session_id();
+    match command {
+        SessionsCommand::List(args) => list::list(&context, &args),
+        SessionsCommand::Show { id } => show::show(&context, &id),
+        SessionsCommand::Search { text, limit } => search::search(&context, &text, limit),
+        SessionsCommand::Fork { id, to_step } => fork::fork(&context, &id, to_step, &new_id()),
+        SessionsCommand::Export { id, output, redact } => {
+            let path_replacements =
+                if redact { path_replacements(app, &settings) } else { PathReplacements::default() };
+            export::export(&context, &id, output.as_deref(), &path_replacements)
+        }
+        SessionsCommand::Import { file } => {
+            import::import(&context, &file, &new_id(), &settings.workspace.to_string_lossy())
+        }
+        SessionsCommand::Rm { ids } => remove::rm(app, &settings, &context, &ids),
+        SessionsCommand::Cleanup { older_than, dry_run } => {
+            let days = older_than.or(settings.sessions.cleanup_after_days);
+            remove::cleanup(app, &settings, &context, days, dry_run)
+        }
+    }
+}
+
+/// The paths that may name a person.
+fn path_replacements(app: &App, settings: &Settings) -> PathReplacements {
+    let workspace = Some((settings.workspace.as_path(), "/workspace"));
+    let home = app.environment.home().map(|home| (home, "/home/user"));
+    let named = |(path, other): (&Path, _)| (path.to_string_lossy().into_owned(), other);
+    // A root would be found in every path.
+    let told = |(path, _): &(String, _)| path.len() > 1;
+    PathReplacements { pairs: workspace.into_iter().chain(home).map(named).filter(told).collect() }
+}
+
+/// Makes a directory that only its owner reads.
+fn create_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> CliError {
+    CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
+}

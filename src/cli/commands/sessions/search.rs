@@ -1,0 +1,83 @@
+//! `agent sessions search`: where a text occurs in what people, models and tools said.
+
+use super::{CommandContext, unreadable};
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::event::{Event, MessageOrigin};
+use crate::core::failure::FailureKind;
+use crate::journal::read;
+use crate::journal::step_counter::StepCounter;
+use crate::terminal::one_line;
+use regex::{Regex, RegexBuilder};
+
+/// Characters shown before and after the place.
+const CONTEXT_CHARS: usize = 60;
+
+/// Prints at most `limit` places, the newest sessions first.
+///
+/// # Errors
+/// When a session cannot be read, or standard output cannot be written.
+pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> CliResult<()> {
+    let pattern = RegexBuilder::new(&regex::escape(wanted)).case_insensitive(true).build();
+    let pattern = pattern.map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })?;
+    let mut found = Vec::new();
+    for id in context.store.list()? {
+        let path = context.store.journal_path(&id)?;
+        let mut steps = StepCounter::default();
+        let visited = read::for_each_record(&path, |_, record| {
+            let step = record.as_ref().map(|record| steps.next(record));
+            let said = step.zip(record.as_ref().and_then(|record| author_and_text(&record.event)));
+            if let Some((step, (who, text))) = said
+                && let Some(place) = matching_excerpt(context, &pattern, &text)
+            {
+                found.push(format!("{id}  step {step:<3}  {who}: {place}"));
+            }
+            found.len() <= limit
+        });
+        visited.map_err(|error| unreadable(&path, &error))?;
+        if found.len() > limit {
+            break;
+        }
+    }
+    if found.is_empty() {
+        return print(context.terminal, "found in no session of this workspace\n");
+    }
+    if found.len() > limit {
+        found.truncate(limit);
+        found.push("there are more places: --limit N".to_owned());
+    }
+    print(context.terminal, &found.join("\n"))
+}
+
+/// Who says what in a record.
+fn author_and_text(event: &Event) -> Option<(String, String)> {
+    match event {
+        Event::UserMessage { text, origin } => {
+            let who = if *origin == MessageOrigin::Prompt { "you" } else { "loop" };
+            Some((who.to_owned(), text.clone()))
+        }
+        Event::History { messages } => {
+            let said: Vec<&str> = messages.iter().map(|said| said.content.as_str()).collect();
+            Some(("earlier".to_owned(), said.join("\n")))
+        }
+        Event::ModelResponse { message, .. } => Some(("model".to_owned(), message.joined_text())),
+        Event::ToolCallEnd { name, summary, result, .. } => {
+            Some((one_line(name, CONTEXT_CHARS), format!("{summary}\n{}", result.text)))
+        }
+        Event::Subagent { event, .. } => author_and_text(event),
+        _ => None,
+    }
+}
+
+/// The first place in `text`, with what is around it, without secrets: in them nothing is found.
+fn matching_excerpt(context: &CommandContext<'_>, pattern: &Regex, text: &str) -> Option<String> {
+    if !pattern.is_match(text) {
+        return None;
+    }
+    let text = context.redactor.text(text);
+    let found = pattern.find(&text)?;
+    let before: Vec<char> = text.get(..found.start())?.chars().rev().take(CONTEXT_CHARS).collect();
+    let around = before.into_iter().rev().chain(text.get(found.start()..)?.chars());
+    let width = CONTEXT_CHARS.saturating_mul(2).saturating_add(found.as_str().chars().count());
+    Some(one_line(&around.take(width).collect::<String>(), usize::MAX))
+}

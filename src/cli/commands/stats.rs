@@ -1,0 +1,190 @@
+//! `agent stats`: what models were asked, by session, model or day, and what it cost.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::event::{Event, Record};
+use crate::core::failure::FailureKind;
+use crate::journal::scan::scan;
+use crate::journal::session_store::SessionError;
+use crate::messages::{count, day, thousands};
+use crate::redactor::Redactor;
+use crate::report::stats::{COUNTED_EVENTS, Stats, UsageStats};
+use crate::terminal::one_line;
+use clap::{Args, ValueEnum};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Characters shown of a model's name.
+const NAME_CHARS: usize = 40;
+
+/// `agent stats`.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// What the figures are for
+    #[arg(long, value_name = "session|model|day", default_value = "model", hide_possible_values = true)]
+    pub by: StatsBy,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `--by`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatsBy {
+    /// Each session.
+    Session,
+    /// Each model.
+    Model,
+    /// Each day, UTC.
+    Day,
+}
+
+impl StatsBy {
+    /// Its word on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::Day => "day",
+        }
+    }
+}
+
+/// What is counted so far.
+struct StatsCollector {
+    by: StatsBy,
+    stats: Stats,
+    /// The number of the last record of each run that was counted: what a fork took over was spent once.
+    counted: HashMap<String, u64>,
+}
+
+/// Prints the figures of all sessions of this workspace.
+///
+/// # Errors
+/// When a session cannot be read, or standard output cannot be written.
+pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
+    let settings = app.load_settings(&args.common)?.settings;
+    let store = session_store(&settings);
+    let redactor = app.redactor(&settings);
+    let mut ids: Vec<String> = store.list()?.collect();
+    let mut count =
+        StatsCollector { by: args.by, stats: Stats::new(args.by.name()), counted: HashMap::new() };
+    // Oldest first: a fork is younger than the session in which its beginning was spent.
+    ids.reverse();
+    for id in &ids {
+        let path = store.journal_path(id)?;
+        count.session(id, &path, &redactor).map_err(|error| {
+            CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
+        })?;
+    }
+    let text = if args.json {
+        count
+            .stats
+            .document()
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
+    } else if ids.is_empty() {
+        format!("{}\n", SessionError::NoSessions)
+    } else {
+        table(args.by, &count.stats)
+    };
+    print(&app.terminal, &text)
+}
+
+impl StatsCollector {
+    /// Counts what is told of session `id` at `path`.
+    fn session(&mut self, id: &str, path: &Path, redactor: &Redactor) -> std::io::Result<()> {
+        let (mut model, mut requested) = (String::new(), false);
+        scan(path, &COUNTED_EVENTS, |record| {
+            let Some(record) = record else {
+                self.stats.damaged_lines = self.stats.damaged_lines.saturating_add(1);
+                return;
+            };
+            match &record.event {
+                Event::RunStart { model: name, .. } | Event::ModelSwitched { to: name, .. } => {
+                    model = redactor.text(name).into_owned();
+                }
+                _ => {}
+            }
+            let figures = UsageStats::from_event(&record.event, requested);
+            requested = matches!(record.event, Event::RequestSent { .. });
+            if figures != UsageStats::default() && self.is_new(&record) {
+                match self.by {
+                    StatsBy::Session => self.stats.add(id, figures),
+                    StatsBy::Model => self.stats.add(&model, figures),
+                    StatsBy::Day => self.stats.add(&day(record.wall_ms), figures),
+                }
+            }
+        })
+    }
+
+    /// Whether this record was not counted in another session, of which this one is a copy.
+    fn is_new(&mut self, record: &Record) -> bool {
+        if self.counted.get(&record.run).is_some_and(|last| record.seq <= *last) {
+            return false;
+        }
+        self.counted.insert(record.run.clone(), record.seq);
+        true
+    }
+}
+
+fn table(by: StatsBy, stats: &Stats) -> String {
+    let head = match by {
+        StatsBy::Session => "SESSION",
+        StatsBy::Model => "MODEL",
+        StatsBy::Day => "DAY (UTC)",
+    };
+    let mut text = format!(
+        "{head:<40} {:>8} {:>13} {:>8} {:>11} {:>12} {:>7} {:>7}\n",
+        "ANSWERS", "PROMPT", "CACHED", "OUTPUT", "COST", "CALLS", "FAILED"
+    );
+    for (name, figures) in &stats.groups {
+        let _infallible = writeln!(text, "{}", row(&one_line(name, NAME_CHARS - 1), figures));
+    }
+    let total = &stats.total;
+    let _infallible = writeln!(text, "{}", row("all", total));
+    let notes = [
+        (
+            total.unknown_costs,
+            format!("+?: without the cost of {}, which is not known", count(total.unknown_costs, "request")),
+        ),
+        (
+            total.kept_answers,
+            format!(
+                "{} kept from an earlier request, at no cost (llm.cache)",
+                count(total.kept_answers, "answer")
+            ),
+        ),
+        (
+            stats.damaged_lines,
+            format!("{} of journals damaged and left out", count(stats.damaged_lines, "line")),
+        ),
+    ];
+    for (_, note) in notes.iter().filter(|(number, _)| *number > 0) {
+        let _infallible = writeln!(text, "{note}");
+    }
+    text
+}
+
+/// The columns of a table.
+fn row(name: &str, figures: &UsageStats) -> String {
+    let prompt = figures.usage.prompt_tokens();
+    let cached = figures.usage.cached_read.saturating_mul(100).checked_div(prompt).unwrap_or(0);
+    let unknown = if figures.unknown_costs > 0 { "+?" } else { "" };
+    format!(
+        "{name:<40} {:>8} {:>13} {:>6} % {:>11} {:>12} {:>7} {:>7}",
+        thousands(figures.answers),
+        thousands(prompt),
+        cached,
+        thousands(figures.usage.output),
+        format!("{}{unknown}", figures.cost_usd),
+        thousands(figures.tool_calls),
+        thousands(figures.tool_errors),
+    )
+}

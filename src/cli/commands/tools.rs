@@ -1,0 +1,108 @@
+//! `agent tools`: the tools there are, and one called as the model would call it.
+
+use crate::cli::args::ToolsCommand;
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose;
+use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::directories;
+use crate::cli::compose::output::print;
+use crate::cli::compose::subagents;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::flags::Flags;
+use crate::core::event::{Event, EventSink, Record};
+use crate::core::failure::FailureKind;
+use crate::core::message::{ToolCall, ToolResult};
+use crate::engine::policy::Mode;
+use crate::runtime::emitter::Emitter;
+use crate::terminal::Style;
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::rc::Rc;
+use tokio_util::sync::CancellationToken;
+
+/// Lists the tools or calls one.
+///
+/// # Errors
+/// When the configuration is wrong, the call fails or is refused, or standard output cannot be written.
+pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> CliResult<()> {
+    match command {
+        None => list(app, common),
+        Some(ToolsCommand::Call { name, arguments, mode }) => call(app, mode, common, name, arguments),
+    }
+}
+
+/// Calls the tool `name` with `arguments`, a JSON object, as the model would, and prints what it answers.
+///
+/// # Errors
+/// As [`tools`].
+pub fn call(
+    app: &App,
+    mode: Option<Mode>,
+    common: &CommonArgs,
+    name: String,
+    arguments: String,
+) -> CliResult<()> {
+    let flags = Flags { mode, ..common_flags(common) };
+    let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
+    let result = app.block_on(run_one(app, &flags, call))?;
+    if result.is_error {
+        let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
+        return Err(CliError::new(FailureKind::Request, reason.to_owned()));
+    }
+    print(&app.terminal, &result.text)
+}
+
+fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
+    let loaded = app.load_settings(common)?;
+    let subagents = subagents::dispatch_tool(&loaded.settings, &Rc::default());
+    let toolbox = compose::toolbox(&loaded.settings).with(subagents);
+    let mut text = String::new();
+    for tool in toolbox.definitions() {
+        let first = tool.description.split(". ").next().unwrap_or_default();
+        let _ = writeln!(text, "{:<14} {}", tool.name, first.trim_end_matches('.'));
+    }
+    print(&app.terminal, &text)
+}
+
+/// Keeps the result of the one call.
+struct ResultRecorder(Rc<RefCell<Option<ToolResult>>>);
+
+impl EventSink for ResultRecorder {
+    fn emit(&mut self, record: &Record) -> std::io::Result<()> {
+        if let Event::ToolCallEnd { result, .. } = &record.event {
+            *self.0.borrow_mut() = Some(result.clone());
+        }
+        Ok(())
+    }
+}
+
+async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
+    let loaded = app.load_and_notify(flags)?;
+    let settings = &loaded.settings;
+    directories::prepare(settings)?;
+    let launcher = compose::launcher(app, settings)?;
+    let interrupt = compose::install_interrupt(app, &launcher, settings.language)?;
+    let kept = Rc::new(RefCell::new(None));
+    let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&kept)))];
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
+        .with_redactor(app.redactor(settings));
+    let outputs = settings.state.join("calls").join(app.source.session_id());
+    let parts = compose::EngineParts {
+        launcher,
+        emitter: Rc::new(emitter),
+        outputs,
+        undo_store: None,
+        toolbox: compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
+    };
+    let interaction = compose::InteractionOptions::for_single_call(Some(interrupt.token().clone()));
+    let engine = compose::engine(app, settings, parts, interaction)?;
+    for text in compose::recover_transactions(&engine.workspace) {
+        app.notify(Style::Warning, &text);
+    }
+    let token: &CancellationToken = interrupt.token();
+    engine
+        .run_batch(&[call], token, None)
+        .await
+        .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+    kept.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))
+}

@@ -1,0 +1,101 @@
+//! What a run may cost: the user's prices, the caps, and the longest answer that they allow.
+
+use crate::agent::spending::MIN_STEP_TOKENS;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::schema::Costs;
+use crate::config::settings::Settings;
+use crate::config::text_file::read_text;
+use crate::core::failure::FailureKind;
+use crate::core::limits::{ModelTerms, OnLimit, SpendingCaps, Window};
+use crate::core::price::{InvalidAmount, Price, Usd};
+use crate::llm::ToolDefinition;
+use crate::llm::model_table::{Model, ModelInfo, parse};
+use crate::text::tokens;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Bytes of a file of prices; the built-in table has a twentieth of it.
+const MAX_PRICES_BYTES: u64 = 1 << 20;
+
+/// The part of what can be spent that the longest answer may take, so that a run has more than one step.
+const ANSWER_SHARE: u64 = 4;
+
+/// The part of the window that the longest answer may take: some servers refuse a request whose prompt and longest answer
+/// together do not fit.
+const WINDOW_SHARE: u64 = 4;
+
+/// Tokens of the longest answer of a model that nothing is known about: every model in use can write as much.
+const DEFAULT_ANSWER_TOKENS: u64 = 4096;
+
+/// The user's own prices by the name of the model.
+pub type Prices = BTreeMap<String, Model>;
+
+/// The user's own prices, by name; none where no file is configured.
+///
+/// # Errors
+/// When the file cannot be read, or is no table of models.
+pub fn user_prices(costs: &Costs) -> CliResult<Prices> {
+    let Some(file) = costs.prices_file.as_deref() else { return Ok(Prices::new()) };
+    let wrong = |why: String| CliError::new(FailureKind::Config, format!("costs.prices_file: {file} {why}"));
+    let text = read_text(Path::new(file), MAX_PRICES_BYTES).map_err(|error| wrong(error.to_string()))?;
+    let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
+    parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
+}
+
+/// Tokens of the longest answer that a request to a model asks for: as `configured`, else a share of what may be spent; nothing
+/// without a cap, when the server decides.
+pub fn output_limit(
+    configured: Option<u32>,
+    caps: &SpendingCaps,
+    known: Option<&ModelInfo>,
+    window: Option<Window>,
+) -> Option<u32> {
+    if configured.is_some() {
+        return configured;
+    }
+    let price = known.and_then(|known| known.price().ok()).filter(|price| *price != Price::FREE);
+    let by_money = caps
+        .usd
+        .zip(price)
+        .map(|(usd, price)| usd.div_floor(ANSWER_SHARE).affordable_count(price.rates.output));
+    let by_tokens = caps.tokens.map(|tokens| tokens / ANSWER_SHARE);
+    let allowed = by_money.into_iter().chain(by_tokens).min()?;
+    let least = u64::from(MIN_STEP_TOKENS);
+    let beside = window.map_or(u64::MAX, |window| window.tokens / WINDOW_SHARE);
+    let listed = known.and_then(ModelInfo::output_limit);
+    let longest = listed.unwrap_or(DEFAULT_ANSWER_TOKENS).min(beside.max(least));
+    u32::try_from(allowed.max(least).min(longest)).ok()
+}
+
+/// What a run may spend.
+///
+/// # Errors
+/// When an amount is none.
+pub fn caps(settings: &Settings) -> CliResult<SpendingCaps> {
+    let Costs { budget_usd, max_tokens, max_tool_calls, warn_at_usd, .. } = settings.costs;
+    let wrong = |error: InvalidAmount| CliError { kind: FailureKind::Config, cause: error.into() };
+    let money = |dollars: Option<f64>| dollars.map(Usd::try_from).transpose().map_err(wrong);
+    Ok(SpendingCaps {
+        usd: money(budget_usd)?,
+        tokens: max_tokens,
+        tool_calls: max_tool_calls,
+        warn_at: money(warn_at_usd)?,
+        closes: settings.run_loop.on_limit == OnLimit::Summary,
+        ..SpendingCaps::default()
+    })
+}
+
+/// Tokens of `tools`, at most, and their bytes, as a model reads them.
+pub fn definitions_size(tools: &[ToolDefinition]) -> (u64, u64) {
+    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
+    texts.fold((0, 0), |(tokens, bytes): (u64, u64), text| {
+        let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        (tokens.saturating_add(tokens::upper_bound(text)), bytes.saturating_add(more))
+    })
+}
+
+/// What is said about a warning that will never come.
+pub fn ineffective_warning(caps: &SpendingCaps, terms: &ModelTerms) -> Option<String> {
+    (caps.warn_at.is_some() && terms.price.is_none())
+        .then(|| format!("costs.warn_at_usd has no effect: the price of `{}` is not known", terms.model))
+}

@@ -1,0 +1,485 @@
+//! Puts the parts of a run together out of the settings.
+
+pub mod app;
+pub mod approver;
+pub mod costs;
+pub mod directories;
+pub mod input_history;
+pub mod interrupted_calls;
+pub mod model_chain;
+pub mod notices;
+pub mod output;
+pub mod output_schema;
+pub mod panic_hook;
+pub mod preparation;
+pub mod prompt;
+pub mod secrets;
+pub mod session;
+pub mod session_history;
+pub mod startup;
+pub mod subagents;
+pub mod system_message;
+pub mod undo_store;
+
+use crate::agent::session::Session;
+use crate::agent::session_state::SessionState;
+use crate::cli::compose::app::App;
+use crate::cli::compose::approver::TerminalApprover;
+use crate::cli::compose::costs::definitions_size;
+use crate::cli::compose::undo_store::UndoStore;
+use crate::cli::error::{CliError, CliResult, InsufficientSandbox};
+use crate::config::load::{USER_AGENTS, USER_FILE};
+use crate::config::schema::{SandboxMode, Web};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::language::Language;
+use crate::core::limits::{FallbackChain, Limits, ModelTerms, SpendingCaps};
+use crate::core::secret::Secret;
+use crate::engine::approver::{Approver, NoApprover, NonInteractiveApprover};
+use crate::engine::command_class::CommandOptions;
+use crate::engine::guardrails::Guardrails;
+use crate::engine::hooks::Hooks;
+use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
+use crate::engine::rules::{Action, PolicyRule};
+use crate::engine::{Engine, EngineOptions};
+use crate::fetch::Fetcher;
+use crate::fetch::page_url::HostPattern;
+use crate::http::Deadlines;
+use crate::journal::approvals::Approvals;
+use crate::llm::connect::{ModelOptions, connect};
+use crate::llm::edit_format::EditFormat;
+use crate::llm::response_cache::{self, CachedModel};
+use crate::llm::{LlmClient, ToolDefinition};
+use crate::messages;
+use crate::process;
+use crate::process::environment::child_environment;
+use crate::process::launch::{Launcher, Tier};
+use crate::process::limits::CommandLimits;
+use crate::process::sandbox::confinement::Confinement;
+use crate::process::sandbox::policy;
+use crate::process::sandbox::settings::SandboxSettings;
+use crate::runtime::emitter::Emitter;
+use crate::runtime::interrupt::{Interrupt, SignalHandlers};
+use crate::terminal::Style;
+use crate::tools::Tool;
+use crate::tools::command_output::CommandOutput;
+use crate::tools::observed_files::ObservedFiles;
+use crate::tools::outputs::Outputs;
+use crate::tools::run_command::{RunCommand, RunCommandOptions};
+use crate::tools::stop_command::StopCommand;
+use crate::tools::toolbox::{ToolOptions, Toolbox};
+use crate::tools::web_fetch::WebFetch;
+use crate::workspace::Workspace;
+use crate::workspace::baseline::Baseline;
+use crate::workspace::transaction::Recovery;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How the engine of a run behaves towards people.
+pub struct InteractionOptions {
+    /// Who is asked: the person at the terminal until the token fires, or nobody.
+    pub ask_until: Option<CancellationToken>,
+    /// What becomes of a call that nobody can be asked about.
+    pub no_approver: NoApprover,
+    /// What was asked and answered between runs.
+    pub approvals: Approvals,
+    /// Reads run, everything else is only described.
+    pub dry_run: bool,
+}
+
+impl InteractionOptions {
+    /// Of a call outside of any session: it cannot wait for an answer.
+    pub fn for_single_call(ask_until: Option<CancellationToken>) -> Self {
+        Self { ask_until, no_approver: NoApprover::Refuse, approvals: Approvals::default(), dry_run: false }
+    }
+}
+
+/// What a run's engine stands on.
+pub struct EngineParts {
+    /// Starts children.
+    pub launcher: Rc<Launcher>,
+    /// Where every fact is told.
+    pub emitter: Rc<Emitter>,
+    /// Where long outputs go.
+    pub outputs: PathBuf,
+    /// Where it is kept what the files were; nothing where there is no session that could undo changes.
+    pub undo_store: Option<UndoStore>,
+    /// The tools.
+    pub toolbox: Toolbox,
+}
+
+/// The starter of children, with an environment free of keys, as firm as the settings demand.
+///
+/// # Errors
+/// When the confinement that is required is not to be had, or cannot be found out.
+pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
+    let launcher =
+        new_launcher(app, settings).with_detected_tier().map_err(|error| confinement_error(&error))?;
+    let tier = launcher.tier();
+    if !settings.sandbox_off && settings.sandbox.mode == SandboxMode::Require && !tier.has_own_view() {
+        return Err(CliError {
+            kind: FailureKind::Config,
+            cause: InsufficientSandbox { found: tier }.into(),
+        });
+    }
+    Ok(Rc::new(launcher))
+}
+
+/// The starter of children, held by what works here today.
+///
+/// # Errors
+/// When that cannot be found out.
+pub fn freshly_probed_launcher(app: &App, settings: &Settings) -> CliResult<Launcher> {
+    new_launcher(app, settings).with_probed_tier().map_err(|error| confinement_error(&error))
+}
+
+fn confinement_error(error: &std::io::Error) -> CliError {
+    CliError::new(FailureKind::Config, messages::sandbox_probe_failed(error))
+}
+
+fn new_launcher(app: &App, settings: &Settings) -> Launcher {
+    let known = secrets::known(&app.environment, settings);
+    // They have been read; what is started from here on need not find them.
+    process::scrub_secrets(known.iter().map(|known| &known.value));
+    let secrets = known.into_iter().filter(|known| secrets::is_whole_variable(&app.environment, known));
+    let secrets: Vec<Secret> = secrets.map(|known| known.value).collect();
+    let environment =
+        child_environment(app.environment.variables(), &settings.commands.env, &settings.workspace, &secrets);
+    let limits = CommandLimits {
+        processes: settings.commands.max_processes,
+        memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
+    };
+    let launcher = Launcher::new(environment, secrets).with_limits(limits);
+    let state = &settings.directories.state;
+    if settings.sandbox_off {
+        launcher.with_tier_cache(&state.join("sandbox-off.json"))
+    } else {
+        launcher
+            .with_confinement(Confinement::new(sandbox_settings(app, settings)))
+            .with_tier_cache(&state.join("sandbox.json"))
+    }
+}
+
+/// What a person should know about the confinement of this run, when it is not the usual one.
+pub fn sandbox_notices(settings: &Settings, launcher: &Launcher) -> Vec<String> {
+    let tier = launcher.tier();
+    let held = match (settings.sandbox_off, tier.confines()) {
+        (true, _) => Some(messages::SANDBOX_OFF.to_owned()),
+        (false, false) => Some(messages::not_confined(tier.meaning())),
+        (false, true) => settings.sandbox.network.then(|| messages::NETWORK_ALLOWED.to_owned()),
+    };
+    let absent = settings.sandbox.writable.iter().filter(|place| !Path::new(place).is_dir());
+    let absent = absent.map(|place| messages::writable_dir_missing(place));
+    held.into_iter()
+        .chain(absent)
+        .chain(launcher.unlistable_root().map(messages::hidden_directory_notice))
+        .collect()
+}
+
+/// What commands and hooks reach.
+fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
+    let (sandbox, state) = (&settings.sandbox, &settings.directories.state);
+    let hidden = sandbox.hidden.iter().map(PathBuf::from);
+    let config = &settings.directories.config;
+    let config = config.canonicalize().unwrap_or_else(|_| config.clone());
+    SandboxSettings {
+        workspace: settings.workspace.clone(),
+        home: app.environment.home().map(Path::to_owned),
+        variables: app.environment.variables().clone(),
+        writable: sandbox.writable.iter().map(PathBuf::from).collect(),
+        hidden: hidden.chain([state.clone(), default_answer_cache_dir(settings)]).collect(),
+        trusted: settings.trusted_files.clone(),
+        own_configuration: [USER_FILE, USER_AGENTS].map(|name| config.join(name)).to_vec(),
+        protected: settings.policy.protected_files.clone(),
+        network: sandbox.network,
+        caches: settings.directories.workspace_cache(&settings.workspace),
+        temporary: settings.state.join("tmp"),
+        quarantine: settings.state.join("quarantine"),
+    }
+}
+
+/// What of the workspace commands do not see.
+pub fn hidden_in_workspace(app: &App, settings: &Settings) -> BTreeSet<PathBuf> {
+    policy::hidden_in_workspace(&sandbox_settings(app, settings))
+}
+
+/// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.
+fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
+    let mut options = settings.policy.clone();
+    options.trusts_sandbox = settings.commands.trust_sandbox && tier.confines();
+    let sandbox_settings = sandbox_settings(app, settings);
+    let pattern =
+        |path: &Path| Some(literal_pattern(path.strip_prefix(&sandbox_settings.workspace).ok()?.to_str()?));
+    options
+        .sensitive_files
+        .extend(policy::hidden_in_workspace(&sandbox_settings).iter().filter_map(|path| pattern(path)));
+    options
+        .protected_files
+        .extend(policy::startup_files(&sandbox_settings).filter_map(|path| pattern(&path)));
+    options
+}
+
+/// Signals from now on cancel the run; a second one ends every child and the process.
+///
+/// # Errors
+/// When the system does not let us listen.
+pub fn install_interrupt(app: &App, launcher: &Launcher, language: Language) -> CliResult<Interrupt> {
+    let terminal = Arc::clone(&app.terminal);
+    let running = launcher.registry();
+    let reactions = SignalHandlers {
+        on_first_signal: Box::new(move || {
+            drop(terminal.eprintln(Style::Warning, messages::interrupting(language)));
+        }),
+        on_second_signal: Box::new(move || running.kill_all()),
+    };
+    Interrupt::install(reactions)
+        .map_err(|error| CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}")))
+}
+
+/// The model.
+///
+/// # Errors
+/// When none is chosen or found, or its key is missing.
+pub async fn connect_model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
+    let options = model_options(app, settings);
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
+    let model = connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })?;
+    if !settings.llm.cache.enabled {
+        return Ok(model);
+    }
+    let redactor = app.redactor(settings);
+    Ok(Box::new(CachedModel::new(model, open_answer_cache(settings)?, Rc::clone(&app.source), redactor)))
+}
+
+/// What the settings say about the model.
+pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
+    let llm = &settings.llm;
+    ModelOptions {
+        model: llm.model.clone(),
+        api_base: llm.api_base.clone(),
+        api_key: settings.api_key.clone(),
+        api_key_env: llm.api_key_env.clone(),
+        temperature: llm.temperature,
+        window: llm.context_window,
+        effort: llm.effort,
+        prompt_caching: llm.prompt_caching,
+        retries: llm.retries,
+        max_retry_after: Duration::from_secs(llm.max_retry_after),
+        deadlines: Deadlines {
+            connect: Duration::from_secs(llm.timeouts.connect_seconds),
+            first_byte: Duration::from_secs(llm.timeouts.first_byte_seconds),
+            silence: Duration::from_secs(llm.timeouts.silence_seconds),
+            whole: Duration::from_secs(llm.timeouts.call_seconds),
+        },
+        // On a terminal only: a person sees what was found, in a script nothing is guessed.
+        probe_local: app.terminal.can_ask(),
+        provider_overrides: llm.providers.clone(),
+    }
+}
+
+/// Where answers are kept unless the configuration says otherwise.
+fn default_answer_cache_dir(settings: &Settings) -> PathBuf {
+    settings.directories.cache.join("answers")
+}
+
+/// Where answers are kept: never where the model could put some of its own.
+///
+/// # Errors
+/// When the directory is part of the workspace or cannot be made.
+pub fn open_answer_cache(settings: &Settings) -> CliResult<response_cache::store::ResponseStore> {
+    let cache = &settings.llm.cache;
+    let own = default_answer_cache_dir(settings);
+    let dir = cache.dir.as_ref().map_or_else(|| own.clone(), PathBuf::from);
+    let real = dir.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    if dir != own && real.is_some_and(|real| real.starts_with(&settings.workspace)) {
+        let message =
+            "llm.cache.dir is a part of the workspace, where the model could write answers of its own";
+        return Err(CliError::new(FailureKind::Config, message));
+    }
+    let ttl = Duration::from_hours(cache.ttl_hours.into());
+    response_cache::store::ResponseStore::open(dir.clone(), ttl).map_err(|error| {
+        let message = format!("llm.cache.dir: cannot make {}: {error}", dir.display());
+        CliError::new(FailureKind::Config, message)
+    })
+}
+
+/// The limits of a run whose requests offer `tools`.
+pub fn limits(
+    settings: &Settings,
+    caps: SpendingCaps,
+    models: FallbackChain<ModelTerms>,
+    tools: &[ToolDefinition],
+) -> Limits {
+    let (tools_tokens, tools_bytes) = definitions_size(tools);
+    Limits {
+        max_steps: settings.agent.max_steps,
+        timeout: settings.timeout,
+        step_timeout: settings.step_timeout,
+        on_limit: settings.run_loop.on_limit,
+        max_continuations: settings.run_loop.max_continuations,
+        max_malformed: settings.run_loop.max_malformed,
+        breakers: settings.run_loop.breakers(),
+        tells_what_is_left: settings.run_loop.tell_what_is_left,
+        language: settings.language,
+        caps: SpendingCaps { tools_tokens, ..caps },
+        models,
+        tools_bytes,
+        gate_rounds: (!settings.guardrails.quality_gates.is_empty())
+            .then_some(settings.guardrails.max_gate_rounds),
+        compaction: settings.context.compaction(),
+        evaluation: settings.evaluation.limits(),
+    }
+}
+
+/// The tools there are.
+pub fn toolbox(settings: &Settings) -> Toolbox {
+    let options =
+        ToolOptions { allow_delete: settings.allow_delete, max_result_tokens: max_result_tokens(settings) };
+    let mut more: Vec<Box<dyn Tool>> = Vec::new();
+    if settings.commands.enabled {
+        more.push(Box::new(RunCommand::new(RunCommandOptions {
+            default_timeout: Duration::from_secs(settings.commands.default_timeout),
+            max_output_lines: settings.commands.max_output_lines,
+            idle_timeout: settings.commands.idle_timeout.map(Duration::from_secs),
+        })));
+        more.push(Box::new(CommandOutput));
+        more.push(Box::new(StopCommand));
+    }
+    if settings.web.enabled {
+        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web, &settings.policy.rules) }));
+    }
+    Toolbox::standard(options, more)
+}
+
+/// The tools that the model called `name` is offered.
+///
+/// # Errors
+/// When the embedded table of edit formats is not well-formed, which a test rules out.
+pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
+    let format = match settings.tools.edit_format {
+        Some(format) => format,
+        None => EditFormat::for_model(name)
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?,
+    };
+    Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
+}
+
+/// What may be fetched; entries that are none were refused when the configuration was read.
+fn fetcher(web: &Web, rules: &[PolicyRule]) -> Fetcher {
+    let ruled =
+        rules.iter().filter(|rule| rule.action != Action::Allow).filter_map(|rule| rule.host.as_ref());
+    Fetcher {
+        hosts_with_rules: ruled.filter_map(|text| HostPattern::parse(text).ok()).collect(),
+        allowed_hosts: web.allowed_hosts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect(),
+        allowed_private: web.allowed_private.iter().filter_map(|text| text.parse().ok()).collect(),
+        allowed_hosts_text: web.allowed_hosts.join(", "),
+    }
+}
+
+fn max_result_tokens(settings: &Settings) -> usize {
+    usize::try_from(settings.context.max_tool_result_tokens).unwrap_or(usize::MAX)
+}
+
+/// The engine of a run.
+///
+/// # Errors
+/// When the workspace cannot be opened, or a pattern or hook of the configuration is wrong.
+pub fn engine(
+    app: &App,
+    settings: &Settings,
+    parts: EngineParts,
+    interaction: InteractionOptions,
+) -> CliResult<Engine> {
+    let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
+    let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
+    let policy = policy_options(app, settings, parts.launcher.tier());
+    let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
+    workspace.protect_files(Policy::file_guard(&policy));
+    workspace.set_repository_check(parts.launcher.repository_check());
+    workspace.set_undo_log_dir(undo_store::transactions_dir(settings));
+    let (baseline, checkpoints) = match parts.undo_store {
+        Some(UndoStore { contents, baseline, checkpoints }) => {
+            workspace.set_content_store(contents);
+            (Some(baseline), checkpoints)
+        }
+        None => (None, None),
+    };
+    let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
+        .map_err(|error| wrong(error.into()))?;
+    let root = settings.policy.root.clone();
+    let guardrails = Guardrails::new(settings.guardrails.clone(), root, settings.language)
+        .map_err(|error| wrong(error.into()))?;
+    let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &parts.launcher)
+        .map_err(|error| wrong(error.into()))?;
+    let approver: Rc<dyn Approver> = match interaction.ask_until {
+        Some(token) => Rc::new(TerminalApprover::new(Arc::clone(&app.terminal), token, settings.language)),
+        None => Rc::new(NonInteractiveApprover),
+    };
+    Ok(Engine {
+        toolbox: parts.toolbox,
+        policy,
+        guardrails: Rc::new(guardrails),
+        commands,
+        hooks: Rc::new(hooks),
+        gates: settings.guardrails.quality_gates.clone(),
+        approver,
+        grants: Rc::default(),
+        approvals: interaction.approvals,
+        has_pending_call: Cell::new(false),
+        source: Rc::clone(&app.source),
+        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone(), baseline))),
+        workspace: Rc::new(workspace),
+        launcher: parts.launcher,
+        observed_files: Rc::new(ObservedFiles::default()),
+        background: Rc::default(),
+        outputs: Rc::new(Outputs {
+            dir: parts.outputs,
+            parent: None,
+            redactor: Arc::clone(parts.emitter.redactor()),
+        }),
+        emitter: parts.emitter,
+        options: EngineOptions {
+            parallel: settings.tools.parallel,
+            no_approver: interaction.no_approver,
+            dry_run: interaction.dry_run,
+            result_format: settings.tools.result_format,
+            max_result_tokens: max_result_tokens(settings),
+            timeout: settings.tools.timeout_seconds.map(Duration::from_secs),
+        },
+        is_stopped_by_hook: Cell::new(false),
+        checkpoints: checkpoints.filter(|_| !interaction.dry_run),
+        has_warned_unlisted: Cell::new(false),
+    })
+}
+
+/// The tools that the agent may use, as the model is told about them.
+pub fn allowed_tool_definitions(engine: &Engine) -> Vec<ToolDefinition> {
+    let offered = engine.toolbox.definitions().iter().filter(|tool| engine.policy.allows_tool(&tool.name));
+    offered.cloned().collect()
+}
+
+/// What the model has seen in earlier runs of the session, by content, and what they count towards limits.
+pub fn restore_engine_state(engine: &Engine, known: &SessionState, session: &Session) {
+    engine.guardrails.restore(known.counts.clone());
+    for text in session.results() {
+        engine.emitter.redactor().remember_markers(text);
+    }
+    for (path, hash) in &known.seen {
+        engine.observed_files.record(path, hash);
+    }
+}
+
+/// Undoes changes of several files that a process now dead did not end; says what became of them.
+pub fn recover_transactions(workspace: &Workspace) -> Vec<String> {
+    let Recovery { restored, not_restored: left, unreadable: unread } = workspace.recover();
+    let restored = restored.iter().map(|path| messages::transaction_undone(path));
+    let left = left.iter().map(|it| messages::transaction_not_undone(&it.path, &it.record));
+    let unread = unread.iter().map(|it| messages::transaction_unreadable(&it.path, &it.why));
+    restored.chain(left).chain(unread).collect()
+}

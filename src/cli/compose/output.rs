@@ -1,0 +1,15 @@
+//! Standard output of the commands.
+
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::terminal::Terminal;
+
+/// Prints `text` on standard output; a reader that has gone away is fine.
+///
+/// # Errors
+/// When standard output cannot be written for another reason.
+pub fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
+    terminal.print(text).map(drop).map_err(|error| {
+        CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
+    })
+}

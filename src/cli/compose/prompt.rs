@@ -1,0 +1,45 @@
+//! The task in words: from the command line or from standard input.
+
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::terminal::Terminal;
+use std::io::Read;
+
+/// The longest prompt, in bytes; more belongs into a file of the workspace.
+const MAX_PROMPT_BYTES: u64 = 1 << 20;
+
+/// The prompt. Standard input is read only when asked for with `-`, or when it is a pipe and no prompt was given.
+///
+/// # Errors
+/// When there is none, or it is too long, or it is not text.
+pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<String> {
+    let text = match argument {
+        Some(text) if text != "-" => text,
+        None if terminal.stream_info().stdin => {
+            return Err(usage("no task: `agent run \"what to do\"`, or `-` to read it from standard input"));
+        }
+        Some(_) | None => from_stdin()?,
+    };
+    if text.trim().is_empty() {
+        return Err(usage("the task is empty: say in words what to do"));
+    }
+    Ok(text)
+}
+
+fn from_stdin() -> CliResult<String> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .take(MAX_PROMPT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| usage(format!("cannot read standard input: {error}")))?;
+    if bytes.len() as u64 > MAX_PROMPT_BYTES {
+        return Err(usage(
+            "the task on standard input is over 1 MiB: put it into a file of the workspace and name that file",
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| usage("the task on standard input is not UTF-8 text"))
+}
+
+fn usage(message: impl Into<String>) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}

@@ -1,0 +1,145 @@
+//! A session of the past: what it changed, and the files as they are now.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::compose::interrupted_calls;
+use crate::cli::compose::session::session_store;
+use crate::cli::compose::undo_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::event::EventSink;
+use crate::core::failure::FailureKind;
+use crate::core::file_change::FileState;
+use crate::journal::approvals::Approvals;
+use crate::journal::file_history::FileHistory;
+use crate::journal::interrupted_calls::UnfinishedCalls;
+use crate::journal::read;
+use crate::journal::session_store::{SessionError, SessionStore};
+use crate::runtime::emitter::{EmitError, Emitter};
+use crate::terminal::Style;
+use crate::workspace::Workspace;
+use crate::workspace::content_store::ContentStore;
+use crate::workspace::path::RelPath;
+use std::rc::Rc;
+
+/// A session, its workspace and what its changes displaced.
+pub struct SessionHistory {
+    /// The session's id.
+    pub id: String,
+    /// What it did to files.
+    pub history: FileHistory,
+    /// Its calls that wait for an answer.
+    pub approvals: Approvals,
+    /// Where the session is told what happens: its journal where it is held, and otherwise nowhere.
+    pub emitter: Emitter,
+    /// The files.
+    pub workspace: Workspace,
+    /// The contents that were displaced.
+    pub contents: ContentStore,
+}
+
+impl SessionHistory {
+    /// Session `id`, or the newest, to look at.
+    ///
+    /// # Errors
+    /// When the configuration is wrong, or there is no such session or it cannot be read.
+    pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
+        let settings = app.load_settings(common)?.settings;
+        let (store, id) = find_session(&settings, id)?;
+        Self::open(app, &settings, &store, id, Vec::new())
+    }
+
+    /// Session `id`, or the newest, which no other process has then; what a killed process left is put in order.
+    ///
+    /// # Errors
+    /// As [`open_read_only`](Self::open_read_only), and when another process works on it or its journal cannot be written.
+    pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
+        let settings = app.load_settings(common)?.settings;
+        let (store, id) = find_session(&settings, id)?;
+        let journal = store.open(&id)?;
+        Self::open(app, &settings, &store, id, vec![Box::new(journal)])
+    }
+
+    /// The journal is read once it is held: until then somebody may write to it.
+    fn open(
+        app: &App,
+        settings: &Settings,
+        store: &SessionStore,
+        id: String,
+        journal: Vec<Box<dyn EventSink>>,
+    ) -> CliResult<Self> {
+        let is_held = !journal.is_empty();
+        let mut reading = read::read(&store.journal_path(&id)?)
+            .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
+        let workspace = Workspace::open(&settings.workspace)
+            .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+        let contents = undo_store::content_store(app, settings);
+        workspace.set_content_store(contents.clone());
+        workspace.set_undo_log_dir(undo_store::transactions_dir(settings));
+        let (source, run) = (Rc::clone(&app.source), app.source.short_id());
+        let emitter =
+            Emitter::new(source, run, reading.next_seq(), journal).with_redactor(app.redactor(settings));
+        let calls = UnfinishedCalls::from_records(&reading.records).into_interrupted();
+        if is_held {
+            let cleared = calls.iter().flat_map(|call| interrupted_calls::remove_leftovers(&workspace, call));
+            for text in compose::recover_transactions(&workspace).into_iter().chain(cleared) {
+                app.notify(Style::Warning, &emitter.redactor().text(&text));
+            }
+        }
+        let baseline = store.baseline_path(&id)?;
+        for call in calls {
+            let changed = interrupted_calls::changes_made(&workspace, &baseline, &call);
+            let ended =
+                emitter.emit(interrupted_calls::unknown_outcome_event(call.call, call.summary, changed));
+            reading.records.push(ended.map_err(journal_write_error)?);
+        }
+        let history = FileHistory::from_records(&reading.records);
+        let approvals = Approvals::from_records(&reading.records);
+        Ok(Self { id, history, approvals, emitter, workspace, contents })
+    }
+
+    /// What `file`, as a person wrote it, is called in the history.
+    ///
+    /// # Errors
+    /// When it is not in the workspace.
+    pub fn history_path(&self, file: &str) -> CliResult<String> {
+        let real = self.workspace.resolve(&self.path(file)?);
+        let real = real.map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })?;
+        Ok(real.as_str().to_owned())
+    }
+
+    /// What is at `path` now.
+    ///
+    /// # Errors
+    /// When that is neither a file nor a link, or cannot be read.
+    pub fn state_of(&self, path: &str) -> CliResult<FileState> {
+        let found = self.workspace.state_of(&self.path(path)?);
+        found.map_err(|error| CliError { kind: FailureKind::Request, cause: error.into() })
+    }
+
+    /// `text` without secrets.
+    pub fn redact(&self, text: &str) -> String {
+        self.emitter.redactor().text(text).into_owned()
+    }
+
+    /// The path that a person or the journal names.
+    ///
+    /// # Errors
+    /// When it is not in the workspace.
+    pub fn path(&self, raw: &str) -> CliResult<RelPath> {
+        self.workspace.path(raw).map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })
+    }
+}
+
+/// The sessions there are, and which of them is meant.
+fn find_session(settings: &Settings, id: Option<&str>) -> CliResult<(SessionStore, String)> {
+    let store = session_store(settings);
+    let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
+    Ok((store, id))
+}
+
+/// A journal that cannot be written.
+pub fn journal_write_error(error: EmitError) -> CliError {
+    CliError { kind: FailureKind::Internal, cause: error.into() }
+}

@@ -1,0 +1,76 @@
+//! How a run begins, and what is told of what is no longer as it was when it goes on with a session.
+
+use crate::agent::Agent;
+use crate::agent::session_state::SessionState;
+use crate::config::settings::Settings;
+use crate::core::event::Event;
+use crate::core::limits::RunLimits;
+use crate::journal::offered_tools::ToolChanges;
+use crate::messages;
+
+/// The beginning of a run.
+pub struct RunStartup {
+    /// The run, as it is told.
+    pub start_event: Event,
+    /// What the model is told of what happened since the run before: tools that came and went, background commands that
+    /// ended with it, files that were put back.
+    pub model_messages: Vec<String>,
+    /// What the person is told: what is other than in the run before.
+    pub change_notices: Vec<String>,
+}
+
+impl RunStartup {
+    /// That of a run of `agent`, held to `bounds`, on the session of which this is known.
+    pub fn new(agent: &Agent, settings: &Settings, known: &SessionState, bounds: RunLimits) -> Self {
+        let offered: Vec<String> = agent.definitions.iter().map(|tool| tool.name.clone()).collect();
+        let tools = ToolChanges::since(&known.offered, &offered);
+        let start_event = Event::RunStart {
+            agent: settings.agent.name.clone(),
+            model: agent.models.first.model().to_owned(),
+            mode: settings.agent.mode.name().to_owned(),
+            tools: offered,
+            max_steps: settings.agent.max_steps,
+            resumed: known.about.next_seq > 0,
+            sandbox: agent.engine.launcher.tier().name().to_owned(),
+            bounds: Some(Box::new(bounds)),
+        };
+        let model_messages = model_messages(agent, known, tools.as_ref());
+        let change_notices = change_notices(known.about.last_run.as_ref(), &start_event, tools.as_ref());
+        Self { start_event, model_messages, change_notices }
+    }
+}
+
+fn model_messages(agent: &Agent, known: &SessionState, tools: Option<&ToolChanges>) -> Vec<String> {
+    agent.engine.background.resume(&known.commands);
+    let gone = &known.commands.gone;
+    let restored: Vec<String> = known.restored.iter().cloned().collect();
+    let tools = tools.map(|tools| messages::tool_list_changed(&tools.removed, &tools.added));
+    let gone = (!gone.is_empty()).then(|| messages::background_commands_lost(gone));
+    let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
+    tools.into_iter().chain(gone).chain(restored).collect()
+}
+
+fn change_notices(before: Option<&Event>, run: &Event, tools: Option<&ToolChanges>) -> Vec<String> {
+    let changes = before.map(|before| changes(before, run)).unwrap_or_default();
+    let settings = (!changes.is_empty()).then(|| messages::settings_changed(&changes));
+    let tools = tools.map(|tools| messages::tool_list_changed_notice(&tools.removed, &tools.added));
+    settings.into_iter().chain(tools).collect()
+}
+
+/// Each setting that has changed, in words.
+fn changes(before: &Event, now: &Event) -> Vec<String> {
+    let pairs = settings(now).into_iter().zip(settings(before));
+    let changed = pairs.filter(|((_, now), (_, before))| now != before);
+    changed.map(|((what, now), (_, before))| messages::changed_setting(what, &now, &before)).collect()
+}
+
+fn settings(run: &Event) -> Vec<(&'static str, String)> {
+    let Event::RunStart { agent, model, mode, max_steps, sandbox, .. } = run else { return Vec::new() };
+    vec![
+        ("agent", agent.clone()),
+        ("model", model.clone()),
+        ("mode", mode.clone()),
+        ("sandbox", sandbox.clone()),
+        ("step limit", max_steps.to_string()),
+    ]
+}

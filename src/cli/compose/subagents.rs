@@ -1,0 +1,107 @@
+//! What subagents work with, out of the settings: never more than the agent that asks them.
+
+use crate::agent::Agent;
+use crate::agent::session::SubagentLimits;
+use crate::agent::subagent::{
+    DispatchSubagent, SubagentContext, SubagentHost, SubagentRequest, SubagentSetup, SubagentType,
+};
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::compose::costs::definitions_size;
+use crate::cli::compose::system_message;
+use crate::cli::error::CliResult;
+use crate::config::agents::{self, SubagentSettings};
+use crate::config::instructions;
+use crate::config::settings::Settings;
+use crate::engine::Engine;
+use crate::runtime::clock::Clock;
+use crate::runtime::emitter::Emitter;
+use crate::tools::toolbox::Toolbox;
+use crate::tools::{Access, Tool};
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The tool that asks subagents, where the run may ask any; `host` is put in when the run is put together.
+pub fn dispatch_tool(settings: &Settings, host: &Rc<OnceCell<SubagentHost>>) -> Option<Box<dyn Tool>> {
+    if settings.subagents.max_per_run == 0 {
+        return None;
+    }
+    let asked = settings.agents.iter().filter(|agent| agent.subagent_settings.is_some());
+    let kinds =
+        asked.map(|agent| SubagentType { name: agent.name.clone(), description: agent.description.clone() });
+    let tool = DispatchSubagent::new(kinds.collect(), Rc::clone(host))?;
+    Some(Box::new(tool))
+}
+
+/// The tools that the model called `name` is offered, that which asks subagents among them.
+///
+/// # Errors
+/// When the embedded table of edit formats is not well-formed, which a test rules out.
+pub fn toolbox(settings: &Settings, name: &str, host: &Rc<OnceCell<SubagentHost>>) -> CliResult<Toolbox> {
+    Ok(compose::toolbox_for(settings, name)?.with(dispatch_tool(settings, host)))
+}
+
+/// Puts in the `host` of the subagents that `agent` may ask, whose engine was put together from `settings`.
+pub fn install_host(app: &App, settings: &Settings, agent: &Agent, host: &OnceCell<SubagentHost>) {
+    let kit = SubagentFactory { settings: settings.clone(), source: Rc::clone(&app.source) };
+    let equip = move |engine: &Engine, ask: SubagentRequest<'_>, emitter: Rc<Emitter>| {
+        kit.equip(engine, ask, emitter)
+    };
+    host.get_or_init(|| SubagentHost::new(agent, Box::new(equip), settings.subagents.max_per_run));
+}
+
+/// What all subagents of a run are put together from.
+struct SubagentFactory {
+    settings: Settings,
+    source: Rc<Clock>,
+}
+
+impl SubagentFactory {
+    /// What the agent that is asked works with.
+    fn equip(
+        &self,
+        engine: &Engine,
+        ask: SubagentRequest<'_>,
+        emitter: Rc<Emitter>,
+    ) -> Result<SubagentSetup, String> {
+        let (settings, name) = (&self.settings, ask.agent);
+        let agent = agents::select(&settings.agents, name).map_err(|error| error.to_string())?;
+        let own = SubagentSettings { mode: agent.mode, max_steps: agent.max_steps };
+        let SubagentSettings { mode, max_steps } = agent.subagent_settings.unwrap_or(own);
+        let toolbox = compose::toolbox_for(settings, settings.llm.model.as_deref().unwrap_or_default());
+        let toolbox = toolbox.map_err(|error| error.to_string())?;
+        let tools = match agent.allowed_tools.as_slice() {
+            [] => toolbox.names().filter(|name| is_read_only(&toolbox, name)).map(str::to_owned).collect(),
+            named => named.to_vec(),
+        };
+        let policy = engine.policy.for_subagent(name, mode, tools, &settings.policy.rules);
+        let policy = Arc::new(policy.map_err(|error| error.to_string())?);
+        let engine = engine.for_subagent(policy, toolbox, emitter, ask.call_id);
+        let definitions = compose::allowed_tool_definitions(&engine);
+        if definitions.is_empty() {
+            return Err(format!(
+                "The agent `{name}` may use no tool that you may use: do the work yourself."
+            ));
+        }
+        let can_write = definitions.iter().any(|tool| !is_read_only(&engine.toolbox, &tool.name));
+        let (tools_tokens, tools_bytes) = definitions_size(&definitions);
+        let room = SubagentLimits { max_steps, tools_tokens, tools_bytes };
+        let opening = match ask.memory {
+            SubagentContext::Clean => self.system(&agent.prompt),
+            SubagentContext::Fork => agent.prompt.clone(),
+        };
+        Ok(SubagentSetup { engine, definitions, opening, room, can_write })
+    }
+
+    /// The system message of an agent with this prompt. What cannot be used of the project was told when the run began.
+    fn system(&self, prompt: &str) -> String {
+        let (instructions, _) = instructions::read(&self.settings.workspace);
+        system_message::system_message_text(&self.settings, &self.source, prompt, instructions.as_ref()).0
+    }
+}
+
+/// Whether a tool only looks at the workspace.
+fn is_read_only(toolbox: &Toolbox, name: &str) -> bool {
+    toolbox.get(name).is_ok_and(|tool| tool.access() == Access::Read)
+}

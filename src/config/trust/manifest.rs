@@ -1,0 +1,150 @@
+//! What a project asks to be trusted with: the content of every file that counts, as one hash.
+
+use super::file_references;
+use crate::config::error::{ConfigError, sanitize};
+use crate::config::layers::{LayerValue, Layers};
+use crate::config::project::ProjectConfig;
+use crate::text::lines::list_first;
+use rustix::fs::OFlags;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes of a file that a setting names; it is hashed whenever settings are loaded.
+const MAX_REFERENCED_BYTES: u64 = 64 << 20;
+/// What the hash begins with, so that it is one of nothing else.
+const HASHED_FORM: &[u8] = b"agent trust 1\n";
+/// Files that one line names when they changed.
+const MAX_LISTED_CHANGES: usize = 3;
+
+/// Path and content hash of every file that counts, from the root of the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustManifest {
+    /// The hashes, hexadecimal, by path.
+    pub files: BTreeMap<String, String>,
+}
+
+impl TrustManifest {
+    /// What `project` at `root` asks for: its own files, and those that settings which wait for trust name.
+    ///
+    /// # Errors
+    /// A named file that cannot be read, or is too large; too many of them.
+    pub fn for_project(root: &Path, project: &ProjectConfig) -> Result<Self, ConfigError> {
+        let own = project.files.iter().map(|file| (file.path.clone(), file.hash.clone()));
+        let mut files: BTreeMap<String, String> = own.collect();
+        for name in referenced_files(root, project)? {
+            let hash = hash_of(&root.join(&name)).map_err(|error| {
+                ConfigError::new(format!("cannot be trusted: {error}")).file(sanitize(&name))
+            })?;
+            files.entry(name).or_insert(hash);
+        }
+        Ok(Self { files })
+    }
+
+    /// One hash of all of it, hexadecimal. It says nothing of where the workspace is: every copy has the same.
+    pub fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(HASHED_FORM);
+        for (path, hash) in &self.files {
+            hasher.update(&(path.len() as u64).to_le_bytes()).update(path.as_bytes()).update(hash.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// What is different from `before`, in words; nothing when nothing is.
+    pub fn changes_since(&self, before: &Self) -> Option<String> {
+        let paths: BTreeSet<&String> = self.files.keys().chain(before.files.keys()).collect();
+        let change = |path: &&String| match (before.files.get(*path), self.files.get(*path)) {
+            (Some(old), Some(new)) if old == new => None,
+            (Some(_), Some(_)) => Some(format!("{} changed", sanitize(path))),
+            (None, _) => Some(format!("{} is new", sanitize(path))),
+            (_, None) => Some(format!("{} is gone", sanitize(path))),
+        };
+        list_first(paths.iter().filter_map(change), MAX_LISTED_CHANGES)
+    }
+}
+
+/// The files that settings which wait for trust name. Instructions of agents are read by a model, not run.
+fn referenced_files(root: &Path, project: &ProjectConfig) -> Result<BTreeSet<String>, ConfigError> {
+    let waiting = project.files.iter().flat_map(|file| file.restricted.needs_trust.layer_values());
+    let counted = waiting.filter(|(key, _)| !key.starts_with("agents."));
+    let texts: Vec<&str> = counted.flat_map(|(_, layer_value)| texts_of(&layer_value.value)).collect();
+    file_references::find_files(root, texts)
+}
+
+/// Where `file` is named: the keys whose values do so.
+pub fn referencing_keys<'a>(root: &Path, waiting: &'a Layers, file: &str) -> Vec<&'a str> {
+    let names = |layer_value: &LayerValue| {
+        file_references::find_files(root, texts_of(&layer_value.value))
+            .is_ok_and(|found| found.contains(file))
+    };
+    waiting.layer_values().filter(|(_, layer_value)| names(layer_value)).map(|(key, _)| key).collect()
+}
+
+/// Every text in a value.
+fn texts_of(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts_of).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts_of).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// The hash of a regular file's content; never waits on a pipe.
+fn hash_of(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut hasher = blake3::Hasher::new();
+    // What is too large need not be read to be refused; what grows meanwhile is cut off.
+    let mut length = metadata.len();
+    if length <= MAX_REFERENCED_BYTES {
+        length = io::copy(&mut file.take(MAX_REFERENCED_BYTES + 1), &mut hasher)?;
+    }
+    if length > MAX_REFERENCED_BYTES {
+        return Err(io::Error::other(format!("it is larger than {MAX_REFERENCED_BYTES} bytes")));
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn manifest(files: &[(&str, &str)]) -> TrustManifest {
+        TrustManifest { files: files.iter().map(|(path, hash)| ((*path).into(), (*hash).into())).collect() }
+    }
+
+    #[test]
+    fn what_changed_is_said_in_one_line() {
+        let before = manifest(&[("a", "1"), ("b", "1")]);
+        assert_eq!(before.changes_since(&before), None);
+        let after = manifest(&[("a", "2"), ("c", "1")]);
+        assert_eq!(after.changes_since(&before).unwrap(), "a changed, b is gone, c is new");
+        let many: Vec<String> = (0..9).map(|number| format!("f{number}")).collect();
+        let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "1")).collect();
+        assert_eq!(
+            manifest(&many).changes_since(&manifest(&[])).unwrap(),
+            "f0 is new, f1 is new, f2 is new, and 6 more"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn equal_hashes_are_of_equal_content(
+            a in prop::collection::btree_map("[a-c]{1,3}", "[0-1]{4}", 0..4),
+            b in prop::collection::btree_map("[a-c]{1,3}", "[0-1]{4}", 0..4),
+        ) {
+            let (a, b) = (TrustManifest { files: a }, TrustManifest { files: b });
+            prop_assert_eq!(a.hash() == b.hash(), a == b);
+            prop_assert_eq!(a.changes_since(&b).is_none(), a == b);
+        }
+    }
+}

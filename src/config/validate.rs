@@ -1,0 +1,339 @@
+//! Checks a file against the rules and takes it apart into leaves: one value per dotted key.
+
+use super::error::{ConfigError, did_you_mean, quoted, sanitize};
+use super::key_rules::{Format, KeyRule, Kind};
+use super::yaml::{Content, Entry, Node};
+use crate::fetch::page_url::HostPattern;
+use crate::text::pattern;
+use serde_json::{Map, Value};
+use std::net::SocketAddr;
+
+/// A value that was set, by its dotted key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    /// The key, dotted.
+    pub key: String,
+    /// The value, of the right type and within its range.
+    pub value: Value,
+    /// The line of the key, from 1; 0 when there is no file.
+    pub line: u64,
+}
+
+/// Takes `node` apart into leaves.
+///
+/// # Errors
+/// The first unknown key, wrong type or value out of range, with key and line.
+pub fn leaves(rule: &KeyRule, node: &Node) -> Result<Vec<Leaf>, ConfigError> {
+    let mut out = Vec::new();
+    collect(rule, node, "", node.line, &mut out)?;
+    Ok(out)
+}
+
+fn collect(
+    rule: &KeyRule,
+    node: &Node,
+    key: &str,
+    line: u64,
+    out: &mut Vec<Leaf>,
+) -> Result<(), ConfigError> {
+    if !matches!(rule.kind, Kind::Group(_) | Kind::Map(_)) {
+        out.push(Leaf { key: key.to_owned(), value: value(rule, node, key)?, line });
+        return Ok(());
+    }
+    for entry in entries(rule, node, key)? {
+        let child = child(rule, entry, key)?;
+        collect(child, &entry.node, &join(key, &entry.name), entry.line, out)?;
+    }
+    Ok(())
+}
+
+/// The entries of a group or map; nothing (`llm:` with all its keys commented out) counts as empty.
+fn entries<'a>(rule: &KeyRule, node: &'a Node, key: &str) -> Result<&'a [Entry], ConfigError> {
+    match &node.content {
+        Content::Map(entries) => Ok(entries),
+        Content::Scalar(Value::Null) => Ok(&[]),
+        _ => Err(type_error(rule, node, key)),
+    }
+}
+
+/// The rule for one key of a group or map.
+fn child<'a>(rule: &'a KeyRule, entry: &Entry, key: &str) -> Result<&'a KeyRule, ConfigError> {
+    match &rule.kind {
+        Kind::Group(rules) => rules.get(&entry.name).ok_or_else(|| {
+            let mut error =
+                ConfigError::new("unknown key").key(join(key, &sanitize(&entry.name))).line(entry.line);
+            error.hint = did_you_mean(&entry.name, rules.keys().map(String::as_str)).or_else(|| {
+                let known: Vec<&str> = rules.keys().map(String::as_str).collect();
+                Some(format!("known keys here: {}", known.join(", ")))
+            });
+            error
+        }),
+        Kind::Map(values) => match rule.format.map_or(Ok(()), |format| well_formed(format, &entry.name)) {
+            Ok(()) => Ok(values),
+            Err(problem) => {
+                Err(ConfigError::new(problem).key(join(key, &sanitize(&entry.name))).line(entry.line))
+            }
+        },
+        _ => Err(ConfigError::new("must not have keys").key(key).line(entry.line)),
+    }
+}
+
+/// The value of a leaf, or of an item of a list.
+fn value(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
+    if rule.nullable && node.content == Content::Scalar(Value::Null) {
+        return Ok(Value::Null);
+    }
+    match (&rule.kind, &node.content) {
+        (Kind::List(item), Content::List(nodes)) => {
+            let item = KeyRule { format: item.format.or(rule.format), ..item.as_ref().clone() };
+            let values =
+                nodes.iter().enumerate().map(|(at, node)| value(&item, node, &format!("{key}[{at}]")));
+            values.collect()
+        }
+        (Kind::Group(_) | Kind::Map(_), Content::Map(_)) => object(rule, node, key),
+        // Writers of YAML 1.1 take the word `off` for this.
+        (Kind::Choice(words), Content::Scalar(Value::Bool(false)))
+            if words.iter().any(|word| word == "off") =>
+        {
+            Ok("off".into())
+        }
+        (_, Content::Scalar(scalar)) if has_type_and_range(rule, scalar) => {
+            check_format(rule, scalar, node.line, key)
+        }
+        _ => Err(type_error(rule, node, key)),
+    }
+}
+
+fn object(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
+    let mut object = Map::new();
+    for entry in entries(rule, node, key)? {
+        let inner = value(child(rule, entry, key)?, &entry.node, &join(key, &entry.name))?;
+        object.insert(entry.name.clone(), inner);
+    }
+    match rule.required.iter().find(|name| !object.contains_key(*name)) {
+        Some(name) => Err(ConfigError::new(format!("`{name}` is missing")).key(key).line(node.line)),
+        None => Ok(Value::Object(object)),
+    }
+}
+
+/// Whether a scalar has the rule's type and range.
+fn has_type_and_range(rule: &KeyRule, value: &Value) -> bool {
+    let within =
+        |low: &f64, high: &f64| value.as_f64().is_some_and(|number| (*low..=*high).contains(&number));
+    match &rule.kind {
+        Kind::Choice(words) => value.as_str().is_some_and(|word| words.iter().any(|known| known == word)),
+        Kind::Text => value.is_string(),
+        Kind::Bool => value.is_boolean(),
+        Kind::Integer(low, high) => (value.is_u64() || value.is_i64()) && within(low, high),
+        Kind::Number(low, high) => within(low, high),
+        Kind::Group(_) | Kind::Map(_) | Kind::List(_) => false,
+    }
+}
+
+fn check_format(rule: &KeyRule, value: &Value, line: u64, key: &str) -> Result<Value, ConfigError> {
+    let checked = match (rule.format, value.as_str()) {
+        (Some(format), Some(text)) => well_formed(format, text),
+        _ => Ok(()),
+    };
+    checked.map(|()| value.clone()).map_err(|problem| ConfigError::new(problem).key(key).line(line))
+}
+
+/// Whether `text` is what `format` asks for; else what is wrong.
+fn well_formed(format: Format, text: &str) -> Result<(), String> {
+    /// Bytes of a name: an agent's becomes a file name and a column of a table.
+    const NAME_MAX: usize = 64;
+    let named = |first: &str, rest: &str| {
+        let among = |set: &str, c: char| c.is_ascii_alphanumeric() || set.contains(c);
+        let starts = text.chars().next().is_some_and(|c| among(first, c));
+        starts && text.len() <= NAME_MAX && text.chars().all(|c| among(rest, c))
+    };
+    match format {
+        Format::Matcher if text == "*" => Ok(()),
+        Format::Glob | Format::Filled | Format::Regex if text.trim().is_empty() => Err("must not be empty".to_owned()),
+        Format::Regex | Format::Matcher => match pattern::case_insensitive(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{} is not a regular expression: {}", quoted(text), last_line(&error))),
+        },
+        Format::Glob => match globset::Glob::new(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{} is not a file pattern: {}", quoted(text), error.kind())),
+        },
+        Format::Url => well_formed_url(text),
+        Format::AgentName if !named("", "-_") => {
+            Err("the name of an agent is up to 64 letters, digits, `-` and `_`, not `-` or `_` first"
+                .to_owned())
+        }
+        Format::Variable if !named("_", "_") || text.starts_with(|c: char| c.is_ascii_digit()) => {
+            Err("must be the name of an environment variable; a key itself does not belong into a file"
+                .to_owned())
+        }
+        Format::ProviderName if !named("", "-_") || matches!(text, "local" | "scripted") => {
+            Err("the name of a provider is up to 64 letters, digits, `-` and `_`, not `-` or `_` first, and not `local`"
+                .to_owned())
+        }
+        Format::Path if !text.starts_with('/') || text.contains(['?', '#', ' ']) => {
+            Err("must be a path that begins with a slash, without what follows a question mark".to_owned())
+        }
+        Format::Host => HostPattern::parse(text).map(drop),
+        Format::Socket if text.parse::<SocketAddr>().is_err() => {
+            Err("must be an address with a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned())
+        }
+        Format::AgentName
+        | Format::Variable
+        | Format::Filled
+        | Format::ProviderName
+        | Format::Path
+        | Format::Socket => Ok(()),
+    }
+}
+
+/// Never repeats the text: it may hold a password.
+fn well_formed_url(text: &str) -> Result<(), String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if authority.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("must be an address that begins with http:// or https://".to_owned());
+    }
+    if authority.contains('@') {
+        return Err("must not hold a name and password: put the key into an environment variable".to_owned());
+    }
+    if text.contains(['?', '#']) {
+        return Err(
+            "must not have anything after a question mark: that is `llm.providers.NAME.query`".to_owned()
+        );
+    }
+    Ok(())
+}
+
+/// Whether `name` may be the name of an agent.
+///
+/// # Errors
+/// What a name must be.
+pub fn agent_name(name: &str) -> Result<(), String> {
+    well_formed(Format::AgentName, name)
+}
+
+/// A regex error is a drawing of several lines; its last one says what is wrong.
+fn last_line(error: &regex::Error) -> String {
+    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// The error for a value of the wrong type or out of range.
+fn type_error(rule: &KeyRule, node: &Node, key: &str) -> ConfigError {
+    let found = match &node.content {
+        Content::Scalar(Value::Null) => "nothing".to_owned(),
+        Content::Scalar(Value::String(text)) => quoted(text),
+        Content::Scalar(value) => quoted(&value.to_string()),
+        Content::List(_) => "a list".to_owned(),
+        Content::Map(_) => "keys and values".to_owned(),
+    };
+    let key = if key.is_empty() { "the file" } else { key };
+    let error =
+        ConfigError::new(format!("must be {}, found {found}", expected(rule))).key(key).line(node.line);
+    match (&rule.kind, &node.content) {
+        (Kind::Text, Content::Scalar(value)) if !value.is_null() => error.hint(format!("write \"{value}\"")),
+        (Kind::Choice(words), Content::Scalar(Value::String(word))) => {
+            let hint = did_you_mean(word, words.iter().map(String::as_str));
+            hint.map_or(error.clone(), |hint| error.hint(hint))
+        }
+        _ => error,
+    }
+}
+
+/// What a rule allows, in words: for messages and the manual.
+pub fn expected(rule: &KeyRule) -> String {
+    let unit = rule.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
+    let range = |low: f64, high: f64| match (low.is_finite(), high.is_finite()) {
+        (true, true) => format!(" from {low} to {high}{unit}"),
+        (true, false) => format!(" of at least {low}{unit}"),
+        (false, true) => format!(" of at most {high}{unit}"),
+        (false, false) => unit.clone(),
+    };
+    match &rule.kind {
+        Kind::Group(_) | Kind::Map(_) => "keys and values".to_owned(),
+        Kind::List(_) => "a list".to_owned(),
+        Kind::Choice(words) => format!("one of {}", words.join(", ")),
+        Kind::Text => "text".to_owned(),
+        Kind::Bool => "true or false".to_owned(),
+        Kind::Integer(low, high) => format!("a whole number{}", range(*low, *high)),
+        Kind::Number(low, high) => format!("a number{}", range(*low, *high)),
+    }
+}
+
+fn join(key: &str, name: &str) -> String {
+    if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
+}
+
+/// The leaf for a value that does not come from a file: a variable or a flag.
+///
+/// # Errors
+/// A wrong type or a value out of range.
+pub fn leaf_for_key(rules: &KeyRule, key: &str, given: &Value) -> Result<Leaf, ConfigError> {
+    let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
+    Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(given), key)?, line: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{key_rules, validate, yaml};
+    use proptest::prelude::*;
+
+    /// Text that looks like a configuration more often than chance would have it.
+    fn almost_yaml() -> impl Strategy<Value = String> {
+        let token = prop::sample::select(vec![
+            "llm",
+            "mode",
+            "hooks",
+            "post_edit",
+            "command",
+            "agents",
+            "x",
+            ":",
+            ": ",
+            "\n",
+            "\n  ",
+            "\n    ",
+            "- ",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            "'",
+            "\"",
+            "yolo",
+            "1",
+            "-1",
+            "1e9",
+            "~",
+            "null",
+            "true",
+            "|",
+            ">",
+            "&a ",
+            "*a",
+            "!!t ",
+            "? ",
+            "# ",
+            "\t",
+            "---\n",
+            "<<",
+            "é",
+            "\u{0}",
+            "99999999999999999999",
+        ]);
+        prop::collection::vec(token, 0..30).prop_map(|tokens| tokens.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_reading_panic_and_errors_are_one_harmless_line(
+            text in prop_oneof![almost_yaml(), any::<String>()],
+        ) {
+            let rules = &key_rules::embedded_schema().unwrap().rules;
+            if let Err(error) = yaml::parse(&text).and_then(|node| validate::leaves(rules, &node)) {
+                prop_assert!(!error.to_string().chars().any(char::is_control), "{error:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Data types that every layer shares: events and messages, usage and prices, limits, reasons for an end. No effects.
+
+pub mod approval;
+pub mod budget_share;
+pub mod compaction;
+pub mod decision;
+pub mod evaluation;
+pub mod event;
+pub mod failure;
+pub mod file_change;
+pub mod finish_reason;
+pub mod guardrail;
+pub mod language;
+pub mod limits;
+pub mod message;
+pub mod message_origin;
+pub mod price;
+pub mod quality_gate;
+pub mod run_result;
+pub mod secret;
+pub mod stop_reason;
+pub mod usage;

@@ -1,0 +1,91 @@
+//! Programs are watched: what they change is listed, and kept before they run.
+
+use crate::core::event::{Event, NoticeLevel};
+use crate::engine::Engine;
+use crate::engine::call::PlannedCall;
+use crate::messages;
+use crate::process::barrier::{Barrier, BarrierRelease};
+use crate::process::launch::Launcher;
+use crate::runtime::emitter::EmitError;
+use crate::tools::{ChangeAnnouncer, ToolContext, ToolOutput};
+use crate::workspace::baseline::Baseline;
+use crate::workspace::content_store::MAX_FILE_BYTES;
+use std::sync::{Arc, PoisonError};
+
+impl Engine {
+    /// Runs a program, which begins when the journal is durable and the files are known, and lists those that changed
+    /// meanwhile, or says that they cannot be listed, of all that follow once.
+    pub(super) async fn run_and_list_changes(
+        &self,
+        program: &PlannedCall<'_>,
+        cx: &ToolContext,
+    ) -> Result<ToolOutput, EmitError> {
+        let (lift, barrier) = Barrier::new();
+        let launcher = Launcher::clone(&self.launcher).with_barrier(barrier).into();
+        let own = ToolContext { launcher, ..self.context(&cx.call_id, &cx.cancel) };
+        let (compared, mut output) =
+            tokio::join!(self.prepare_start(lift, &cx.announce), self.call_with_time_limit(program, &own));
+        let compared = compared?;
+        let changes =
+            if compared { self.with_baseline(Baseline::after_command).await.flatten() } else { None };
+        let Some(changes) = changes else {
+            self.warn_changes_unlisted().await?;
+            return Ok(output);
+        };
+        output.changed.extend(changes.listed);
+        if changes.left_out > 0 {
+            self.warn(messages::changes_left_out(changes.left_out))?;
+        }
+        if !changes.not_stored.is_empty() {
+            let paths: Vec<&str> = changes.not_stored.iter().map(String::as_str).collect();
+            self.warn(messages::commands_not_undone(&paths, MAX_FILE_BYTES >> 20))?;
+        }
+        Ok(output)
+    }
+
+    /// Does what must be done before a program begins. Whether the files are known.
+    async fn prepare_start(
+        &self,
+        lift: BarrierRelease,
+        announce: &ChangeAnnouncer,
+    ) -> Result<bool, EmitError> {
+        let file_to_sync = self.emitter.file_to_sync()?;
+        let work = move |baseline: &mut Baseline| {
+            let synced = file_to_sync.map_or(Ok(()), |file| file.sync_data());
+            (synced, baseline.before_command())
+        };
+        let compared = match self.with_baseline(work).await {
+            Some((synced, compared)) => synced.map(|()| compared)?,
+            None => self.emitter.sync().map(|()| false)?,
+        };
+        if compared {
+            announce(Vec::new())?;
+        }
+        lift.release();
+        Ok(compared)
+    }
+
+    async fn warn_changes_unlisted(&self) -> Result<(), EmitError> {
+        if self.with_baseline(|baseline| baseline.has_given_up()).await != Some(true) {
+            self.warn(messages::CHANGES_NOT_LISTED.to_owned())
+        } else if !self.has_warned_unlisted.replace(true) {
+            self.warn(messages::CHANGES_NEVER_LISTED.to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A look at the files, which takes a while; nothing when it broke.
+    async fn with_baseline<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Baseline) -> T + Send + 'static,
+    ) -> Option<T> {
+        let baseline = Arc::clone(&self.baseline);
+        let work = move || look(&mut baseline.lock().unwrap_or_else(PoisonError::into_inner));
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+
+    pub(super) fn warn(&self, text: String) -> Result<(), EmitError> {
+        self.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }).map(drop)
+    }
+}

@@ -1,0 +1,66 @@
+//! The parts of a command that rules are about: every program that it names or may run.
+
+use super::command_class::program::Program;
+use super::command_class::walk::{self, Command};
+use crate::text::shell::{Direction, Redirection, Word};
+
+/// Words of a wrapper, options aside, of which one may be the program that it runs: `timeout 5 git`, `flock FILE git`.
+const WRAPPER_OPERANDS: usize = 2;
+
+/// One thing that a command runs or may run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CommandPart<'a> {
+    /// All words, where a program is named plainly.
+    pub(super) words: &'a [Word],
+    /// The program, where there is one.
+    pub(super) program: Option<&'a Program<'a>>,
+    /// Whether this is all that is to be said: nothing in front of it, no file written, no wrapper around it.
+    pub(super) is_plain: bool,
+    /// Whether the text tells what runs.
+    pub(super) is_known: bool,
+    /// What stands for words from elsewhere among its arguments, where it gets some; behind them there may be more.
+    pub(super) placeholder: Option<&'a str>,
+}
+
+/// Shows the parts of `command` to `visit`, in order.
+pub(super) fn visit_parts(command: &str, visit: &mut dyn FnMut(CommandPart<'_>)) {
+    walk::walk(command, &mut |found| match found {
+        walk::ScriptPart::Script(script) if script.is_list => {}
+        walk::ScriptPart::Script(_) => visit(CommandPart { is_known: true, ..CommandPart::default() }),
+        walk::ScriptPart::Command(command) => visit_command(command, visit),
+        walk::ScriptPart::Unknown | walk::ScriptPart::Unclear(_) => visit(CommandPart::default()),
+    });
+}
+
+/// A command, and what a wrapper among its words runs in its turn.
+fn visit_command(command: &Command<'_>, visit: &mut dyn FnMut(CommandPart<'_>)) {
+    let simple = command.simple;
+    let is_file = |to: &Redirection| to.direction == Direction::Write && to.target.text != "/dev/null";
+    let is_plain = !simple.assigns && !simple.redirections.iter().any(is_file) && simple.function.is_none();
+    if simple.words.is_empty() && is_plain {
+        return;
+    }
+    let is_known = simple.words.first().is_none_or(|program| program.is_literal);
+    visit(CommandPart {
+        words: &simple.words,
+        program: command.programs.first(),
+        is_plain,
+        is_known,
+        placeholder: None,
+    });
+    let (mut operands, mut placeholder) = (0, command.programs.first().and_then(Program::placeholder));
+    for program in command.programs.iter().skip(1) {
+        if program.has_literal_name || program.is_substituted || operands < WRAPPER_OPERANDS {
+            // Of words that may not even be a program nothing more is guessed.
+            let placeholder = placeholder.filter(|_| program.has_literal_name);
+            visit(CommandPart {
+                program: Some(program),
+                is_known: true,
+                placeholder,
+                ..CommandPart::default()
+            });
+        }
+        operands += usize::from(program.has_literal_name && !program.name.starts_with('-'));
+        placeholder = placeholder.or_else(|| program.placeholder());
+    }
+}

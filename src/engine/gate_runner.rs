@@ -1,0 +1,82 @@
+//! The quality gates: commands that are run when the model says that it is done.
+
+use crate::core::event::Event;
+use crate::core::quality_gate::GateResult;
+use crate::engine::Engine;
+use crate::engine::guardrails::quality_gate::QualityGate;
+use crate::process::capture::Captured;
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason};
+use crate::process::shell;
+use crate::runtime::emitter::EmitError;
+use crate::tools::run_command::end_text;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Characters of the end of standard output that a failed gate shows (spec.md 1.10).
+const STDOUT_CHARS: usize = 500;
+
+/// The same of standard error, where compilers and test runners say what is wrong.
+const STDERR_CHARS: usize = 1500;
+
+impl Engine {
+    /// Runs the gates one after another until `cancel`, and tells what became of them.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    pub async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
+        let mut results = Vec::new();
+        for gate in &self.gates {
+            results.push(self.run_gate(gate, cancel).await);
+        }
+        self.emitter.emit(Event::Gates { results }).map(drop)
+    }
+
+    async fn run_gate(&self, gate: &QualityGate, cancel: &CancellationToken) -> GateResult {
+        let spec = CommandSpec {
+            argv: shell::argv(&gate.command),
+            cwd: PathBuf::from(self.workspace.root()),
+            env: BTreeMap::new(),
+            stdin: Vec::new(),
+            timeout: Duration::from_secs(gate.timeout),
+        };
+        let exit = self.launcher.launch(spec, cancel).await;
+        let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
+        let output = match exit {
+            Ok(exit) if exit.reason == ExitReason::Code(0) => None,
+            Ok(exit) => Some(failure_text(&exit, Duration::from_secs(gate.timeout))),
+            Err(error) => Some(error.to_string()),
+        };
+        GateResult {
+            name: gate.label().to_owned(),
+            required: gate.required,
+            passed: output.is_none(),
+            output: output.unwrap_or_default(),
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// How a gate ended that has not passed, and the end of what it wrote.
+fn failure_text(exit: &CommandOutcome, timeout: Duration) -> String {
+    let written = [(&exit.stdout, STDOUT_CHARS), (&exit.stderr, STDERR_CHARS)];
+    let ends = written.map(|(captured, most)| last_chars(captured, most));
+    let how = match exit.reason {
+        ExitReason::TimedOut => format!("It took longer than its {} s and was ended.", timeout.as_secs()),
+        ExitReason::Cancelled => "It was ended: the run was interrupted, or its time was over.".to_owned(),
+        other => end_text(other, timeout),
+    };
+    let all = std::iter::once(how).chain(ends);
+    all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// The last `most` characters that were written.
+fn last_chars(captured: &Captured, most: usize) -> String {
+    let bytes: Vec<u8> = captured.head.iter().chain(&captured.tail).copied().collect();
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_end();
+    let skipped = text.chars().count().saturating_sub(most);
+    let kept: String = text.chars().skip(skipped).collect();
+    if skipped > 0 { format!("[...]{kept}") } else { kept }
+}

@@ -1,0 +1,141 @@
+//! What guardrails look at when a call is decided on and when it has run: what it makes of files, and how much that is.
+
+use crate::core::decision::DenialReason;
+use crate::core::event::Event;
+use crate::core::file_change::{Change, FileState};
+use crate::core::guardrail::{CallCounts, ConversationSide, GuardrailAction};
+use crate::engine::Engine;
+use crate::engine::command_class::classify;
+use crate::engine::guardrails::edit::{self, Edit};
+use crate::engine::links;
+use crate::messages;
+use crate::runtime::emitter::EmitError;
+use crate::text::diff;
+use crate::tools::rewrite::Rewrite;
+use crate::tools::{Access, CommandStatus, Plan, Tool, ToolOutput};
+use crate::workspace::Workspace;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of changed files whose lines are counted after one command; the rest is not counted.
+const MAX_COUNTED_BYTES: usize = 64 << 20;
+
+/// What guardrails say about a call that they let run.
+#[derive(Debug, Default)]
+pub(super) struct GuardrailPass {
+    /// What the model is told besides the result.
+    pub(super) remarks: Vec<String>,
+    /// How many lines it adds and removes.
+    lines: u64,
+}
+
+impl Engine {
+    /// Looks at a call before anything happens. Without arguments only its plan is looked at.
+    pub(super) fn check_guardrails(
+        &self,
+        tool: &dyn Tool,
+        args: Option<&Value>,
+        plan: &Plan,
+    ) -> Result<GuardrailPass, DenialReason> {
+        match (tool.access(), args, &plan.command) {
+            (Access::Execute, _, Some(command)) if self.guardrails.has_limits() => {
+                let class = classify(command, &self.commands).class;
+                self.guardrails
+                    .check_command(command, &class, &self.planned_writes(plan))
+                    .map(|()| GuardrailPass::default())
+            }
+            (Access::Write, Some(args), _) if self.guardrails.checks_edits() => {
+                let cx = self.context("", &CancellationToken::new());
+                // A call that can only fail changes nothing, and says why itself.
+                let rewrites = tool.rewrites(args, &cx).unwrap_or_default();
+                let edits: Vec<Edit> = rewrites.into_iter().map(|rewrite| self.edit(rewrite)).collect();
+                let remarks = self.guardrails.check_edits(&edits)?;
+                Ok(GuardrailPass { remarks, lines: edits.iter().map(Edit::lines).sum() })
+            }
+            _ => Ok(GuardrailPass::default()),
+        }
+    }
+
+    /// The files of the workspace that a call names and writes, each by the name that all its names lead to.
+    fn planned_writes(&self, plan: &Plan) -> BTreeSet<String> {
+        let written = links::touched_files(plan).into_iter().filter(|touch| touch.write);
+        let path = |raw: &str| {
+            let path = self.workspace.path(raw).ok()?;
+            Some(self.workspace.resolve(&path).unwrap_or(path).as_str().to_owned())
+        };
+        written.filter_map(|touch| path(&touch.path)).collect()
+    }
+
+    fn edit(&self, rewrite: Rewrite) -> Edit {
+        let path = match rewrite.new {
+            Some(_) => self.workspace.resolve(&rewrite.path),
+            None => self.workspace.resolve_directory(&rewrite.path),
+        };
+        let path = path.map_or_else(|_| rewrite.path.as_str().to_owned(), |path| path.as_str().to_owned());
+        Edit::new(path, rewrite)
+    }
+
+    /// What a call that ran counts.
+    pub(super) async fn count_effects(
+        &self,
+        plan: &Plan,
+        output: &ToolOutput,
+        passed: &GuardrailPass,
+    ) -> CallCounts {
+        let command = plan.command.as_deref().filter(|_| output.command_outcome.is_some());
+        let lines = match command {
+            Some(_) if self.guardrails.counts_lines() => {
+                self.count_changed_lines(output.changed.clone()).await
+            }
+            None if !output.changed.is_empty() => passed.lines,
+            _ => 0,
+        };
+        let tests_passed = match output.command_outcome {
+            Some(CommandStatus::Succeeded) => Some(true),
+            Some(CommandStatus::Failed) => Some(false),
+            Some(CommandStatus::Running) | None => None,
+        };
+        let is_test = command.is_some_and(|command| self.guardrails.is_test(command));
+        CallCounts { lines, command: command.is_some(), tests_passed: tests_passed.filter(|_| is_test) }
+    }
+
+    /// How many lines changes added and removed, as far as what was and what is there is kept.
+    async fn count_changed_lines(&self, changes: Vec<Change>) -> u64 {
+        let workspace = Workspace::clone(&self.workspace);
+        let count = move || {
+            let mut bytes = 0_usize;
+            let texts = changes.iter().filter_map(|change| {
+                Some((
+                    stored_text(&workspace, &change.before_state())?,
+                    stored_text(&workspace, &change.after_state())?,
+                ))
+            });
+            let counted = texts.map_while(|(old, new)| {
+                bytes = bytes.saturating_add(old.len()).saturating_add(new.len());
+                (bytes <= MAX_COUNTED_BYTES).then(|| edit::lines(&diff::changed_lines(&old, &new)))
+            });
+            counted.sum()
+        };
+        tokio::task::spawn_blocking(count).await.unwrap_or_default()
+    }
+
+    /// What the model reads in place of a text that a guardrail keeps from it.
+    pub(super) fn withheld_note(&self, text: &str) -> Result<Option<String>, EmitError> {
+        let found = self.guardrails.texts.find(ConversationSide::Input, text);
+        let Some(triggered) = found.filter(|found| found.action == GuardrailAction::Block) else {
+            return Ok(None);
+        };
+        self.emitter.emit(Event::Guardrail { triggered: triggered.clone() })?;
+        Ok(Some(messages::withheld_text(&triggered.name, &triggered.message)))
+    }
+}
+
+/// The text of a file in this state, where it is kept and is one.
+fn stored_text(workspace: &Workspace, state: &FileState) -> Option<String> {
+    match state {
+        FileState::Absent => Some(String::new()),
+        FileState::Content { hash, .. } => String::from_utf8(workspace.content_store()?.get(hash)?).ok(),
+        FileState::Unknown => None,
+    }
+}

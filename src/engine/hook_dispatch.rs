@@ -1,0 +1,187 @@
+//! Where hooks meet the engine: before and after one tool call, and around model calls and the run.
+
+use crate::core::event::{Event, HookVerdict};
+use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState, ObservedFile};
+use crate::engine::Engine;
+use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
+use crate::runtime::emitter::EmitError;
+use crate::text::diff;
+use crate::tools::file_change::MAX_EDIT_BYTES;
+use crate::tools::{Access, Plan, ToolOutput};
+use crate::workspace::error::FileError;
+use crate::workspace::file::Content;
+use crate::workspace::path::RelPath;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// A tool call as hooks are told about it.
+#[derive(Clone, Copy)]
+pub(super) struct CallView<'a> {
+    pub tool: &'a str,
+    pub access: Access,
+    pub args: &'a Value,
+    pub plan: &'a Plan,
+}
+
+/// A file as a call left it, before hooks; nothing where it cannot be read.
+struct EditedFile {
+    path: RelPath,
+    content: Option<Content>,
+}
+
+impl Engine {
+    /// Fires the hooks of `event` and tells what each did. None begins once `cancel` has fired.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    pub async fn fire(
+        &self,
+        event: HookEvent,
+        input: HookInput,
+        cancel: &CancellationToken,
+    ) -> Result<HookOutcome, EmitError> {
+        if self.options.dry_run || cancel.is_cancelled() || !self.hooks.has(event) {
+            return Ok(HookOutcome::default());
+        }
+        let outcome = self.hooks.fire(event, input, cancel).await;
+        for run in &outcome.runs {
+            if run.verdict == HookVerdict::Stop {
+                self.is_stopped_by_hook.set(true);
+            }
+            self.emitter.emit(Event::HookEnd {
+                hook: run.name.clone(),
+                on: event.name().to_owned(),
+                verdict: run.verdict,
+                output: run.output.clone(),
+                duration_ms: u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX),
+            })?;
+        }
+        Ok(outcome)
+    }
+
+    /// The hooks before a call.
+    pub(super) async fn fire_pre_tool_hooks(
+        &self,
+        call: CallView<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<HookOutcome, EmitError> {
+        if !self.hooks.has(HookEvent::PreToolUse) {
+            return Ok(HookOutcome::default());
+        }
+        self.fire(HookEvent::PreToolUse, self.hook_input(call), cancel).await
+    }
+
+    /// The hooks after a call; what they say is appended to the output, and what they changed is shown.
+    pub(super) async fn fire_post_tool_hooks(
+        &self,
+        call: CallView<'_>,
+        output: &mut ToolOutput,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let events = [HookEvent::PostToolUse, HookEvent::OnError, HookEvent::PostEdit];
+        if self.options.dry_run || !events.into_iter().any(|event| self.hooks.has(event)) {
+            return Ok(());
+        }
+        let edited = self.edited_files(call.access, output);
+        let about = |output: &ToolOutput| HookInput {
+            tool_output: Some(output.text.clone()),
+            tool_success: Some(!output.is_error),
+            ..self.hook_input(call)
+        };
+        let mut said = Vec::new();
+        if output.is_error {
+            let mut outcome = self.fire(HookEvent::OnError, about(output), cancel).await?;
+            if let Some(text) = outcome.result.take() {
+                (output.text, output.is_error) = (text, false);
+            }
+            said.push(outcome);
+        }
+        let input = about(output);
+        said.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
+        for file in &edited {
+            let file_path = Some(file.path.as_str().to_owned());
+            let input = HookInput { file_path, other_files: Vec::new(), ..input.clone() };
+            said.push(self.fire(HookEvent::PostEdit, input, cancel).await?);
+        }
+        for text in said.into_iter().flat_map(HookOutcome::into_model_texts) {
+            append_paragraph(&mut output.text, &text);
+        }
+        for file in edited {
+            self.show_change_by_hooks(file, output);
+        }
+        Ok(())
+    }
+
+    fn hook_input(&self, call: CallView<'_>) -> HookInput {
+        let mut files = call.plan.touched_files.iter().map(|touch| {
+            self.real_path(&touch.path).map_or_else(|| touch.path.clone(), |path| path.as_str().to_owned())
+        });
+        HookInput {
+            tool_name: Some(call.tool.to_owned()),
+            tool_input: Some(call.args.clone()),
+            file_path: files.next(),
+            other_files: files.collect(),
+            command: call.plan.command.clone(),
+            ..HookInput::default()
+        }
+    }
+
+    /// Where `path`, as the model wrote it, leads inside the workspace; nothing when it leads nowhere or out.
+    pub(super) fn real_path(&self, path: &str) -> Option<RelPath> {
+        let path = self.workspace.path(path).ok()?;
+        self.workspace.resolve(&path).ok()
+    }
+
+    /// The files that a file tool changed and left there. What a command changed is not among them: it is known by
+    /// comparison only, and somebody else may have changed it.
+    fn edited_files(&self, access: Access, output: &ToolOutput) -> Vec<EditedFile> {
+        let is_edit = |change: &&Change| access == Access::Write && change.action != ChangeAction::Deleted;
+        let paths = output.changed.iter().filter(is_edit).filter_map(|change| self.real_path(&change.path));
+        let edited = paths.map(|path| EditedFile { content: self.content(&path).ok(), path });
+        edited.collect()
+    }
+
+    fn content(&self, path: &RelPath) -> Result<Content, FileError> {
+        self.workspace.read(path, MAX_EDIT_BYTES)
+    }
+
+    /// A hook may reformat what was written; the model is shown how, so that its next edit fits.
+    fn show_change_by_hooks(&self, file: EditedFile, output: &mut ToolOutput) {
+        let EditedFile { path, content: Some(before) } = file else { return };
+        let after = match self.content(&path) {
+            Ok(after) if after.hash == before.hash => return,
+            Ok(after) => Some(after),
+            Err(FileError::Missing(_)) => None,
+            Err(error) => {
+                return append_paragraph(&mut output.text, &format!("After the hooks: {error}"));
+            }
+        };
+        let (path, hash) = (path.as_str().to_owned(), after.as_ref().map(|after| after.hash.clone()));
+        let state =
+            |content: &Content| FileState::regular_file(content.hash.clone(), content.mode.as_raw_mode());
+        let became = after.as_ref().map_or(FileState::Absent, state);
+        output.changed.push(Change::between(&path, ChangedBy::Command, &state(&before), &became));
+        // What the model has not seen whole stays unseen, although it is shown the difference.
+        let was_seen = output.seen.iter().any(|seen| seen.path == path);
+        output.seen.retain(|seen| seen.path != path);
+        match hash {
+            Some(hash) if was_seen => output.seen.push(ObservedFile { path: path.clone(), hash }),
+            _ => self.observed_files.forget(&path),
+        }
+        let texts = (String::from_utf8(before.bytes), after.map(|after| String::from_utf8(after.bytes)));
+        let what = match texts {
+            (_, None) => format!("A hook removed {path}."),
+            (Ok(before), Some(Ok(after))) => {
+                format!("A hook changed {path}:\n{}", diff::unified(&path, &before, &after))
+            }
+            (_, Some(_)) => format!("A hook changed {path}, which is not text."),
+        };
+        append_paragraph(&mut output.text, &what);
+    }
+}
+
+/// Adds a paragraph to what the model reads.
+pub(super) fn append_paragraph(text: &mut String, paragraph: &str) {
+    text.push_str("\n\n");
+    text.push_str(paragraph.trim_end());
+}

@@ -1,0 +1,121 @@
+//! The seal on an answer: a hash under a key that lies beside the sessions of a workspace and is never sent or exported. It shows
+//! that the answer was given here, in this session and to this question.
+
+use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// Bytes of the key, as BLAKE3 takes it.
+const KEY_BYTES: usize = blake3::KEY_LEN;
+/// What somebody else must not be allowed to do with the file.
+const GROUP_AND_OTHER_BITS: u32 = 0o077;
+
+/// What seals the answers of one session.
+pub struct AnswerSigner {
+    key: [u8; KEY_BYTES],
+    session: String,
+}
+
+impl AnswerSigner {
+    /// The seal of `session`, whose workspace has the state directory `state`; the first one makes the key.
+    ///
+    /// # Errors
+    /// When the key cannot be made or read, or somebody else may know it or have brought it along.
+    pub fn load_or_create(state: &Path, session: &str) -> io::Result<Self> {
+        let file = state.join("answers.key");
+        let key = match read(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make(state, &file)?;
+                read(&file)?
+            }
+            key => key?,
+        };
+        Ok(Self { key, session: session.to_owned() })
+    }
+
+    /// The seal on `answer` to the question `asked`, hexadecimal.
+    pub fn sign(&self, asked: &ApprovalRequest, answer: &ApprovalAnswer) -> String {
+        let text = serde_json::to_vec(&(&self.session, asked, answer)).unwrap_or_default();
+        blake3::keyed_hash(&self.key, &text).to_hex().to_string()
+    }
+}
+
+fn read(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
+    if !metadata.is_file() || !is_own || metadata.mode() & GROUP_AND_OTHER_BITS != 0 {
+        return Err(io::Error::other("somebody else may know it or have made it"));
+    }
+    let mut key = [0; KEY_BYTES];
+    file.read_exact(&mut key)?;
+    Ok(key)
+}
+
+/// Makes a key, unless another process was faster.
+fn make(state: &Path, path: &Path) -> io::Result<()> {
+    let mut key = [0; KEY_BYTES];
+    getrandom::fill(&mut key)?;
+    let mut written = tempfile::NamedTempFile::new_in(state)?;
+    written.as_file().set_permissions(Permissions::from_mode(0o600))?;
+    written.write_all(&key)?;
+    written.as_file().sync_all()?;
+    match written.persist_noclobber(path) {
+        Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => Err(failed.error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::approval::sample_request;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn s22_a_seal_is_on_one_answer_to_all_of_one_question_in_one_session_of_one_workspace() {
+        let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let seal = AnswerSigner::load_or_create(here.path(), "s1").unwrap();
+        let with = |change: fn(&mut ApprovalRequest)| {
+            let mut other = sample_request("a", "c1");
+            change(&mut other);
+            seal.sign(&other, &ApprovalAnswer::Approve)
+        };
+        let all = [
+            seal.sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+            seal.sign(&sample_request("a", "c1"), &ApprovalAnswer::Deny { reason: None }),
+            AnswerSigner::load_or_create(here.path(), "s2")
+                .unwrap()
+                .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+            AnswerSigner::load_or_create(there.path(), "s1")
+                .unwrap()
+                .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+            with(|asked| asked.id = "b".into()),
+            with(|asked| asked.call_id = "c2".into()),
+            with(|asked| asked.tool = "run_command".into()),
+            with(|asked| asked.summary = "b.txt".into()),
+            with(|asked| asked.preview = Some("+x".into())),
+            with(|asked| asked.notes = vec!["a leads to b".into()]),
+            with(|asked| asked.subject.arguments = "1".into()),
+            with(|asked| asked.subject.links = "1".into()),
+        ];
+        let unique: BTreeSet<&String> = all.iter().collect();
+        assert_eq!(unique.len(), all.len());
+        let again = AnswerSigner::load_or_create(here.path(), "s1").unwrap();
+        assert_eq!(again.sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve), all[0], "the key stays");
+    }
+
+    #[test]
+    fn s22_a_key_that_others_can_read_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        AnswerSigner::load_or_create(dir.path(), "s1").unwrap();
+        let key = File::open(dir.path().join("answers.key")).unwrap();
+        assert_eq!(key.metadata().unwrap().mode() & 0o777, 0o600);
+        key.set_permissions(Permissions::from_mode(0o644)).unwrap();
+        assert!(AnswerSigner::load_or_create(dir.path(), "s1").is_err());
+    }
+}

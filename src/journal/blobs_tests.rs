@@ -1,0 +1,183 @@
+//! Records that are too long for a line: whatever they hold, their lines are bounded and they are read as they were.
+
+use super::*;
+use crate::core::event::{EVENT_SCHEMA_VERSION, Event, FinishReason, Purpose};
+use crate::core::message::{Message, OpaqueData, Part, Role, ToolCall, ToolResult};
+use crate::core::run_result::{Output, ToolUse};
+use crate::journal::read::{self, JournalContents};
+use crate::journal::write::{encode, encode_with_blobs};
+use proptest::prelude::*;
+use serde_json::json;
+use std::fs;
+
+fn record(event: Event) -> Record {
+    Record { v: EVENT_SCHEMA_VERSION, seq: 7, run: "r".into(), step: 1, wall_ms: 1, mono_us: 2, event }
+}
+
+fn answer(parts: Vec<Part>) -> Event {
+    Event::ModelResponse {
+        purpose: Purpose::Step,
+        message: Message { role: Role::Assistant, parts },
+        finish: FinishReason::Stop,
+        usage: None,
+        cost_usd: None,
+        latency_ms: 1,
+    }
+}
+
+fn ended(result: ToolResult) -> Event {
+    Event::ToolCallEnd {
+        name: "grep".into(),
+        summary: "s".into(),
+        result,
+        changed: Vec::new(),
+        seen: Vec::new(),
+        denial: None,
+        simulated: false,
+        counted: crate::core::guardrail::CallCounts::default(),
+        duration_ms: 1,
+    }
+}
+
+fn run_end(output: Output, tools: usize) -> Event {
+    let failure = crate::core::failure::Failure {
+        kind: crate::core::failure::FailureKind::Config,
+        message: String::new(),
+        retryable: false,
+    };
+    let mut result = crate::report::json::not_started(failure, None);
+    let tool = ToolUse { name: "grep".into(), success: true, path: Some("a/b".into()), error: None };
+    (result.output, result.tools_used) = (output, vec![tool; tools]);
+    Event::RunEnd { result: Box::new(result) }
+}
+
+struct Place {
+    _dir: tempfile::TempDir,
+    journal: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { journal: dir.path().join("journal.jsonl"), _dir: dir }
+    }
+
+    /// Writes `records`; the length of the longest line.
+    fn write(&self, records: &[Record]) -> usize {
+        let mut bytes = Vec::new();
+        for record in records {
+            let mut line = Vec::new();
+            encode_with_blobs(record, &BlobStore::for_journal(&self.journal), &mut line).unwrap();
+            bytes.push(line);
+        }
+        fs::write(&self.journal, bytes.concat()).unwrap();
+        bytes.iter().map(Vec::len).max().unwrap_or_default()
+    }
+
+    fn read(&self) -> JournalContents {
+        read::read(&self.journal).unwrap()
+    }
+
+    fn kept(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.journal.with_file_name("texts")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+#[test]
+fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
+    let long = "line \u{e9}\u{1}\n".repeat(10_000);
+    let call = |at: usize, text: &str| {
+        let opaque = OpaqueData { codec: "c".into(), data: json!({"a/b": vec![text; 9], "c": {"~": text}}) };
+        let (id, arguments) = (format!("call {at}"), json!({"path": text}).to_string());
+        Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments, opaque: Some(opaque) })
+    };
+    let result = ToolResult { call_id: "a".into(), text: long.clone(), is_error: false };
+    let events = [
+        Event::UserMessage { text: long.clone(), origin: crate::core::event::MessageOrigin::Prompt },
+        ended(result),
+        answer((0..100).map(|at| call(at, "x")).collect()),
+        answer(vec![Part::Text { text: long.clone() }, call(0, &long)]),
+        run_end(Output::Text(long.clone()), 5_000),
+        run_end(Output::Value(json!({"a": vec![json!({"b": 1}); 5_000]})), 1),
+    ];
+    let records: Vec<Record> = events.into_iter().map(record).collect();
+    let place = Place::new();
+    let longest = place.write(&records);
+    assert!(longest <= MAX_INLINE_RECORD_BYTES, "{longest}");
+    assert_eq!(place.read(), JournalContents { lines: records.len(), records, ..JournalContents::default() });
+}
+
+#[test]
+fn what_is_short_is_in_its_line_alone() {
+    let place = Place::new();
+    let record = record(Event::UserMessage {
+        text: "x".repeat(9_000),
+        origin: crate::core::event::MessageOrigin::Prompt,
+    });
+    place.write(std::slice::from_ref(&record));
+    let mut line = Vec::new();
+    encode(&record, &mut line).unwrap();
+    assert_eq!(fs::read(&place.journal).unwrap(), line);
+    assert_eq!(place.kept(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_text_that_is_missing_or_altered_is_told_and_one_that_is_no_text_damages_its_record() {
+    let result = ToolResult { call_id: "a".into(), text: "alpha ".repeat(40_000), is_error: false };
+    let records = [record(ended(result)), record(Event::StepEnd)];
+    let alterations: [fn(&Path); 4] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, "\"another\"").unwrap(),
+        |path| File::options().write(true).open(path).unwrap().set_len(100).unwrap(),
+        |path| {
+            fs::remove_file(path).unwrap();
+            std::os::unix::fs::symlink("/etc/passwd", path).unwrap();
+        },
+    ];
+    for alter in alterations {
+        let place = Place::new();
+        place.write(&records);
+        alter(&place.kept()[0]);
+        let reading = place.read();
+        assert_eq!((reading.records.len(), &reading.incomplete[..], reading.damaged.len()), (2, &[1][..], 0));
+        let Event::ToolCallEnd { result, .. } = &reading.records[0].event else { panic!() };
+        assert!(result.text.starts_with("alpha alpha") && result.text.len() < 600, "{}", result.text);
+        assert!(result.text.contains("is missing beside the journal"), "{}", result.text);
+    }
+    let place = Place::new();
+    place.write(&[record(run_end(Output::Text(String::new()), 5_000)), record(Event::StepEnd)]);
+    fs::remove_file(&place.kept()[0]).unwrap();
+    let reading = place.read();
+    assert_eq!((reading.records.len(), &reading.damaged[..]), (1, &[1][..]));
+}
+
+#[test]
+fn places_lead_nowhere_else() {
+    let place = Place::new();
+    fs::write(place.journal.with_file_name("secret.json"), "\"secret\"").unwrap();
+    fs::create_dir(place.journal.with_file_name("texts")).unwrap();
+    let texts = BlobStore::for_journal(&place.journal);
+    for hash in ["../secret", "", "/etc/passwd", &"g".repeat(64), &"0".repeat(63)] {
+        let mut value = json!({"event": {"text": "begins"}});
+        let places = vec![("/event/text".to_owned(), hash.to_owned())];
+        assert_eq!(texts.restore_blobs(&mut value, &places), Some(false), "{hash}");
+        assert!(!value.to_string().contains("secret\""), "{value}");
+    }
+    let nowhere = vec![("/event/other".to_owned(), "0".repeat(64))];
+    assert_eq!(texts.restore_blobs(&mut json!({"event": {}}), &nowhere), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn whatever_an_answer_holds_its_line_is_bounded_and_it_is_read_as_it_was(
+        texts in prop::collection::vec(("\\PC{0,20}", 0usize..3_000), 0..20),
+    ) {
+        let parts = texts.iter().map(|(text, times)| Part::Text { text: text.repeat(*times) }).collect();
+        let records = vec![record(answer(parts))];
+        let place = Place::new();
+        prop_assert!(place.write(&records) <= MAX_INLINE_RECORD_BYTES);
+        prop_assert_eq!(place.read(), JournalContents { records, lines: 1, ..JournalContents::default() });
+    }
+}

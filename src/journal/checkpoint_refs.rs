@@ -1,0 +1,60 @@
+//! What the checkpoints of a session are called in the repository, and which of them it has made.
+
+use crate::core::event::Event;
+use crate::journal::read;
+use std::io;
+use std::path::Path;
+
+/// What the checkpoint of `session` after `step` is called.
+pub fn ref_name(session: &str, step: u32) -> String {
+    format!("refs/agent/{session}/{step}")
+}
+
+/// What the checkpoints are called that `session` has made, as the journal at `path` tells. A copy of another session made
+/// none of those that its journal names.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn list_refs(path: &Path, session: &str) -> io::Result<Vec<String>> {
+    let mut references = Vec::new();
+    read::for_each_record(path, |_, record| {
+        if let Some(Event::Checkpoint { step, reference: name, .. }) = record.map(|record| record.event)
+            && name == ref_name(session, step)
+        {
+            references.push(name);
+        }
+        true
+    })?;
+    Ok(references)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::event::Record;
+    use crate::journal::write::encode;
+    use std::fs::File;
+    use std::io::Write;
+
+    #[test]
+    fn only_the_sessions_own_checkpoints_count_whatever_a_journal_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let mut file = File::create_new(&path).unwrap();
+        let names = ["refs/agent/own/1", "refs/agent/other/1", "refs/heads/main", "refs/agent/own/1\nx", "x"];
+        for name in names {
+            let event = Event::Checkpoint {
+                step: 1,
+                reference: name.into(),
+                commit: "c".into(),
+                left_out: Vec::new(),
+            };
+            let record = Record { v: 1, seq: 0, run: "r".into(), step: 1, wall_ms: 1, mono_us: 1, event };
+            let mut line = Vec::new();
+            encode(&record, &mut line).unwrap();
+            file.write_all(&line).unwrap();
+        }
+        assert_eq!(list_refs(&path, "own").unwrap(), ["refs/agent/own/1"]);
+        assert_eq!(list_refs(&path, "none").unwrap(), Vec::<String>::new());
+    }
+}

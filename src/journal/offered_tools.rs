@@ -1,0 +1,110 @@
+//! The tools that the model of a session knows of, as its journal tells them, and what became of them since.
+
+use crate::core::event::Event;
+use serde::{Deserialize, Serialize};
+
+/// Characters of the longest name that is taken for a tool's.
+const NAME_CHARS: usize = 64;
+
+/// What became of the tools since the model last heard of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolChanges {
+    /// Those that it is no longer offered.
+    pub removed: Vec<String>,
+    /// Those that it was not offered before.
+    pub added: Vec<String>,
+}
+
+impl ToolChanges {
+    /// What is other in `now` than what the model has heard of; nothing when nothing is, or it has heard of none yet.
+    pub fn since(offered: &OfferedTools, now: &[String]) -> Option<Self> {
+        let before = offered.known.as_ref()?;
+        let changes = Self { removed: without(before, now), added: without(now, before) };
+        (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
+    }
+}
+
+/// The fold of a journal: the tools that the model last heard of. A run that was killed before it said anything has told it of
+/// none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedTools {
+    begun: Option<Vec<String>>,
+    known: Option<Vec<String>>,
+}
+
+impl OfferedTools {
+    /// Takes note of an event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::RunStart { tools, .. } => self.begun = Some(tools.clone()),
+            Event::UserMessage { .. } | Event::StepStart { .. } if self.begun.is_some() => {
+                self.known = self.begun.take();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The names of `these` that `those` lack; what cannot be a tool's name comes from no run and is not repeated.
+fn without(these: &[String], those: &[String]) -> Vec<String> {
+    let plain = |name: &&String| {
+        name.len() <= NAME_CHARS && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    these.iter().filter(|name| !those.contains(name)).filter(plain).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::event::MessageOrigin;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn run(tools: &str) -> Event {
+        let (text, tools) = (String::new, names(tools));
+        Event::RunStart {
+            agent: text(),
+            model: text(),
+            mode: text(),
+            tools,
+            max_steps: 1,
+            resumed: false,
+            sandbox: text(),
+            bounds: None,
+        }
+    }
+
+    fn said() -> Event {
+        Event::UserMessage { text: String::new(), origin: MessageOrigin::Prompt }
+    }
+
+    fn since(events: &[Event], now: &str) -> Option<(Vec<String>, Vec<String>)> {
+        let mut offered = OfferedTools::default();
+        for event in events {
+            offered.apply(event);
+        }
+        ToolChanges::since(&offered, &names(now)).map(|changes| (changes.removed, changes.added))
+    }
+
+    #[test]
+    fn o15_tools_that_came_and_went_are_those_since_the_model_last_heard() {
+        assert_eq!(since(&[run("a b"), said()], "b c"), Some((names("a"), names("c"))));
+        assert_eq!(since(&[run("a b"), said()], "a b"), None);
+        assert_eq!(since(&[run("a"), said(), run("b"), said()], "b"), None);
+    }
+
+    #[test]
+    fn o15_a_run_that_was_killed_before_it_said_anything_has_told_nothing() {
+        assert_eq!(since(&[run("a")], "b"), None);
+        assert_eq!(since(&[run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_tool_is_not_repeated() {
+        let long = "x".repeat(NAME_CHARS + 1);
+        assert_eq!(since(&[run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! The sessions of one workspace on disk: their directories, locks and names.
+
+use crate::journal::blobs::BlobStore;
+use crate::journal::checkpoint_refs;
+use crate::journal::write::Journal;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The journal's name in a session's directory.
+pub(super) const JOURNAL_FILE: &str = "journal.jsonl";
+
+/// What the names of directories begin with that are sessions no longer; no id begins so.
+const REMOVED_DIR_PREFIX: &str = ".gone-";
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The id has a form that no session has.
+    #[error(
+        "`{0}` is not a session id: ids look like 20261121-093000-1a2b3c; `agent sessions list` shows them"
+    )]
+    BadId(String),
+    /// There is no such session here.
+    #[error("no session `{0}` in this workspace; `agent sessions list` shows those there are")]
+    NotFound(String),
+    /// There is no session at all.
+    #[error("no session in this workspace yet; `agent run \"…\"` begins one")]
+    NoSessions,
+    /// Another process works on it.
+    #[error("session {0} is busy: another process is working on it")]
+    Busy(String),
+    /// Its journal holds no readable beginning.
+    #[error("session {0} cannot be read: {1}")]
+    Unreadable(String, String),
+    /// A session of this id was there before.
+    #[error("session {0} exists already")]
+    AlreadyExists(String),
+    /// The file system said no.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// The sessions of one workspace.
+#[derive(Debug, Clone)]
+pub struct SessionStore {
+    pub(super) dir: PathBuf,
+}
+
+impl SessionStore {
+    /// The store whose sessions live in directories below `dir`; nothing is created yet.
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// The directory of session `id`.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id; it may come from anywhere and must not become a path.
+    pub fn session_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
+        let plain = !id.is_empty()
+            && id.len() <= 64
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !id.starts_with('-');
+        if plain { Ok(self.dir.join(id)) } else { Err(SessionError::BadId(id.to_owned())) }
+    }
+
+    /// Where the long outputs of session `id` are kept.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id.
+    pub fn outputs_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
+        Ok(self.session_dir(id)?.join("outputs"))
+    }
+
+    /// Where the files are written as they were before the last command of session `id`.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id.
+    pub fn baseline_path(&self, id: &str) -> Result<PathBuf, SessionError> {
+        Ok(self.session_dir(id)?.join("baseline.json"))
+    }
+
+    /// The journal file of an existing session.
+    ///
+    /// # Errors
+    /// When `id` is malformed or there is no such session.
+    pub fn journal_path(&self, id: &str) -> Result<PathBuf, SessionError> {
+        let path = self.session_dir(id)?.join(JOURNAL_FILE);
+        if path.is_file() { Ok(path) } else { Err(SessionError::NotFound(id.to_owned())) }
+    }
+
+    /// Makes the directory of a new session and opens its journal, locked.
+    ///
+    /// # Errors
+    /// When the directories or the journal cannot be made.
+    pub fn create(&self, id: &str) -> Result<Journal, SessionError> {
+        let dir = self.session_dir(id)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| SessionError::Io {
+            what: "cannot make the session directory",
+            path: dir.clone(),
+            source,
+        })?;
+        Self::open_locked(&dir, id, true)
+    }
+
+    /// Opens the journal of an existing session for appending, locked.
+    ///
+    /// # Errors
+    /// When there is no such session, or another process works on it.
+    pub fn open(&self, id: &str) -> Result<Journal, SessionError> {
+        self.journal_path(id)?;
+        Self::open_locked(&self.session_dir(id)?, id, false)
+    }
+
+    /// The ids of all sessions, newest first; one in which nothing has happened is none. Each is looked at when it is asked
+    /// for.
+    ///
+    /// # Errors
+    /// When the directory exists but cannot be listed.
+    pub fn list(&self) -> Result<impl Iterator<Item = String>, SessionError> {
+        let mut ids = self.names()?;
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        let journal = |id: &String| self.session_dir(id).ok()?.join(JOURNAL_FILE).metadata().ok();
+        let has_begun = move |id: &String| journal(id).is_some_and(|file| file.is_file() && file.len() > 0);
+        Ok(ids.into_iter().filter(has_begun))
+    }
+
+    /// The ids of the sessions in which nothing has happened since `time`, oldest first, those that never began included.
+    ///
+    /// # Errors
+    /// When the directory exists but cannot be listed.
+    pub fn inactive_since(&self, time: SystemTime) -> Result<Vec<String>, SessionError> {
+        let mut ids = self.names()?;
+        ids.sort_unstable();
+        let is_old = |id: &String| {
+            let Ok(dir) = self.session_dir(id) else { return false };
+            let touched = dir.join(JOURNAL_FILE).metadata().or_else(|_| dir.metadata());
+            touched.and_then(|file| file.modified()).is_ok_and(|modified| modified < time)
+        };
+        ids.retain(is_old);
+        Ok(ids)
+    }
+
+    /// Removes session `id` with everything that was kept for it; says what its checkpoints are called, which are kept elsewhere.
+    ///
+    /// # Errors
+    /// When there is no such session, another process works on it, or it cannot be removed.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    pub fn remove(&self, id: &str) -> Result<Vec<String>, SessionError> {
+        let dir = self.session_dir(id)?;
+        if !dir.is_dir() {
+            return Err(SessionError::NotFound(id.to_owned()));
+        }
+        let _held = lock(&dir, id)?;
+        // A journal that cannot be read is no reason to keep it.
+        let checkpoints = checkpoint_refs::list_refs(&dir.join(JOURNAL_FILE), id).unwrap_or_default();
+        // No longer a session at once, however long the rest takes.
+        let gone = self.dir.join(format!("{REMOVED_DIR_PREFIX}{id}"));
+        let removed = std::fs::rename(&dir, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
+        removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })?;
+        Ok(checkpoints)
+    }
+
+    /// Removes what was left of sessions whose removal was cut off.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    pub fn remove_leftovers(&self) {
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().filter_map(Result::ok);
+        for entry in
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(REMOVED_DIR_PREFIX))
+        {
+            // What stays is found again by the next one.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+
+    /// The names of what is in the directory.
+    fn names(&self) -> Result<Vec<String>, SessionError> {
+        match std::fs::read_dir(&self.dir) {
+            Ok(entries) => {
+                let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().into_string());
+                Ok(names.filter_map(Result::ok).collect())
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(Vec::new())
+            }
+            Err(source) => {
+                Err(SessionError::Io { what: "cannot list sessions in", path: self.dir.clone(), source })
+            }
+        }
+    }
+
+    /// The id of the newest session.
+    ///
+    /// # Errors
+    /// When there is none, or they cannot be listed.
+    pub fn last(&self) -> Result<String, SessionError> {
+        self.list()?.next().ok_or(SessionError::NoSessions)
+    }
+
+    fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
+        let lock = lock(dir, id)?;
+        let path = dir.join(JOURNAL_FILE);
+        let file = match private_file(&path, new) {
+            Err(SessionError::Io { source, .. }) if new && source.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(SessionError::AlreadyExists(id.to_owned()));
+            }
+            file => file?,
+        };
+        Journal::new(file, BlobStore::for_journal(&path), lock).map_err(|source| SessionError::Io {
+            what: "cannot append to",
+            path,
+            source,
+        })
+    }
+}
+
+/// Locks the session in `dir`.
+fn lock(dir: &Path, id: &str) -> Result<File, SessionError> {
+    let lock = private_file(&dir.join("lock"), false)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(SessionError::Busy(id.to_owned())),
+        Err(TryLockError::Error(source)) => {
+            Err(SessionError::Io { what: "cannot lock", path: dir.join("lock"), source })
+        }
+    }
+}
+
+/// Opens `path` for appending with mode 0600; `new` demands that it did not exist.
+pub(super) fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
+    let mut options = OpenOptions::new();
+    options.append(true).read(true).mode(0o600);
+    if new {
+        options.create_new(true);
+    } else {
+        options.create(true);
+    }
+    options.open(path).map_err(|source| SessionError::Io {
+        what: "cannot open",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, SessionStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SessionStore::new(dir.path().join("sessions"));
+        (dir, store)
+    }
+
+    #[test]
+    fn an_id_with_path_parts_is_refused() {
+        let (_dir, store) = store();
+        for id in ["../x", "a/b", "", ".", "-x", "a\0b", "é"] {
+            assert!(matches!(store.session_dir(id), Err(SessionError::BadId(_))), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_listed_newest_first() {
+        let (_dir, store) = store();
+        assert_eq!(store.list().unwrap().count(), 0);
+        for id in ["20260101-000000-aaaaaa", "20260102-000000-aaaaaa"] {
+            store.create(id).unwrap();
+            let mut journal = private_file(&store.journal_path(id).unwrap(), false).unwrap();
+            io::Write::write_all(&mut journal, b"a record").unwrap();
+        }
+        store.create("20260103-000000-aaaaaa").unwrap();
+        assert_eq!(store.list().unwrap().count(), 2);
+        assert_eq!(store.last().unwrap(), "20260102-000000-aaaaaa");
+    }
+
+    #[test]
+    fn a_session_in_use_is_busy_until_it_is_let_go() {
+        let (_dir, store) = store();
+        let held = store.create("20260101-000000-aaaaaa").unwrap();
+        assert!(matches!(store.open("20260101-000000-aaaaaa"), Err(SessionError::Busy(_))));
+        drop(held);
+        assert!(store.open("20260101-000000-aaaaaa").is_ok());
+    }
+
+    #[test]
+    fn files_and_directories_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_dir, store) = store();
+        let _journal = store.create("20260101-000000-aaaaaa").unwrap();
+        let dir = store.session_dir("20260101-000000-aaaaaa").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir), 0o700);
+        assert_eq!(mode(&dir.join(JOURNAL_FILE)), 0o600);
+    }
+}

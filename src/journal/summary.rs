@@ -1,0 +1,208 @@
+//! A session at a glance: what the beginning and the end of its journal tell, whatever lies between.
+
+use crate::core::event::{Event, MessageOrigin, Purpose, Record};
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::Status;
+use crate::journal::read::{self, decode_inline};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Bytes of the end that are read; the last record of most runs fits into a few thousand.
+const TAIL_BYTES: u64 = 256 << 10;
+
+/// Records of the beginning among which the task is.
+const HEAD_RECORDS: usize = 64;
+
+/// What is seen.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionSummary {
+    /// The first prompt; empty when there was none.
+    pub task: String,
+    /// When it began, milliseconds since the Unix epoch.
+    pub started_ms: u64,
+    /// When something happened last, milliseconds since the Unix epoch.
+    pub last_ms: u64,
+    /// `provider/model` of the last run.
+    pub model: Option<String>,
+    /// Model calls that were part of the work, over all runs.
+    pub steps: u32,
+    /// How the last run ended; nothing while it works, or when it was killed.
+    pub end: Option<Box<RunResult>>,
+}
+
+impl SessionSummary {
+    /// Looks at the journal at `path`. Only one whose last run has no end is read as a whole.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut glance = Self::default();
+        match read_last_run_end(path)? {
+            None => read::for_each_line(path, |_, line| {
+                glance.add_all(decode_inline(line));
+                true
+            })?,
+            Some(end) => {
+                read::for_each_line(path, |number, line| {
+                    glance.add_all(decode_inline(line));
+                    glance.task.is_empty() && number < HEAD_RECORDS
+                })?;
+                glance.add_all(end);
+            }
+        }
+        Ok(glance)
+    }
+
+    fn add_all(&mut self, records: impl IntoIterator<Item = Record>) {
+        for record in records {
+            self.add(record);
+        }
+    }
+
+    fn add(&mut self, record: Record) {
+        if self.started_ms == 0 {
+            self.started_ms = record.wall_ms;
+        }
+        self.last_ms = record.wall_ms;
+        match record.event {
+            Event::RunStart { model, .. } => (self.model, self.end) = (Some(model), None),
+            Event::UserMessage { text, origin: MessageOrigin::Prompt } if self.task.is_empty() => {
+                self.task = text;
+            }
+            Event::StepStart { purpose: Purpose::Step, .. } => self.steps = self.steps.saturating_add(1),
+            Event::RunEnd { result } => {
+                self.steps = result.steps;
+                self.model.clone_from(&result.model);
+                self.end = Some(result);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the last run at `path` came to a good end, after which nothing is left to do; read from its end alone.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn has_completed(path: &Path) -> io::Result<bool> {
+    let done = |record: &Record| matches!(&record.event, Event::RunEnd { result } if result.status == Status::Success);
+    // A call that waits after the end belongs to a run whose beginning is damaged.
+    let waits = |record: &Record| matches!(record.event, Event::ToolCallPending { .. });
+    Ok(read_last_run_end(path)?.is_some_and(|end| end.iter().any(done) && !end.iter().any(waits)))
+}
+
+/// The end of the last run and what came after it; nothing when it is not among the last records.
+fn read_last_run_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
+    let mut file = File::open(path)?;
+    let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    let mut found = Vec::new();
+    for record in
+        tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| decode_inline(line).ok())
+    {
+        match record.event {
+            Event::RunStart { .. } => return Ok(None),
+            Event::RunEnd { .. } => {
+                found.push(record);
+                found.reverse();
+                return Ok(Some(found));
+            }
+            _ => found.push(record),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests write their own journals")]
+mod tests {
+    use super::*;
+    use crate::core::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
+    use crate::core::failure::{Failure, FailureKind};
+    use crate::journal::write::encode;
+    use crate::report::json::not_started;
+
+    fn record(wall_ms: u64, event: Event) -> Record {
+        Record { v: EVENT_SCHEMA_VERSION, seq: 0, run: "r".to_owned(), step: 0, wall_ms, mono_us: 0, event }
+    }
+
+    fn start(model: &str) -> Event {
+        let (text, tools) = (String::new, Vec::new());
+        let (model, sandbox) = (model.to_owned(), text());
+        Event::RunStart {
+            agent: text(),
+            model,
+            mode: text(),
+            tools,
+            max_steps: 1,
+            resumed: false,
+            sandbox,
+            bounds: None,
+        }
+    }
+
+    fn prompt(text: &str) -> Event {
+        Event::UserMessage { text: text.to_owned(), origin: MessageOrigin::Prompt }
+    }
+
+    fn step() -> Event {
+        Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None }
+    }
+
+    fn end(steps: u32) -> Event {
+        let failure = Failure { kind: FailureKind::Config, message: String::new(), retryable: false };
+        let model = Some("p/two".to_owned());
+        Event::RunEnd { result: Box::new(RunResult { steps, ..not_started(failure, model) }) }
+    }
+
+    /// Bytes that push everything before them out of the end that is read.
+    fn filler() -> Event {
+        let text = "x".repeat(usize::try_from(TAIL_BYTES).unwrap());
+        Event::Notice { level: NoticeLevel::Info, text }
+    }
+
+    fn glance(events: Vec<Event>) -> SessionSummary {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut bytes = Vec::new();
+        for (wall_ms, event) in (1..).zip(events) {
+            encode(&record(wall_ms, event), &mut bytes).unwrap();
+        }
+        std::fs::write(file.path(), bytes).unwrap();
+        SessionSummary::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn a_session_that_ended_is_told_by_its_beginning_and_its_end() {
+        for between in [Vec::new(), vec![filler()]] {
+            let count = 5 + between.len() as u64;
+            let events =
+                [vec![start("p/one"), prompt("task"), step()], between, vec![end(7), prompt("more")]]
+                    .concat();
+            let seen = glance(events);
+            assert_eq!(
+                (seen.task.as_str(), seen.steps, seen.started_ms, seen.last_ms),
+                ("task", 7, 1, count)
+            );
+            assert_eq!(seen.model.as_deref(), Some("p/two"));
+            assert!(seen.end.is_some());
+        }
+    }
+
+    #[test]
+    fn a_run_without_an_end_is_counted() {
+        for between in [Vec::new(), vec![filler()]] {
+            let begun = vec![start("p/one"), prompt("task"), step(), end(1), start("p/three"), step()];
+            let seen = glance([begun, between, vec![step()]].concat());
+            assert_eq!((seen.task.as_str(), seen.steps, seen.end), ("task", 3, None));
+            assert_eq!(seen.model.as_deref(), Some("p/three"));
+        }
+    }
+
+    #[test]
+    fn an_empty_journal_is_nothing() {
+        assert_eq!(glance(Vec::new()), SessionSummary::default());
+    }
+}

@@ -1,0 +1,124 @@
+//! Looks for a model server on this machine, and asks servers which models they have and what these may hold.
+
+use crate::http::{Deadlines, Delivery, Endpoint, HttpError, RequestBody};
+use crate::llm::codec::Codec;
+use crate::llm::provider_table::Provider;
+use crate::llm::window_request::WindowEndpoint;
+use futures_util::future::join_all;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long a server on this machine has to list its models; one that runs answers in a few milliseconds.
+pub const PROBE_TIME: Duration = Duration::from_millis(200);
+/// How long a server has to say what a model may hold; it reads that from the head of a file.
+const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most models of a server that are considered.
+const MODELS_CAP: usize = 1000;
+
+/// A header of a request: name and value.
+pub type Header = (&'static str, String);
+
+/// A server that was found, with its models in its order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LocalServer {
+    /// Its row of the table.
+    pub provider: Provider,
+    /// At least one model.
+    pub models: Vec<String>,
+}
+
+/// Asks every local provider of `table` at once which models it has; those that answer within `time`, in the
+/// table's order.
+pub async fn probe(table: &[Provider], time: Duration) -> Vec<LocalServer> {
+    let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
+        let (base, codec) = (provider.base.as_ref()?, provider.codec());
+        let base = provider.endpoint_overrides().api_base(base, codec.as_ref(), "");
+        let models =
+            list_models(base, codec.as_ref(), &codec.headers(None), lookup_deadlines(time)).await.ok()?;
+        (!models.is_empty()).then(|| LocalServer { provider: provider.clone(), models })
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Deadlines for a look-up that takes at most `time` in all.
+pub fn lookup_deadlines(time: Duration) -> Deadlines {
+    Deadlines { connect: time, first_byte: time, silence: time, whole: time }
+}
+
+/// The models that the server at `base` lists, without those that only embed.
+///
+/// # Errors
+/// When the server cannot be asked. A list that is not understood is empty.
+pub async fn list_models(
+    base: &str,
+    codec: &dyn Codec,
+    headers: &[Header],
+    deadlines: Deadlines,
+) -> Result<Vec<String>, HttpError> {
+    Ok(list_with_status(base, codec, headers, deadlines).await?.1)
+}
+
+/// The status with which the server at `base` answers when it is asked for its models, and these.
+///
+/// # Errors
+/// As [`list_models`].
+pub async fn list_with_status(
+    base: &str,
+    codec: &dyn Codec,
+    headers: &[Header],
+    deadlines: Deadlines,
+) -> Result<(u16, Vec<String>), HttpError> {
+    let endpoint = Endpoint::new(base, headers, deadlines)?;
+    let mut reply = endpoint.get(codec.models_path()).await?;
+    let status = reply.status();
+    if status != 200 {
+        return Ok((status, Vec::new()));
+    }
+    let list: Value = serde_json::from_slice(&reply.body().await?).unwrap_or_default();
+    let models = list.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names = models.iter().filter_map(|model| model.get("id")?.as_str());
+    Ok((status, names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect()))
+}
+
+/// What `model` of the server at `base` may hold, in tokens, by the answer to `question`. A server that has none, or is
+/// not there, is for the first request to find out.
+pub async fn query_window(
+    base: &str,
+    headers: &[Header],
+    question: WindowEndpoint,
+    model: &str,
+) -> Option<u32> {
+    let request = question.request_for(model);
+    let endpoint =
+        Endpoint::new(request.request_base(base), headers, lookup_deadlines(WINDOW_TIMEOUT)).ok()?;
+    let asked = match request.body {
+        Some(body) => {
+            endpoint.post(request.path, &RequestBody::from(body), Delivery::Whole { thinks: false }).await
+        }
+        None => endpoint.get(request.path).await,
+    };
+    let mut reply = asked.ok()?;
+    if reply.status() != 200 {
+        return None;
+    }
+    (request.read)(&reply.body().await.ok()?, model)
+}
+
+/// The model meant by `wanted`: that name, or that name with a tag (`qwen3` means `qwen3:8b`).
+pub fn find_model<'a>(models: &'a [String], wanted: &str) -> Option<&'a str> {
+    let tagged = |model: &&String| model.split_once(':').is_some_and(|(name, _)| name == wanted);
+    models.iter().find(|model| *model == wanted).or_else(|| models.iter().find(tagged)).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_tag_means_its_first_tag() {
+        let models = ["qwen3-coder:30b", "qwen3:8b", "qwen3:4b"].map(String::from);
+        assert_eq!(find_model(&models, "qwen3"), Some("qwen3:8b"));
+        assert_eq!(find_model(&models, "qwen3:4b"), Some("qwen3:4b"));
+        assert_eq!(find_model(&models, "llama"), None);
+    }
+}

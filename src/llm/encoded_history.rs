@@ -1,0 +1,71 @@
+//! The conversation as JSON, kept between requests, so that a step costs what it adds and not what is already there.
+
+use crate::core::message::Message;
+use crate::llm::codec::Codec;
+use std::sync::Arc;
+
+/// The messages of the last request and their JSON.
+#[derive(Debug, Default)]
+pub struct EncodedHistory {
+    known: Vec<Arc<Message>>,
+    /// Where the JSON of each message ends.
+    ends: Vec<usize>,
+    json: Vec<u8>,
+}
+
+impl EncodedHistory {
+    /// The JSON of `messages` in the format of `codec`; those that stand at the same place as last time are not written again.
+    ///
+    /// # Errors
+    /// When a message has no JSON form.
+    pub fn json(&mut self, messages: &[Arc<Message>], codec: &dyn Codec) -> serde_json::Result<&[u8]> {
+        let same = self.known.iter().zip(messages).take_while(|(known, new)| Arc::ptr_eq(known, new)).count();
+        self.known.truncate(same);
+        self.ends.truncate(same);
+        self.json.truncate(self.ends.last().copied().unwrap_or(0));
+        for (at, message) in messages.iter().enumerate().skip(same) {
+            codec.write_message(message, messages.get(..at).unwrap_or_default(), &mut self.json)?;
+            self.known.push(Arc::clone(message));
+            self.ends.push(self.json.len());
+        }
+        Ok(&self.json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::message::{Role, ToolResult};
+    use crate::llm::quirks::Quirks;
+    use crate::llm::wire_format::WireFormat;
+    use proptest::prelude::*;
+
+    fn message(role: Role, text: String) -> Arc<Message> {
+        Arc::new(match role {
+            Role::Tool => {
+                Message::tool_results(vec![ToolResult { call_id: "a".into(), text, is_error: false }])
+            }
+            role => Message::text(role, text),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_what_would_be_written_anew(
+            format in prop::sample::select(WireFormat::ALL.to_vec()),
+            rounds in prop::collection::vec((0usize..6, prop::collection::vec(0usize..3, 1..4)), 1..8),
+        ) {
+            let codec = format.codec(Quirks::default());
+            let mut history = EncodedHistory::default();
+            let mut messages: Vec<Arc<Message>> = Vec::new();
+            for (round, (keep, roles)) in rounds.into_iter().enumerate() {
+                messages.truncate(keep);
+                let roles = roles.into_iter().map(|role| [Role::User, Role::Assistant, Role::Tool][role]);
+                messages.extend(roles.enumerate().map(|(n, role)| message(role, format!("{round}.{n}"))));
+                let kept = history.json(&messages, codec.as_ref()).unwrap().to_vec();
+                let anew = EncodedHistory::default().json(&messages, codec.as_ref()).unwrap().to_vec();
+                prop_assert_eq!(kept, anew);
+            }
+        }
+    }
+}

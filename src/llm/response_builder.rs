@@ -1,0 +1,459 @@
+//! An answer on its way, in terms that all wire formats share: what a decoder fills and the loop reads.
+
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
+use crate::core::message::{Message, OpaqueData, Part, Role, ToolCall};
+use crate::core::usage::Usage;
+use crate::llm::call_assembler::{AssembledCall, CALLS_CAP, CallAssembler, CallDelta};
+use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
+use crate::llm::provider_error::one_line;
+use crate::llm::tagged_call::{self, TaggedCallParser};
+use crate::llm::think_tags::{Piece, ThinkTagSplitter};
+use crate::llm::{LlmError, Progress, Response};
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// The most text held back while it could still be an embedded call, in bytes; longer text is shown as it comes.
+const HELD_CAP: usize = 16 * 1024;
+/// The most that is shown at once, in bytes: a listener makes several copies of it.
+const SLICE_BYTES: usize = 64 * 1024;
+/// The longest finish reason in a provider's own words that is kept, in characters.
+const FINISH_CAP: usize = 300;
+/// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
+/// answers of any model have 128,000 tokens, thinking included: about 600 KiB, encrypted about 1 MiB.
+pub const CONTENT_CAP: usize = 4 * 1024 * 1024;
+/// The most blocks of text and thinking in one answer; real models write a few.
+const BLOCKS_CAP: usize = 1024;
+
+/// What must be known of the conversation to finish an answer.
+pub struct FinishContext<'a> {
+    /// Whether a tool of this name was offered.
+    pub is_offered: &'a dyn Fn(&str) -> bool,
+    /// Whether one of these calls written as text repeats what the model was given.
+    pub is_echo: &'a dyn Fn(&[EmbeddedCall]) -> bool,
+    /// Whether a text is the answer that was asked for, however much it looks like a call.
+    pub is_structured_answer: &'a dyn Fn(&str) -> bool,
+    /// Makes up an id.
+    pub new_id: &'a dyn Fn() -> String,
+}
+
+/// Collects an answer. Its text, thinking and calls stand in slots: pieces for the same slot are joined, and the
+/// message has its parts in the order of their slots.
+#[derive(Debug)]
+pub struct ResponseBuilder {
+    codec: &'static str,
+    /// Text of earlier answers that this one continues.
+    partial: String,
+    blocks: Vec<Block>,
+    /// Text that was not shown yet.
+    held: String,
+    /// Whether text that looks like a call is held back, because tools were offered.
+    is_holding: bool,
+    /// Recognises calls in a model's own marks, where that is allowed.
+    tagged: Option<TaggedCallParser>,
+    /// Where the text may begin with reasoning in tags: what divides it, and the slot of the text.
+    tags: Option<(ThinkTagSplitter, u64)>,
+    refusal: String,
+    calls: CallAssembler,
+    /// Bytes kept so far, calls apart.
+    content_bytes: usize,
+    finish: Option<FinishReason>,
+    /// Whether something was said after a finish reason, which then does not mark the end.
+    has_content_after_finish: bool,
+    usage: Option<Usage>,
+    done: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    slot: u64,
+    kind: Kind,
+    text: String,
+    /// What the provider wants back with it.
+    opaque: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    /// The call at this place among the calls.
+    Call(usize),
+}
+
+impl ResponseBuilder {
+    /// An empty answer in the format `codec`; `tools` says whether any were offered.
+    pub fn new(codec: &'static str, tools: bool) -> Self {
+        Self {
+            codec,
+            partial: String::new(),
+            blocks: Vec::new(),
+            held: String::new(),
+            is_holding: tools,
+            tagged: None,
+            tags: None,
+            refusal: String::new(),
+            calls: CallAssembler::default(),
+            content_bytes: 0,
+            finish: None,
+            has_content_after_finish: false,
+            usage: None,
+            done: false,
+        }
+    }
+
+    /// Also recognises what a model writes in its own marks: calls, and reasoning before its text.
+    #[must_use]
+    pub fn with_tagged_calls(self, tagged: TaggedCallParser) -> Self {
+        Self { tagged: Some(tagged), tags: Some(<(ThinkTagSplitter, u64)>::default()), ..self }
+    }
+
+    /// Continues an answer that was cut after `partial`.
+    #[must_use]
+    pub fn with_partial(self, partial: &str) -> Self {
+        Self { partial: partial.to_owned(), ..self }
+    }
+
+    /// Adds a piece of text and shows it, unless it could still be a call written as text.
+    ///
+    /// # Errors
+    /// When there are too many blocks, or the answer is too long.
+    pub fn push_text(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let Some((mut tags, _)) = self.tags.take() else { return self.write_text(slot, piece, show) };
+        for piece in tags.push(piece) {
+            self.write_piece(slot, &piece, show)?;
+        }
+        self.tags = (!tags.is_over()).then_some((tags, slot));
+        Ok(())
+    }
+
+    fn write_piece(
+        &mut self,
+        slot: u64,
+        piece: &Piece,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        match piece {
+            Piece::Thinking(piece) => self.push_thinking(slot, piece, show),
+            Piece::Text(piece) => self.write_text(slot, piece, show),
+        }
+    }
+
+    fn write_text(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.count_content(piece.len())?;
+        self.update_block(slot, Kind::Text, |block| block.text.push_str(piece))?;
+        if self.is_holding && self.held.len() + piece.len() <= HELD_CAP {
+            self.held.push_str(piece);
+            self.is_holding = self.may_be_calls();
+            if !self.is_holding {
+                self.flush_held(show);
+            }
+            return Ok(());
+        }
+        self.is_holding = false;
+        self.flush_held(show);
+        slices(piece).for_each(|slice| show(Progress::Text(slice)));
+        Ok(())
+    }
+
+    /// Adds a piece of visible reasoning and shows it.
+    ///
+    /// # Errors
+    /// When there are too many blocks, or the answer is too long.
+    pub fn push_thinking(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.count_content(piece.len())?;
+        slices(piece).for_each(|slice| show(Progress::Thinking(slice)));
+        self.update_block(slot, Kind::Thinking, |block| block.text.push_str(piece))
+    }
+
+    /// Changes what the provider wants back, unmodified, with the reasoning in this slot (null at first, and where
+    /// there is nothing); there may be no visible reasoning.
+    ///
+    /// # Errors
+    /// When there are too many blocks, or the answer is too long.
+    pub fn update_opaque(&mut self, slot: u64, seal: impl FnOnce(&mut Value)) -> Result<(), LlmError> {
+        let mut grown = 0;
+        self.update_block(slot, Kind::Thinking, |block| {
+            let before = byte_size(&block.opaque);
+            seal(&mut block.opaque);
+            grown = byte_size(&block.opaque).saturating_sub(before);
+        })?;
+        self.count_content(grown)
+    }
+
+    /// Adds a call or a piece of one.
+    ///
+    /// # Errors
+    /// When a limit on calls is exceeded, or the answer is too long.
+    pub fn push_call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        self.has_content_after_finish |= self.finish.is_some();
+        let extra = if delta.extra.is_null() { 0 } else { byte_size(&delta.extra) };
+        let Some(at) = self.calls.add(delta)? else { return Ok(()) };
+        self.count_content(extra)?;
+        let known = self.blocks.iter().rev().any(|block| block.kind == Kind::Call(at));
+        if known { Ok(()) } else { self.update_block(slot, Kind::Call(at), |_| {}) }
+    }
+
+    /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
+    /// too long.
+    pub fn push_refusal(&mut self, piece: &str) {
+        if !piece.is_empty() && self.count_content(piece.len()).is_ok() {
+            self.refusal.push_str(piece);
+        }
+    }
+
+    /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
+    pub fn set_finish_reason(&mut self, reason: FinishReason) {
+        self.has_content_after_finish = false;
+        self.finish = Some(reason);
+    }
+
+    /// Notes the tokens so far; the latest count.
+    pub fn set_usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    /// The tokens so far, where the server said.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Whether nothing has been said yet.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.refusal.is_empty()
+    }
+
+    /// Notes that nothing more comes.
+    pub fn mark_complete(&mut self) {
+        self.done = true;
+    }
+
+    /// Whether the model said why it stopped, and has said nothing since.
+    pub fn has_finish_reason(&self) -> bool {
+        self.finish.is_some() && !self.has_content_after_finish
+    }
+
+    /// Whether nothing more comes.
+    pub fn is_complete(&self) -> bool {
+        self.done
+    }
+
+    /// The answer as a whole, when its stream is over.
+    ///
+    /// # Errors
+    /// When it was neither said to be complete nor, last of all, why the model stopped.
+    pub fn finish(
+        mut self,
+        context: &FinishContext<'_>,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Response, LlmError> {
+        if !self.has_finish_reason() && !self.done {
+            return Err(LlmError::new(FailureKind::CutStream, "the answer ended before it was complete"));
+        }
+        if let Some((tags, slot)) = self.tags.take()
+            && let Some(piece) = tags.finish()
+        {
+            self.write_piece(slot, &piece, show)?;
+        }
+        let mut joined = std::mem::take(&mut self.calls).into_calls();
+        let said = |call: &AssembledCall| !call.name.is_empty() || !call.arguments.is_empty();
+        if !joined.iter().any(said) {
+            joined = self.take_text_calls(context);
+        }
+        self.flush_held(show);
+        let finish = self.resolve_finish_reason(joined.iter().any(said));
+        if self.blocks.iter().all(|block| block.kind == Kind::Thinking) {
+            let text = std::mem::take(&mut self.refusal);
+            self.blocks.push(Block { slot: u64::MAX, kind: Kind::Text, text, opaque: Value::Null });
+        }
+        let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, context);
+        let usage = self.usage;
+        Ok(Response { message: self.into_message(calls), finish, usage, is_cached: false })
+    }
+
+    /// Counts `more` bytes that are to be kept.
+    fn count_content(&mut self, more: usize) -> Result<(), LlmError> {
+        self.has_content_after_finish |= self.finish.is_some();
+        self.content_bytes = self.content_bytes.saturating_add(more);
+        if self.content_bytes.saturating_add(self.calls.bytes()) > CONTENT_CAP {
+            return Err(too_long());
+        }
+        Ok(())
+    }
+
+    fn update_block(
+        &mut self,
+        slot: u64,
+        kind: Kind,
+        change: impl FnOnce(&mut Block),
+    ) -> Result<(), LlmError> {
+        let known = self.blocks.iter_mut().rev().find(|block| block.slot == slot && block.kind == kind);
+        if let Some(block) = known {
+            change(block);
+            return Ok(());
+        }
+        if self.blocks.len() >= BLOCKS_CAP {
+            let message = format!("the answer has more than {BLOCKS_CAP} blocks");
+            return Err(LlmError::too_large(message));
+        }
+        let mut block = Block { slot, kind, text: String::new(), opaque: Value::Null };
+        change(&mut block);
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    /// Whether the text so far could still turn out to be calls.
+    fn may_be_calls(&self) -> bool {
+        let text = if self.partial.trim().is_empty() { &self.held } else { &self.partial };
+        embedded_call::is_possible_prefix(text)
+            || (self.tagged.is_some() && tagged_call::is_possible_prefix(text))
+    }
+
+    fn flush_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
+        if !self.held.is_empty() {
+            show(Progress::Text(&self.held));
+            self.held.clear();
+        }
+    }
+
+    /// The calls that the whole text consists of, which then is no text any more; none when one of them is a repetition.
+    fn take_text_calls(&mut self, context: &FinishContext<'_>) -> Vec<AssembledCall> {
+        let texts = self.blocks.iter().filter(|block| block.kind == Kind::Text);
+        let texts = texts.map(|block| block.text.as_str());
+        let text: String = std::iter::once(self.partial.as_str()).chain(texts).collect();
+        let mut found = embedded_call::find(&text, context.is_offered);
+        if let Some(tagged) = self.tagged.as_ref().filter(|_| found.is_empty()) {
+            found = tagged.find(&text);
+        }
+        if found.is_empty() || (context.is_echo)(&found) || (context.is_structured_answer)(&text) {
+            return Vec::new();
+        }
+        found.truncate(CALLS_CAP + 1);
+        self.held.clear();
+        self.blocks.retain(|block| block.kind == Kind::Thinking);
+        let block =
+            |at| Block { slot: u64::MAX, kind: Kind::Call(at), text: String::new(), opaque: Value::Null };
+        self.blocks.extend((0..found.len()).map(block));
+        found.into_iter().map(|call| AssembledCall::whole(call.name, call.arguments)).collect()
+    }
+
+    fn resolve_finish_reason(&mut self, has_calls: bool) -> FinishReason {
+        match self.finish.take() {
+            None | Some(FinishReason::Stop | FinishReason::ToolCalls) => {
+                if has_calls {
+                    FinishReason::ToolCalls
+                } else if self.refusal.is_empty() {
+                    FinishReason::Stop
+                } else {
+                    FinishReason::Refusal
+                }
+            }
+            Some(FinishReason::Other(other)) => FinishReason::Other(one_line(&other, FINISH_CAP)),
+            Some(FinishReason::Filtered(why)) => FinishReason::Filtered(one_line(&why, FINISH_CAP)),
+            Some(reason) => reason,
+        }
+    }
+
+    fn into_message(mut self, mut calls: Vec<Option<ToolCall>>) -> Message {
+        self.blocks.sort_by_key(|block| block.slot);
+        let codec = self.codec;
+        let part = |block: Block| match block.kind {
+            Kind::Text => (!block.text.is_empty()).then_some(Part::Text { text: block.text }),
+            Kind::Thinking => {
+                let opaque = Some(OpaqueData { codec: codec.into(), data: block.opaque });
+                Some(Part::Thinking { text: block.text, opaque })
+            }
+            Kind::Call(at) => calls.get_mut(at)?.take().map(Part::ToolCall),
+        };
+        Message { role: Role::Assistant, parts: self.blocks.into_iter().filter_map(part).collect() }
+    }
+}
+
+/// Arguments of which some models and gateways write the JSON once more as a JSON string.
+fn unquoted(arguments: String) -> String {
+    if !arguments.trim_start().starts_with('"') {
+        return arguments;
+    }
+    match serde_json::from_str::<String>(&arguments) {
+        Ok(inner) if inner.trim_start().starts_with('{') => inner,
+        _ => arguments,
+    }
+}
+
+/// The error of an answer above [`CONTENT_CAP`].
+pub fn too_long() -> LlmError {
+    let message = format!("the answer is longer than {} MiB", CONTENT_CAP / 1024 / 1024);
+    LlmError::too_large(message)
+}
+
+/// `text` in slices of at most [`SLICE_BYTES`].
+fn slices(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (slice, rest) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
+        text = rest;
+        (!slice.is_empty()).then_some(slice)
+    })
+}
+
+/// About how many bytes of memory a value's texts take.
+fn byte_size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(byte_size).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + byte_size(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
+    }
+}
+
+/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it, or the same call with
+/// the same id once more. Arguments that are empty or `null` mean none, unless the answer was cut, when they had not begun.
+fn tool_calls(
+    joined: Vec<AssembledCall>,
+    codec: &str,
+    cut: bool,
+    context: &FinishContext<'_>,
+) -> Vec<Option<ToolCall>> {
+    let mut ids = HashSet::new();
+    let mut sent = HashSet::new();
+    let mut call = |call: AssembledCall| {
+        if call.name.is_empty() && call.arguments.is_empty() {
+            return None;
+        }
+        let known = (call.id.clone(), call.name.clone(), call.arguments.clone());
+        if !call.id.is_empty() && !sent.insert(known) {
+            return None;
+        }
+        let mut id = call.id;
+        while id.is_empty() || ids.contains(&id) {
+            id = (context.new_id)();
+        }
+        ids.insert(id.clone());
+        let none = matches!(call.arguments.trim(), "" | "null") && !cut;
+        let arguments = if none { "{}".into() } else { unquoted(call.arguments) };
+        let opaque = (!call.extra.is_null()).then(|| OpaqueData { codec: codec.into(), data: call.extra });
+        let name = offered_name(&call.name, context.is_offered).map_or(call.name.clone(), str::to_owned);
+        Some(ToolCall { id, name, arguments, opaque })
+    };
+    joined.into_iter().map(&mut call).collect()
+}

@@ -1,0 +1,244 @@
+//! One answer, read as its bytes arrive and however they are cut: a stream of events or one document.
+
+use crate::core::failure::FailureKind;
+use crate::http::MAX_BODY_BYTES;
+use crate::llm::codec::{Codec, Decoder};
+use crate::llm::framing::{FrameDecoder, Framing, FramingError};
+use crate::llm::provider_error::excerpt;
+use crate::llm::response_builder::ResponseBuilder;
+use crate::llm::{LlmError, Progress};
+use crate::text::json_bounds;
+use serde::de::IgnoredAny;
+
+/// How many bytes of a body are looked at for what it is, and shown when it is nothing known.
+const PREFIX_BYTES: usize = 512;
+/// What Unicode text may begin with.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
+
+/// What some bytes of a body completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arrival {
+    /// Nothing yet.
+    Partial,
+    /// A comment or blank line, which servers send while a request is queued.
+    KeepAlive,
+    /// An event.
+    Event,
+}
+
+/// Reads the bytes of one body into a [`ResponseBuilder`].
+pub struct ResponseReader {
+    framing: Framing,
+    streamed: bool,
+    decoder: Box<dyn Decoder>,
+    kind: BodyKind,
+    /// The first bytes, up to [`PREFIX_BYTES`].
+    prefix: Vec<u8>,
+    any_event: bool,
+}
+
+/// What a body turned out to be.
+enum BodyKind {
+    /// So far there is nothing but blanks.
+    Undecided,
+    Document(Vec<u8>),
+    Stream(FrameDecoder),
+}
+
+impl ResponseReader {
+    /// Nothing was received yet; `streamed` says whether a stream was asked for.
+    pub fn new(codec: &dyn Codec, streamed: bool) -> Self {
+        Self {
+            framing: codec.framing(),
+            streamed,
+            decoder: codec.decoder(),
+            kind: BodyKind::Undecided,
+            prefix: Vec::new(),
+            any_event: false,
+        }
+    }
+
+    /// Reads more bytes and returns what they completed; those after the end of the answer are ignored.
+    ///
+    /// # Errors
+    /// When they are not what the format promises, contain an error, or exceed a limit.
+    pub fn push(
+        &mut self,
+        bytes: &[u8],
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<Arrival, LlmError> {
+        let (first, rest) = bytes.split_at(bytes.len().min(PREFIX_BYTES - self.prefix.len()));
+        self.prefix.extend_from_slice(first);
+        if !matches!(self.kind, BodyKind::Undecided) {
+            return self.feed(bytes, answer, show);
+        }
+        let full = self.prefix.len() == PREFIX_BYTES;
+        let Some(form) = detect_kind(&self.prefix, self.framing, self.streamed, full) else {
+            return Ok(if bytes.contains(&b'\n') { Arrival::KeepAlive } else { Arrival::Partial });
+        };
+        self.kind = form;
+        let prefix = self.prefix.clone();
+        let first = self.feed(&prefix, answer, show)?;
+        Ok(first.max(self.feed(rest, answer, show)?))
+    }
+
+    /// Whether a body that breaks off here has brought all of `answer`.
+    pub fn is_whole(&self, answer: &ResponseBuilder) -> bool {
+        matches!(self.kind, BodyKind::Stream(_))
+            && answer.has_finish_reason()
+            && self.decoder.is_complete_at_finish_reason()
+    }
+
+    /// The body is over.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push), and when the body is neither a document nor a stream.
+    pub fn finish(mut self, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+        if answer.is_complete() {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.kind, BodyKind::Undecided) {
+            BodyKind::Undecided => Ok(()),
+            BodyKind::Document(body) => {
+                let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
+                check_bounds(body)?;
+                let read = self.decoder.decode_body(body, answer, show);
+                read.map_err(|error| if is_truncated(&error, body) { truncated() } else { error })
+            }
+            BodyKind::Stream(mut frames) => {
+                let mut events = Vec::new();
+                let ended = frames.finish(&mut events);
+                self.take_last(events, answer, show)?;
+                match ended {
+                    Ok(()) | Err(FramingError::IncompleteUtf8) => {}
+                    Err(error) => return Err(unframed(error)),
+                }
+                if !self.any_event && !is_event_stream(&self.prefix) {
+                    let said = excerpt(&self.prefix);
+                    let message = format!("the server answered with text instead of an answer: `{said}`");
+                    // Not a model server, or a proxy in front of one: another request would meet it again.
+                    return Err(LlmError { retryable: false, ..malformed(&message) });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes in an event without its end. What is left of one that was cut counts for nothing: whether the answer is
+    /// complete without it is seen from the others.
+    fn take_last(
+        &mut self,
+        events: Vec<String>,
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
+        let last = events.last().cloned().unwrap_or_default();
+        match self.take(events, answer, show) {
+            Err(error) if is_truncated(&error, last.as_bytes()) => Ok(()),
+            taken => taken,
+        }
+    }
+
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<Arrival, LlmError> {
+        match &mut self.kind {
+            BodyKind::Undecided => Ok(Arrival::Partial),
+            BodyKind::Document(body) if body.len() + bytes.len() > MAX_BODY_BYTES => {
+                let cap = MAX_BODY_BYTES / 1024 / 1024;
+                Err(LlmError::too_large(format!("the answer is a document of more than {cap} MiB")))
+            }
+            BodyKind::Document(body) => {
+                body.extend_from_slice(bytes);
+                Ok(Arrival::Partial)
+            }
+            BodyKind::Stream(frames) => {
+                let mut events = Vec::new();
+                let pushed = frames.push(bytes, &mut events);
+                let arrival = match (events.is_empty(), frames.take_keep_alive()) {
+                    (false, _) => Arrival::Event,
+                    (true, true) => Arrival::KeepAlive,
+                    (true, false) => Arrival::Partial,
+                };
+                self.take(events, answer, show)?;
+                // What follows the end of an answer is of no interest, whatever it is.
+                if answer.is_complete() { Ok(arrival) } else { pushed.map(|()| arrival).map_err(unframed) }
+            }
+        }
+    }
+
+    /// Hands events to the decoder up to that which completes the answer.
+    fn take(
+        &mut self,
+        events: Vec<String>,
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
+        self.any_event |= !events.is_empty();
+        for event in events {
+            if answer.is_complete() {
+                break;
+            }
+            check_bounds(event.as_bytes())?;
+            self.decoder.decode_event(&event, answer, show)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a body that begins like this is; none as long as it cannot be told and `full` does not demand it. One JSON
+/// document or a web page is a document; in a stream of lines each is a document.
+fn detect_kind(prefix: &[u8], framing: Framing, streamed: bool, full: bool) -> Option<BodyKind> {
+    let text = prefix.strip_prefix(BYTE_ORDER_MARK).unwrap_or(prefix).trim_ascii_start();
+    let undecided = text.is_empty() || BYTE_ORDER_MARK.starts_with(prefix);
+    if undecided && !full {
+        return None;
+    }
+    let document = match text.first() {
+        Some(b'{') => framing == Framing::Sse || !streamed,
+        first => matches!(first, Some(b'[' | b'<')),
+    };
+    Some(if document { BodyKind::Document(Vec::new()) } else { BodyKind::Stream(FrameDecoder::new(framing)) })
+}
+
+/// Whether a body without any event is at least made of an event stream's lines, or of the prefix of one.
+fn is_event_stream(body: &[u8]) -> bool {
+    let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start();
+    let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
+    let is_truncated = |field: &[u8]| field.starts_with(text) || BYTE_ORDER_MARK.starts_with(body);
+    fields.into_iter().any(|field| text.starts_with(field) || is_truncated(field))
+}
+
+/// Whether an event or document is of no use because its end is missing.
+fn is_truncated(error: &LlmError, json: &[u8]) -> bool {
+    // A number that ends with a sign or a point is invalid to the parser, not unfinished.
+    let last = json.iter().rposition(|byte| !matches!(byte, b'-' | b'+' | b'.'));
+    let trimmed = last.and_then(|last| json.get(..=last)).unwrap_or_default();
+    let unfinished = || serde_json::from_slice::<IgnoredAny>(trimmed).is_err_and(|error| error.is_eof());
+    error.kind == FailureKind::Malformed && (b"[DONE]".starts_with(json.trim_ascii()) || unfinished())
+}
+
+fn truncated() -> LlmError {
+    LlmError::new(FailureKind::CutStream, "the answer ended before it was complete")
+}
+
+fn check_bounds(json: &[u8]) -> Result<(), LlmError> {
+    json_bounds::check(json).map_err(|error| malformed(&format!("the answer is not usable JSON: {error}")))
+}
+
+fn unframed(error: FramingError) -> LlmError {
+    match error {
+        FramingError::TooLong => LlmError::too_large(error.to_string()),
+        FramingError::NotUtf8 | FramingError::IncompleteUtf8 => malformed(&error.to_string()),
+    }
+}
+
+fn malformed(message: &str) -> LlmError {
+    LlmError::new(FailureKind::Malformed, message)
+}

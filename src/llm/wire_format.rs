@@ -1,0 +1,54 @@
+//! The wire formats by name: which codec a row of the provider table means.
+
+use crate::llm::chat_completions::ChatCompletions;
+use crate::llm::codec::Codec;
+use crate::llm::gemini::Gemini;
+use crate::llm::messages::AnthropicMessages;
+use crate::llm::ollama::Ollama;
+use crate::llm::quirks::Quirks;
+use crate::llm::responses::Responses;
+use crate::llm::window_request::WindowEndpoint;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WireFormat {
+    /// `OpenAI`'s older API, which most other servers speak.
+    #[default]
+    ChatCompletions,
+    /// Anthropic's API.
+    Messages,
+    /// Ollama's own API, which lets a request choose the window.
+    Ollama,
+    /// Google's `generateContent`.
+    Gemini,
+    /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
+    Responses,
+}
+
+impl WireFormat {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
+
+    /// The codec; `quirks` are how a server differs from the common ground of the format.
+    pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
+        match self {
+            Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
+            Self::Messages => Box::new(AnthropicMessages { quirks }),
+            Self::Ollama => Box::new(Ollama { text_calls: quirks.text_calls }),
+            Self::Gemini => Box::new(Gemini),
+            Self::Responses => Box::new(Responses),
+        }
+    }
+
+    /// How servers of the format are asked what a model may hold, where all of them answer.
+    pub fn window_endpoint(self) -> Option<WindowEndpoint> {
+        match self {
+            Self::Ollama => Some(WindowEndpoint::OllamaShow),
+            Self::ChatCompletions | Self::Messages | Self::Gemini | Self::Responses => None,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The lines of the human log while a run goes on, each in two forms, for a terminal and in plain words, and in every
+//! language.
+
+use super::costs::tokens;
+use super::numbers::{counted, duration};
+use super::stop_reason::stop_reason_text;
+use crate::core::event::{Event, FinishReason, HookVerdict, NoticeLevel};
+use crate::core::failure::FailureKind;
+use crate::core::language::Language;
+use crate::core::price::Usd;
+use crate::core::stop_reason::StopReason;
+use crate::core::usage::Usage;
+use std::time::Duration;
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStyle {
+    /// With icons, for a terminal.
+    Icons(Language),
+    /// The same lines in plain words, for a pipe or a file.
+    Plain(Language),
+}
+
+/// A request that is repeated.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryLine<'a> {
+    /// The class of the failure.
+    pub kind: FailureKind,
+    /// The failure in words, one line.
+    pub message: &'a str,
+    /// Whether text of the answer was shown, which is discarded.
+    pub discarded: bool,
+    /// The number of this retry, from 1; 0 where it is not known.
+    pub number: u32,
+    /// How many retries are allowed.
+    pub max: u32,
+}
+
+impl<'a> RetryLine<'a> {
+    /// Returns the retry of an `Event::Retry`, with its message as it is shown; `shown` says whether pieces of the answer were.
+    pub fn of(event: &Event, message: &'a str, shown: bool) -> Option<Self> {
+        let Event::Retry { retry, max_retries, answer_discarded, kind, .. } = event else { return None };
+        let discarded = *answer_discarded && shown;
+        Some(Self { kind: *kind, message, discarded, number: *retry, max: *max_retries })
+    }
+    fn headline(self, language: Language) -> &'static str {
+        let (en, es) = match self.kind {
+            FailureKind::Network | FailureKind::CutStream => ("connection lost", "conexión perdida"),
+            FailureKind::Timeout => ("no answer in time", "sin respuesta a tiempo"),
+            FailureKind::Malformed => ("unreadable answer", "respuesta ilegible"),
+            FailureKind::RateLimit => ("rate limit reached", "límite de peticiones alcanzado"),
+            FailureKind::Overloaded => ("server overloaded", "servidor sobrecargado"),
+            FailureKind::Server => ("server error", "error del servidor"),
+            FailureKind::EmptyAnswer => ("empty answer", "respuesta vacía"),
+            FailureKind::ToolUseFailed => ("unreadable tool call", "llamada ilegible"),
+            _ => ("request failed", "la petición falló"),
+        };
+        language.pick(en, es)
+    }
+
+    /// The line without its indentation: what failed, which retry follows, and the message.
+    pub fn text(self, delay: Option<Duration>, language: Language) -> String {
+        let discarded = match (self.discarded, language) {
+            (false, _) => "",
+            (true, Language::En) => ", the text above is discarded",
+            (true, Language::Es) => ", el texto anterior se descarta",
+        };
+        let again = language.pick("asking again", "se pide de nuevo");
+        let of = language.pick("of", "de");
+        let which =
+            if self.number == 0 { String::new() } else { format!(" {} {of} {}", self.number, self.max) };
+        let wait = delay
+            .filter(|delay| !delay.is_zero())
+            .map_or_else(String::new, |delay| format!(" {} {}", language.pick("in", "en"), duration(delay)));
+        let (headline, kind, message) = (self.headline(language), self.kind.name(), self.message);
+        format!("{headline} ({kind}){discarded}, {again}{which}{wait}: {message}")
+    }
+}
+
+/// What the first line of a run says.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionHeader<'a> {
+    /// The session.
+    pub id: &'a str,
+    /// `provider/model`.
+    pub model: &'a str,
+    /// The agent.
+    pub agent: &'a str,
+    /// The permission mode.
+    pub mode: &'a str,
+    /// What confines commands.
+    pub sandbox: &'a str,
+    /// Whether it goes on with an earlier run.
+    pub resumed: bool,
+}
+
+impl LogStyle {
+    /// The language of the lines.
+    pub fn language(self) -> Language {
+        match self {
+            Self::Icons(language) | Self::Plain(language) => language,
+        }
+    }
+
+    pub(super) fn pick<'a>(self, icons: &'a str, words: &'a str) -> &'a str {
+        match self {
+            Self::Icons(_) => icons,
+            Self::Plain(_) => words,
+        }
+    }
+
+    /// The text in the language of the lines.
+    pub(super) fn translate<'a>(self, english: &'a str, spanish: &'a str) -> &'a str {
+        self.language().pick(english, spanish)
+    }
+
+    pub(super) fn counted(self, number: usize, english: [&str; 2], spanish: [&str; 2]) -> String {
+        counted(u64::try_from(number).unwrap_or(u64::MAX), english, spanish, self.language())
+    }
+
+    /// What a warning begins with.
+    pub(super) fn warning(self) -> &'static str {
+        self.pick("⚠️ ", self.language().pick("warning: ", "aviso: "))
+    }
+
+    /// The first line.
+    pub fn session(self, session: SessionHeader<'_>) -> String {
+        let SessionHeader { id, model, agent, mode, sandbox, resumed } = session;
+        let body = match self.language() {
+            Language::En => {
+                let begins = if resumed { "resumed session" } else { "session" };
+                format!("{begins} {id} · {model} · agent {agent} · mode {mode} · sandbox {sandbox}")
+            }
+            Language::Es => {
+                let begins = if resumed { "sesión reanudada" } else { "sesión" };
+                format!("{begins} {id} · {model} · agente {agent} · modo {mode} · sandbox {sandbox}")
+            }
+        };
+        match self {
+            Self::Icons(_) => format!("─── {body} ───"),
+            Self::Plain(_) => body.replace(" · ", ", "),
+        }
+    }
+
+    /// The model is about to be asked.
+    pub fn step(self, step: u32, messages: usize) -> String {
+        let messages = self.counted(messages, ["message", "messages"], ["mensaje", "mensajes"]);
+        let (icon, arrow) = (self.pick("\n🔄 ", ""), self.pick(" →", ":"));
+        let (name, call) = (self.translate("Step", "Paso"), self.translate("LLM call", "llamada al LLM"));
+        format!("{icon}{name} {step}{arrow} {call} ({messages})")
+    }
+
+    /// The model answered.
+    pub fn responded(self, tool_calls: usize, finish: &FinishReason) -> String {
+        let what = match tool_calls {
+            0 => self.translate("final text", "texto final").to_owned(),
+            calls => self.counted(
+                calls,
+                ["tool call", "tool calls"],
+                ["llamada a herramientas", "llamadas a herramientas"],
+            ),
+        };
+        let cut = match finish {
+            FinishReason::Stop | FinishReason::ToolCalls => "",
+            FinishReason::Length => {
+                self.translate(" (cut by the output limit)", " (cortado por el límite de salida)")
+            }
+            FinishReason::ContentFilter | FinishReason::Filtered(_) => {
+                self.translate(" (filtered by the provider)", " (filtrado por el proveedor)")
+            }
+            FinishReason::Refusal => self.translate(" (the model refused)", " (el modelo se negó)"),
+            FinishReason::WindowFull => {
+                self.translate(" (cut by the model's window)", " (cortado por la ventana del modelo)")
+            }
+            FinishReason::Paused => {
+                self.translate(" (paused by the provider)", " (pausado por el proveedor)")
+            }
+            FinishReason::Other(_) => {
+                self.translate(" (broken off by the provider)", " (interrumpido por el proveedor)")
+            }
+        };
+        let verb = self.translate("LLM responded with", "El LLM respondió con");
+        format!("   {}{verb} {what}{cut}", self.pick("✓ ", ""))
+    }
+
+    /// A tool call begins.
+    pub fn tool(self, name: &str, summary: &str) -> String {
+        let word = self.pick("🔧 ", self.language().pick("Tool ", "Herramienta "));
+        format!("   {word}{name}{}{summary}", self.arrow(summary))
+    }
+
+    /// How a tool call ended; `call` names it where its own line is not the one above.
+    pub fn tool_ok(self, call: Option<(&str, &str)>, simulated: bool) -> String {
+        let dry = if simulated {
+            self.translate(" (dry run: nothing was done)", " (simulación: no se hizo nada)")
+        } else {
+            ""
+        };
+        format!("      {}OK{}{dry}", self.pick("✓ ", ""), self.named(call))
+    }
+
+    /// A tool call failed.
+    pub fn tool_error(self, call: Option<(&str, &str)>, error: &str) -> String {
+        format!("      {}ERROR{}: {error}", self.pick("✗ ", ""), self.named(call))
+    }
+
+    /// A tool call was refused.
+    pub fn tool_refused(self, call: Option<(&str, &str)>, reason: &str) -> String {
+        let word = self.translate("REFUSED", "RECHAZADO");
+        format!("      {}{word}{}: {reason}", self.pick("✗ ", ""), self.named(call))
+    }
+
+    /// A tool call waits for an answer, under this id and for this reason.
+    pub fn tool_call_waits(self, id: &str, reason: &str) -> String {
+        let words = self.translate("WAITS for an answer", "ESPERA respuesta");
+        format!("      {}{words} ({id}): {reason}", self.pick("⏸ ", ""))
+    }
+
+    /// A tool call waits for those before it.
+    pub fn tool_waits_its_turn(self) -> String {
+        let words = self.translate("WAITS for the calls before it", "ESPERA a las llamadas anteriores");
+        format!("      {}{words}", self.pick("⏸ ", ""))
+    }
+
+    fn named(self, call: Option<(&str, &str)>) -> String {
+        call.map_or_else(String::new, |(name, summary)| format!(" ({name}{}{summary})", self.arrow(summary)))
+    }
+
+    pub(super) fn arrow(self, summary: &str) -> &'static str {
+        match self {
+            _ if summary.is_empty() => "",
+            Self::Icons(_) => " → ",
+            Self::Plain(_) => ": ",
+        }
+    }
+
+    /// A hook ran.
+    pub fn hook(self, name: &str, verdict: HookVerdict) -> String {
+        let verdict = match verdict {
+            HookVerdict::Allow => self.pick("✓", "OK"),
+            HookVerdict::Block => {
+                self.pick(self.translate("✗ blocked", "✗ bloqueó"), self.translate("blocked", "bloqueó"))
+            }
+            HookVerdict::Stop => self.pick(
+                self.translate("✗ ends the run", "✗ termina la ejecución"),
+                self.translate("ends the run", "termina la ejecución"),
+            ),
+            HookVerdict::Warn => self.pick("⚠️", self.translate("warning", "aviso")),
+        };
+        format!("      {}Hook {name}: {verdict}", self.pick("🔍 ", ""))
+    }
+
+    /// A line of what a hook or an answer said.
+    pub fn detail(self, line: &str) -> String {
+        format!("         {line}")
+    }
+
+    /// A request failed and is repeated after `delay`.
+    pub fn retry(self, retry: RetryLine<'_>, delay: Duration) -> String {
+        let text = retry.text(Some(delay), self.language());
+        let mut characters = text.chars();
+        let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+        format!("   {}{}{}", self.pick("⏳ ", ""), first.collect::<String>(), characters.as_str())
+    }
+
+    /// Something worth telling.
+    pub fn notice(self, level: NoticeLevel, text: &str) -> String {
+        let mark = match level {
+            NoticeLevel::Debug => self.pick("   · ", "debug: "),
+            NoticeLevel::Info => self.pick("   ", "info: "),
+            NoticeLevel::Warn => self.warning(),
+            NoticeLevel::Error => self.pick("❌ ", "error: "),
+        };
+        format!("{mark}{text}")
+    }
+
+    /// The model could not be used.
+    pub fn model_failed(self, kind: FailureKind, message: &str) -> String {
+        let words = self.translate("LLM error", "Error del LLM");
+        format!("{}{words} ({}): {message}", self.pick("❌ ", ""), kind.name())
+    }
+
+    /// A watchdog ends the run.
+    pub fn watchdog(self, reason: StopReason, steps: u32, max_steps: u32) -> String {
+        let (icon, language) = (self.warning(), self.language());
+        let (words, steps) = match reason {
+            StopReason::BudgetExceeded => (
+                self.translate(
+                    "The rest of the budget does not pay for another call",
+                    "Lo que queda del presupuesto no alcanza para otra llamada",
+                ),
+                format!(" ({steps}/{max_steps} {})", self.translate("steps", "pasos")),
+            ),
+            StopReason::MaxSteps => (
+                self.translate("Step limit reached", "Límite de pasos alcanzado"),
+                format!(" ({steps}/{max_steps})"),
+            ),
+            reason => (
+                self.translate("The run ends early:", "La ejecución termina antes de tiempo:"),
+                format!(" {}", stop_reason_text(reason, language)),
+            ),
+        };
+        format!("{icon}{words}{steps}")
+    }
+
+    /// The closing call begins.
+    pub fn closing(self, reason: StopReason, steps: u32) -> String {
+        let steps = counted(steps, ["step", "steps"], ["paso", "pasos"], self.language());
+        format!("{}{} ({reason}, {steps})", self.pick("🔄 ", ""), self.translate("Closing", "Cierre"))
+    }
+
+    /// One more thing about a run.
+    pub fn indented(self, line: &str) -> String {
+        format!("   {line}")
+    }
+
+    /// Tokens, cost and time of one model call.
+    pub fn usage(self, usage: Option<Usage>, cost: Option<Usd>, latency: Duration) -> String {
+        let unknown = || self.translate("tokens unknown", "tokens desconocidos").to_owned();
+        let tokens = usage.map_or_else(unknown, |usage| tokens(usage, self.language()));
+        let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
+        format!("   {tokens}{cost}, {}", duration(latency))
+    }
+}

@@ -1,0 +1,100 @@
+//! A small world of stand-ins in which a tier is tried out: what must be out of reach is there, harmless, and watched.
+
+use super::sandbox::{Breaches, SandboxPolicy, SandboxProbe, start_time};
+use super::scratch_dir::private_temp_dir;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Where the agent listens: any free port.
+const LOOPBACK: &str = "127.0.0.1:0";
+
+/// The stand-ins; dropping it removes them.
+pub(super) struct ProbeDir {
+    /// What the launcher process is told.
+    pub(super) probe: SandboxProbe,
+    /// The walls that are tried.
+    pub(super) policy: SandboxPolicy,
+    place: TempDir,
+    udp: UdpSocket,
+    _tcp: TcpListener,
+    _sockets: Vec<UnixListener>,
+}
+
+impl ProbeDir {
+    /// Sets the stand-ins up in a directory of their own below `parent`.
+    ///
+    /// # Errors
+    /// When it cannot be made, or this machine has no loopback device.
+    #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
+    pub(super) fn new(parent: &Path) -> io::Result<Self> {
+        let place = private_temp_dir(tempfile::Builder::new().prefix("probe-"), parent)?;
+        let root = place.path().canonicalize()?;
+        let [inside, around, outside, hidden, temporary] =
+            ["inside", "around", "outside", "hidden", "temporary"].map(|name| root.join(name));
+        let (protected, nested) = (inside.join("protected"), around.join("deep/hidden"));
+        for directory in [&protected, &nested, &outside, &hidden, &temporary] {
+            std::fs::create_dir_all(directory)?;
+        }
+        for directory in [&protected, &nested, &outside, &hidden] {
+            std::fs::write(directory.join("file"), "stand-in")?;
+        }
+        let tcp = TcpListener::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
+        let udp = UdpSocket::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
+        udp.set_nonblocking(true)?;
+        let agent = rustix::process::getpid().as_raw_nonzero().get();
+        let name = format!("{}-{agent}", env!("CARGO_PKG_NAME"));
+        let sockets = listeners(&hidden, &name)?;
+        let probe = SandboxProbe {
+            inside: inside.clone(),
+            around: around.clone(),
+            outside: outside.clone(),
+            hidden: hidden.clone(),
+            tcp: tcp.local_addr()?,
+            udp: udp.local_addr()?,
+            name,
+            agent,
+            agent_started: start_time(agent).unwrap_or(0),
+        };
+        let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
+        // Below the machine's `/tmp` it would not be there, and nothing be known of how it is held.
+        let visible = vec![outside];
+        let policy =
+            SandboxPolicy { writable, read_only, visible, hidden, temporary, ..SandboxPolicy::default() };
+        Ok(Self { probe, policy, place, udp, _tcp: tcp, _sockets: sockets })
+    }
+
+    /// What the process inside could do, with what only we can see.
+    pub(super) fn with_received_datagram(&self, breaches: Breaches) -> Breaches {
+        let arrived = self.udp.recv(&mut [0; 8]).is_ok();
+        if arrived { breaches.with_datagram() } else { breaches }
+    }
+
+    /// Where the launcher process is started.
+    pub(super) fn path(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+fn no_loopback(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the loopback device (127.0.0.1) cannot be used: {error}"))
+}
+
+/// A socket in the directory and, where there are such, one of that name in no directory. A socket's path has at most 108
+/// bytes (unix(7)), and this one lies as deep as the user's directories: it is named by the descriptor of its directory.
+#[cfg(target_os = "linux")]
+fn listeners(hidden: &Path, name: &str) -> io::Result<Vec<UnixListener>> {
+    use std::os::fd::AsRawFd;
+    use std::os::linux::net::SocketAddrExt;
+    let directory = std::fs::File::open(hidden)?;
+    let path = UnixListener::bind(format!("/proc/self/fd/{}/socket", directory.as_raw_fd()))?;
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+    Ok(vec![path, UnixListener::bind_addr(&address)?])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn listeners(hidden: &Path, _name: &str) -> io::Result<Vec<UnixListener>> {
+    Ok(vec![UnixListener::bind(hidden.join("socket"))?])
+}

@@ -1,0 +1,212 @@
+//! Events without secrets.
+
+use super::Redactor;
+use super::unique_keys::unique_key;
+use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
+use crate::core::compaction::CompactionEvent;
+use crate::core::decision::Denial;
+use crate::core::evaluation::Evaluation;
+use crate::core::event::Event;
+use crate::core::message::{HistoryMessage, Message, Part};
+use crate::core::quality_gate::GateResult;
+use crate::core::run_result::{Output, RunResult};
+use serde_json::{Map, Value};
+
+impl Redactor {
+    /// Replaces the secrets in everything that `event` says in words.
+    pub fn redact_event(&self, event: &mut Event) {
+        match event {
+            Event::System { text }
+            | Event::UserMessage { text, .. }
+            | Event::Compaction { part: CompactionEvent::Summary { text, .. } } => {
+                self.redact_for_model(text);
+            }
+            Event::History { messages } => self.given(messages),
+            Event::Notice { text, .. } => self.redact(text),
+            Event::Retry { message, .. } => self.redact(message),
+            Event::ModelResponse { message, .. } => self.message(message),
+            Event::ModelFailed { failure, .. } => self.redact(&mut failure.message),
+            Event::ModelSwitched { because, .. } => self.redact(&mut because.message),
+            Event::ToolCallStart { call, summary } => {
+                for text in [&mut call.name, &mut call.arguments, summary] {
+                    self.redact(text);
+                }
+            }
+            Event::ToolCallEnd { .. } => self.tool_end(event),
+            Event::Subagent { event, .. } => self.redact_event(event),
+            Event::ToolCallPending { approval: Some(approval), .. } => self.redact_approval(approval),
+            Event::ApprovalAnswered { answer: ApprovalAnswer::Deny { reason: Some(reason) }, .. } => {
+                self.redact(reason);
+            }
+            Event::Restored { changed, .. } | Event::Changing { changes: changed, .. } => {
+                for change in changed {
+                    self.redact(&mut change.path);
+                }
+            }
+            Event::Checkpoint { left_out, .. } => left_out.iter_mut().for_each(|path| self.redact(path)),
+            Event::HookEnd { hook, output, .. } => {
+                self.redact(hook);
+                self.redact(output);
+            }
+            Event::Evaluation { result } => self.evaluation(result),
+            Event::Gates { results } => self.gates(results),
+            Event::Guardrail { triggered } => self.redact(&mut triggered.message),
+            Event::RunEnd { result } => self.result(result),
+            event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
+            Event::RunStart { bounds: Some(bounds), .. } => {
+                bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
+            }
+            // Pieces of a text are put together before they are looked at: see `Held`.
+            Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::SessionStart { .. }
+            | Event::RunStart { .. }
+            | Event::Instructions { .. }
+            | Event::StepStart { .. }
+            | Event::RequestSent { .. }
+            | Event::RequestPrefix { .. }
+            | Event::KeptAnswer
+            | Event::ModelAbandoned { .. }
+            | Event::BudgetWarning { .. }
+            | Event::Compaction { .. }
+            | Event::StepEnd
+            | Event::StateKept { .. }
+            | Event::ToolCallPending { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::Closing { .. } => {}
+        }
+    }
+
+    fn given(&self, messages: &mut [HistoryMessage]) {
+        for said in messages {
+            self.redact_for_model(&mut said.content);
+        }
+    }
+
+    fn gates(&self, results: &mut [GateResult]) {
+        for result in results {
+            self.redact(&mut result.name);
+            self.redact_for_model(&mut result.output);
+        }
+    }
+
+    fn evaluation(&self, evaluation: &mut Evaluation) {
+        let error = evaluation.error.iter_mut().map(|error| &mut error.message);
+        for text in evaluation.issues.iter_mut().chain([&mut evaluation.suggestion]).chain(error) {
+            self.redact_for_model(text);
+        }
+    }
+
+    fn background(&self, event: &mut Event) {
+        match event {
+            Event::BackgroundStart { command, .. } => self.redact(command),
+            Event::BackgroundEnd { command, outcome, .. } => {
+                self.redact(command);
+                self.redact(outcome);
+            }
+            _ => {}
+        }
+    }
+
+    fn tool_end(&self, event: &mut Event) {
+        let Event::ToolCallEnd {
+            name,
+            summary,
+            result,
+            changed,
+            seen,
+            denial,
+            simulated: _,
+            counted: _,
+            duration_ms: _,
+        } = event
+        else {
+            return;
+        };
+        self.redact(name);
+        self.redact(summary);
+        let changed = changed.iter_mut().map(|change| &mut change.path);
+        for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
+            self.redact(path);
+        }
+        self.redact_for_model(&mut result.text);
+        if let Some(denial) = denial {
+            self.denial(denial);
+        }
+    }
+
+    /// Whether something that `message` says is a secret.
+    pub fn contains_secret(&self, message: &Message) -> bool {
+        let mut clean = message.clone();
+        self.message(&mut clean);
+        clean != *message
+    }
+
+    /// Replaces the secrets in what was said.
+    fn message(&self, message: &mut Message) {
+        for part in &mut message.parts {
+            match part {
+                Part::Text { text } | Part::Thinking { text, .. } => self.redact(text),
+                Part::ToolCall(call) => {
+                    self.redact(&mut call.name);
+                    self.redact(&mut call.arguments);
+                }
+                Part::ToolResult(result) => self.redact(&mut result.text),
+            }
+        }
+    }
+
+    /// Replaces the secrets in what a person is asked.
+    pub fn redact_approval(&self, approval: &mut ApprovalRequest) {
+        let ApprovalRequest { tool, summary, reason, notes, preview, subject, .. } = approval;
+        let paths = subject.files.iter_mut().map(|file| &mut file.path);
+        for text in [tool, summary, reason].into_iter().chain(notes).chain(preview).chain(paths) {
+            self.redact(text);
+        }
+    }
+
+    fn denial(&self, denial: &mut Denial) {
+        self.redact(&mut denial.summary);
+        self.redact(&mut denial.reason);
+    }
+
+    fn result(&self, result: &mut RunResult) {
+        match &mut result.output {
+            Output::Text(text) => self.redact(text),
+            Output::Value(value) => self.value(value),
+        }
+        for used in &mut result.tools_used {
+            self.redact(&mut used.name);
+            used.path.iter_mut().chain(&mut used.error).for_each(|text| self.redact(text));
+        }
+        result.files_modified.iter_mut().for_each(|file| self.redact(&mut file.path));
+        result.executables.files.iter_mut().for_each(|path| self.redact(path));
+        result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
+        for call in &mut result.awaiting_approval {
+            for text in [&mut call.tool, &mut call.summary, &mut call.reason] {
+                self.redact(text);
+            }
+        }
+        result.guardrails.iter_mut().for_each(|triggered| self.redact(&mut triggered.message));
+        result.evaluation.iter_mut().for_each(|evaluation| self.evaluation(evaluation));
+        result.error.iter_mut().for_each(|failure| self.redact(&mut failure.message));
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => self.fields(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Keys that become the same are numbered, so that none takes the place of another.
+    fn fields(&self, fields: &mut Map<String, Value>) {
+        for (mut key, mut item) in std::mem::take(fields) {
+            self.redact(&mut key);
+            self.value(&mut item);
+            fields.insert(unique_key(fields, key), item);
+        }
+    }
+}

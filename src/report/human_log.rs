@@ -1,0 +1,514 @@
+//! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
+
+use crate::core::approval::ApprovalRequest;
+use crate::core::event::{
+    Event, EventSink, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
+};
+use crate::core::language::Language;
+use crate::core::message::{Message, ToolCall, ToolResult};
+use crate::core::run_result::{InstructionFile, RunResult};
+use crate::core::stop_reason::{Status, StopReason};
+use crate::engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
+use crate::messages::{self, LogStyle, RetryLine, RunEndSummary, SessionHeader};
+use crate::report::subagent_log::SubagentLog;
+use crate::report::verbosity::Verbosity;
+use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Characters shown of a name, a summary, an error: two rows of a usual terminal.
+const LINE_CHARS: usize = 160;
+/// Characters shown of a notice or a failure, which say what to do.
+const NOTICE_CHARS: usize = 1_000;
+/// Lines shown of what a hook said; the model reads all of it.
+const HOOK_LINES: usize = 5;
+/// Refused actions, and calls that wait, listed at the end; the JSON document lists all.
+const LISTED_REFUSALS: usize = 10;
+/// Bytes of streamed text kept to recognise the final answer in it; a longer answer is printed again.
+const KEPT_TEXT_BYTES: usize = 1 << 20;
+
+/// Whether the final answer was streamed to the terminal that standard output is; known when the run has ended.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerShown(Rc<Cell<bool>>);
+
+impl AnswerShown {
+    /// Whether printing the answer would show it twice.
+    pub fn get(&self) -> bool {
+        self.0.get()
+    }
+}
+
+/// The listener that tells people.
+pub struct HumanLog {
+    terminal: Arc<Terminal>,
+    log_style: LogStyle,
+    detail: Verbosity,
+    session_id: Option<String>,
+    /// Where the session is, until its first line is told: that comes before everything else.
+    location: Option<String>,
+    max_steps: u32,
+    /// The call whose line stands directly above.
+    named_call: Option<String>,
+    /// How the last piece of running text looked.
+    piece_style: Style,
+    /// Whether the answer on its way has been shown as it arrived.
+    streamed: bool,
+    /// Whether the reasoning on its way has been shown as it arrived.
+    thought_shown: bool,
+    /// Streamed text since the last tool call, where standard output is the same terminal.
+    shown_text: String,
+    /// Subagents at work.
+    subagents: SubagentLog,
+    /// The last failure that was told, so that the end does not repeat it.
+    reported_failure: Option<String>,
+    answer_shown: AnswerShown,
+}
+
+impl HumanLog {
+    /// A log on `terminal`; `session_id` is known beforehand when a session is resumed.
+    pub fn new(
+        terminal: Arc<Terminal>,
+        detail: Verbosity,
+        language: Language,
+        session_id: Option<String>,
+    ) -> Self {
+        Self {
+            log_style: if terminal.has_icons() {
+                LogStyle::Icons(language)
+            } else {
+                LogStyle::Plain(language)
+            },
+            terminal,
+            detail,
+            session_id,
+            location: None,
+            max_steps: 0,
+            named_call: None,
+            piece_style: Style::Plain,
+            streamed: false,
+            thought_shown: false,
+            shown_text: String::new(),
+            subagents: SubagentLog::default(),
+            reported_failure: None,
+            answer_shown: AnswerShown::default(),
+        }
+    }
+
+    fn language(&self) -> Language {
+        self.log_style.language()
+    }
+
+    /// Tells, after the run, whether the answer has already been seen.
+    pub fn answer_shown(&self) -> AnswerShown {
+        self.answer_shown.clone()
+    }
+
+    fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
+        if self.detail < least {
+            return Ok(());
+        }
+        self.terminal.eprintln(style, line)
+    }
+
+    fn run_start(&mut self, event: &Event) -> io::Result<()> {
+        let Event::RunStart { agent, model, mode, tools, max_steps, resumed, sandbox, .. } = event else {
+            return Ok(());
+        };
+        self.max_steps = *max_steps;
+        let short = |text: &str| one_line(text, LINE_CHARS);
+        let line = self.log_style.session(SessionHeader {
+            id: &short(self.session_id.as_deref().unwrap_or_default()),
+            model: &short(model),
+            agent: &short(agent),
+            mode: &short(mode),
+            sandbox: &short(sandbox),
+            resumed: *resumed,
+        });
+        self.log(Verbosity::Human, Style::Bold, &line)?;
+        if let Some(place) = self.location.take() {
+            self.notice(NoticeLevel::Info, &place)?;
+        }
+        self.notice(NoticeLevel::Info, &messages::run_limits(*max_steps, tools, self.language()))
+    }
+
+    /// Shows a piece of running text; reasoning and answer stand on lines of their own.
+    fn piece(&mut self, least: Verbosity, style: Style, text: &str) -> io::Result<()> {
+        if self.detail < least {
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.piece_style, style) != style {
+            self.terminal.end_line()?;
+        }
+        self.terminal.stream(style, text)
+    }
+
+    fn text_delta(&mut self, text: &str) -> io::Result<()> {
+        self.piece(Verbosity::Human, Style::Plain, text)?;
+        self.streamed = self.detail >= Verbosity::Human;
+        let same = self.terminal.stream_info().stdout == StdoutTarget::SameTerminal;
+        if self.streamed && same && self.shown_text.len() <= KEPT_TEXT_BYTES {
+            self.shown_text.push_str(text);
+        }
+        Ok(())
+    }
+
+    fn retry(&mut self, event: &Event, delay_ms: u64, message: &str) -> io::Result<()> {
+        let text_shown = std::mem::take(&mut self.streamed);
+        let shown = std::mem::take(&mut self.thought_shown) || text_shown;
+        self.shown_text.clear();
+        let message = first_line(message, LINE_CHARS);
+        let Some(retry) = RetryLine::of(event, &message, shown) else { return Ok(()) };
+        let line = self.log_style.retry(retry, Duration::from_millis(delay_ms));
+        self.log(Verbosity::Warn, Style::Warning, &line)
+    }
+
+    fn response(&mut self, message: &Message, finish: &FinishReason) -> io::Result<()> {
+        let calls = message.tool_calls().count();
+        let text = message.joined_text();
+        let thoughts = message.joined_thinking();
+        if !std::mem::take(&mut self.thought_shown) && !thoughts.trim().is_empty() {
+            self.piece(Verbosity::Info, Style::Dim, thoughts.trim_end())?;
+        }
+        if !std::mem::take(&mut self.streamed) && calls > 0 && !text.trim().is_empty() {
+            self.piece(Verbosity::Human, Style::Plain, text.trim_end())?;
+        }
+        self.log(Verbosity::Human, Style::Dim, &self.log_style.responded(calls, finish))
+    }
+
+    fn model_response(&mut self, event: &Event) -> io::Result<()> {
+        let Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } = event else {
+            return Ok(());
+        };
+        if !purpose.is_internal() {
+            self.response(message, finish)?;
+        }
+        let line = self.log_style.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
+        self.log(Verbosity::Info, Style::Dim, &line)
+    }
+
+    fn log_info_event(&mut self, event: &Event) -> io::Result<()> {
+        let language = self.language();
+        match event {
+            Event::System { text } => {
+                self.notice(NoticeLevel::Debug, &messages::system_message(text.len(), language))
+            }
+            Event::History { messages } => {
+                self.notice(NoticeLevel::Info, &messages::history_added(messages.len(), language))
+            }
+            Event::RequestSent { attempt } => {
+                self.notice(NoticeLevel::Debug, &messages::request_sent(*attempt, language))
+            }
+            Event::RequestPrefix { changed, .. } => self.prefix(changed),
+            Event::KeptAnswer => self.log(
+                Verbosity::Human,
+                Style::Dim,
+                &self.log_style.detail(messages::cached_answer(language)),
+            ),
+            Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
+            Event::Notice { level, text } => self.notice(*level, text),
+            Event::Guardrail { triggered } => {
+                self.notice(NoticeLevel::Warn, &messages::guardrail_triggered(triggered, self.language()))
+            }
+            Event::BudgetWarning { spent_usd, at_usd } => self
+                .notice(NoticeLevel::Warn, &messages::budget_warning(*spent_usd, *at_usd, self.language())),
+            Event::Gates { results } => results.iter().try_for_each(|gate| {
+                self.log_check(gate.passed, &messages::gate(gate, self.language()), &gate.output)
+            }),
+            Event::Evaluation { result } => {
+                self.log_check(result.passed, &messages::evaluation(result, self.language()), "")
+            }
+            Event::Compaction { part } => {
+                self.notice(messages::compaction_level(part), &messages::compaction(part, self.language()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn log_check(&mut self, passed: bool, line: &str, more: &str) -> io::Result<()> {
+        let style = if passed { Style::Success } else { Style::Warning };
+        self.log(Verbosity::Human, style, &self.log_style.indented(&one_line(line, LINE_CHARS)))?;
+        if passed { Ok(()) } else { self.piece(Verbosity::Info, Style::Dim, more) }
+    }
+
+    fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
+        self.shown_text.clear();
+        self.named_call = Some(call.id.clone());
+        let line = self.log_style.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
+        self.log(Verbosity::Human, Style::Plain, &line)
+    }
+
+    fn checkpoint(&mut self, reference: &str, left_out: &[String]) -> io::Result<()> {
+        let level = if left_out.is_empty() { NoticeLevel::Info } else { NoticeLevel::Warn };
+        self.notice(level, &messages::checkpoint(reference, left_out, self.language()))
+    }
+
+    fn background(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::BackgroundStart { id, command } => {
+                self.notice(NoticeLevel::Debug, &messages::background_start(id, command, self.language()))
+            }
+            Event::BackgroundEnd { id, outcome, with_run, .. } => self.notice(
+                NoticeLevel::Info,
+                &messages::background_end(id, outcome, *with_run, self.language()),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn tool_end(&mut self, event: &Event) -> io::Result<()> {
+        let Event::ToolCallEnd { name, summary, result, denial, simulated, .. } = event else {
+            return Ok(());
+        };
+        let ToolResult { call_id, is_error, .. } = result;
+        let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
+        let call =
+            (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
+        let (style, line) = match denial {
+            Some(denial) => {
+                (Style::Warning, self.log_style.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
+            }
+            None if *is_error => {
+                (Style::Error, self.log_style.tool_error(call, &one_line(result.summary_line(), LINE_CHARS)))
+            }
+            None => (Style::Success, self.log_style.tool_ok(call, *simulated)),
+        };
+        self.log(Verbosity::Human, style, &line)
+    }
+
+    /// What a subagent does stands below the call that asked it, and the end of that call tells which it was.
+    fn subagent(&mut self, call_id: &str, event: &Event) -> io::Result<()> {
+        let Some(told) = self.subagents.line(self.log_style, call_id, event) else { return Ok(()) };
+        self.named_call = None;
+        self.log(told.min_verbosity, told.style, &told.line)
+    }
+
+    fn tool_call_waits(&self, approval: Option<&ApprovalRequest>) -> io::Result<()> {
+        let line = match approval {
+            Some(asked) => self.log_style.tool_call_waits(&asked.id, &one_line(&asked.reason, LINE_CHARS)),
+            None => self.log_style.tool_waits_its_turn(),
+        };
+        self.log(Verbosity::Human, Style::Warning, &line)
+    }
+
+    fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
+        let (style, least) = match verdict {
+            HookVerdict::Allow => (Style::Dim, Verbosity::Human),
+            HookVerdict::Block | HookVerdict::Stop => (Style::Warning, Verbosity::Human),
+            HookVerdict::Warn => (Style::Warning, Verbosity::Warn),
+        };
+        self.log(least, style, &self.log_style.hook(&one_line(hook, LINE_CHARS), verdict))?;
+        if verdict == HookVerdict::Allow {
+            return Ok(());
+        }
+        for line in output.lines().filter(|line| !line.trim().is_empty()).take(HOOK_LINES) {
+            self.log(least, Style::Plain, &self.log_style.detail(&one_line(line, LINE_CHARS)))?;
+        }
+        Ok(())
+    }
+
+    fn user_message(&self, text: &str, origin: MessageOrigin) -> io::Result<()> {
+        match origin {
+            MessageOrigin::Repair => {
+                self.notice(NoticeLevel::Warn, &messages::schema_repair_notice(text, self.language()))
+            }
+            MessageOrigin::Breaker => {
+                self.notice(NoticeLevel::Warn, &messages::no_progress_notice(text, self.language()))
+            }
+            origin => {
+                let text = one_line(text, LINE_CHARS);
+                self.notice(NoticeLevel::Debug, &messages::user_message(origin, &text, self.language()))
+            }
+        }
+    }
+
+    fn notice(&self, level: NoticeLevel, text: &str) -> io::Result<()> {
+        let (least, style) = match level {
+            NoticeLevel::Debug => (Verbosity::Debug, Style::Dim),
+            NoticeLevel::Info => (Verbosity::Info, Style::Dim),
+            NoticeLevel::Warn => (Verbosity::Warn, Style::Warning),
+            NoticeLevel::Error => (Verbosity::Error, Style::Error),
+        };
+        self.log(least, style, &self.log_style.notice(level, &one_line(text, NOTICE_CHARS)))
+    }
+
+    /// Instructions that are as they were are of interest to nobody who did not ask.
+    fn instructions(&self, file: &InstructionFile) -> io::Result<()> {
+        let (least, style, level) = match &file.before {
+            Some(before) if before.hash == file.hash => (Verbosity::Info, Style::Dim, NoticeLevel::Info),
+            Some(_) => (Verbosity::Warn, Style::Warning, NoticeLevel::Warn),
+            None => (Verbosity::Human, Style::Dim, NoticeLevel::Info),
+        };
+        self.log(least, style, &self.log_style.notice(level, &messages::instructions(file, self.language())))
+    }
+
+    /// What the model that failed has shown of its answer belongs to no answer.
+    fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.streamed = false;
+        self.shown_text.clear();
+        self.notice(NoticeLevel::Warn, &messages::model_switched(from, to, self.language()))
+    }
+
+    fn prefix(&self, changed: &[String]) -> io::Result<()> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        self.notice(NoticeLevel::Info, &messages::prefix_changed(changed, self.language()))
+    }
+
+    fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
+        self.log(Verbosity::Warn, Style::Warning, &self.log_style.watchdog(reason, steps, self.max_steps))?;
+        self.log(Verbosity::Human, Style::Plain, &self.log_style.closing(reason, steps))
+    }
+
+    fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
+        let output = result.output.text();
+        let answer = output.trim();
+        self.answer_shown.0.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
+        let summary = RunEndSummary {
+            status: result.status,
+            reason: result.stop_reason,
+            steps: result.steps,
+            tool_calls: result.tool_calls,
+            usage: result.usage,
+            cost: result.cost.total_usd,
+            duration: Duration::try_from_secs_f64(result.duration_seconds).unwrap_or_default(),
+        };
+        let (style, least) = match result.status {
+            Status::Success => (Style::Success, Verbosity::Human),
+            Status::Partial => (Style::Warning, Verbosity::Warn),
+            Status::Failed => (Style::Error, Verbosity::Error),
+        };
+        self.log(least, style, &self.log_style.run_ended(&summary))?;
+        if let Some(reason) = result.stop_reason {
+            self.log(least, Style::Plain, &self.log_style.run_end_reason(reason))?;
+        }
+        if let Some(error) = &result.error
+            && self.reported_failure.as_ref() != Some(&error.message)
+        {
+            self.log(least, Style::Error, &self.log_style.error(&one_line(&error.message, NOTICE_CHARS)))?;
+        }
+        self.log(Verbosity::Human, Style::Dim, &self.log_style.figures(&summary))?;
+        if let Some(text) = messages::executables(&result.executables, self.language()) {
+            self.log(
+                Verbosity::Human,
+                Style::Plain,
+                &self.log_style.indented(&one_line(&text, NOTICE_CHARS)),
+            )?;
+        }
+        // The same model would stop at the same place: the answer says how to go on.
+        let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
+        let least = if self.log_pending_approvals(result)? { Verbosity::Error } else { Verbosity::Human };
+        if let (true, Some(session)) = (goes_on, &result.session_id) {
+            self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
+        }
+        self.log_denials(result)
+    }
+
+    /// Told whatever the level: nobody answers what nobody hears of. Whether there was something to tell.
+    fn log_pending_approvals(&self, result: &RunResult) -> io::Result<bool> {
+        let all = &result.awaiting_approval;
+        let Some(first) = all.first() else { return Ok(false) };
+        self.terminal.eprintln(Style::Warning, &self.log_style.pending_calls(all.len()))?;
+        for call in all.iter().take(LISTED_REFUSALS) {
+            let [tool, summary] = [&call.tool, &call.summary].map(|text| one_line(text, LINE_CHARS));
+            self.terminal.eprintln(Style::Plain, &self.log_style.pending_call(&call.id, &tool, &summary))?;
+        }
+        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
+            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
+        }
+        self.terminal.eprintln(Style::Plain, &self.log_style.how_to_answer(&first.id))?;
+        Ok(true)
+    }
+
+    /// Told whatever the level: a refusal that nobody hears of is a trap.
+    fn log_denials(&self, result: &RunResult) -> io::Result<()> {
+        let all = &result.permission_denials;
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.terminal.eprintln(Style::Warning, &self.log_style.refusals(all.len()))?;
+        for denial in all.iter().take(LISTED_REFUSALS) {
+            let [tool, summary] = [&denial.tool, &denial.summary].map(|text| one_line(text, LINE_CHARS));
+            let reason = first_line(&denial.reason, LINE_CHARS);
+            self.terminal.eprintln(Style::Plain, &self.log_style.refusal(&tool, &summary, &reason))?;
+        }
+        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
+            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
+        }
+        let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
+        if by(&|rule| rule.starts_with(MODE_RULE_PREFIX)) {
+            self.terminal.eprintln(Style::Plain, self.log_style.remedies())
+        } else if by(&|rule| rule != DECLINED_RULE) {
+            self.terminal.eprintln(Style::Plain, self.log_style.about_rules())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl EventSink for HumanLog {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        let step = record.step;
+        match &record.event {
+            Event::SessionStart { session_id, workspace, program, .. } => {
+                self.session_id = Some(session_id.clone());
+                self.location = Some(messages::session_place(workspace, program, self.language()));
+                Ok(())
+            }
+            event @ Event::RunStart { .. } => self.run_start(event),
+            Event::Instructions { file } => self.instructions(file),
+            Event::UserMessage { text, origin } => self.user_message(text, *origin),
+            event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
+            Event::StepStart { purpose: Purpose::Step, messages, .. } => {
+                self.log(Verbosity::Human, Style::Bold, &self.log_style.step(step, *messages))
+            }
+            // What people do between runs is told by their commands.
+            Event::StepStart { .. }
+            | Event::Changing { .. }
+            | Event::StepEnd
+            | Event::StateKept { .. }
+            | Event::ModelAbandoned { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::Restored { .. } => Ok(()),
+            event @ Event::Retry { delay_ms, message, .. } => self.retry(event, *delay_ms, message),
+            Event::TextDelta { text } => self.text_delta(text),
+            Event::ThinkingDelta { text } => {
+                self.thought_shown = true;
+                self.piece(Verbosity::Info, Style::Dim, text)
+            }
+            event @ Event::ModelResponse { .. } => self.model_response(event),
+            Event::ModelFailed { failure, .. } => {
+                self.reported_failure = Some(failure.message.clone());
+                let message = one_line(&failure.message, NOTICE_CHARS);
+                self.log(Verbosity::Error, Style::Error, &self.log_style.model_failed(failure.kind, &message))
+            }
+            Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
+            Event::ToolCallStart { call, summary } => self.tool_start(call, summary),
+            event @ Event::ToolCallEnd { .. } => self.tool_end(event),
+            Event::Subagent { call_id, event, .. } => self.subagent(call_id, event),
+            Event::ToolCallPending { approval, .. } => self.tool_call_waits(approval.as_ref()),
+            Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
+            event @ (Event::Checkpoint { .. }
+            | Event::Gates { .. }
+            | Event::Evaluation { .. }
+            | Event::KeptAnswer
+            | Event::RequestPrefix { .. }
+            | Event::Notice { .. }
+            | Event::Guardrail { .. }
+            | Event::BudgetWarning { .. }
+            | Event::System { .. }
+            | Event::History { .. }
+            | Event::RequestSent { .. }
+            | Event::Compaction { .. }) => self.log_info_event(event),
+            Event::Closing { reason } => self.closing(*reason, step),
+            Event::RunEnd { result } => self.run_end(result),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "human_log_tests.rs"]
+mod tests;

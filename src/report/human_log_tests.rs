@@ -1,0 +1,286 @@
+//! Golden tests of the human log.
+
+use super::*;
+use crate::core::failure::{Failure, FailureKind};
+use crate::report::script::{self, Kept};
+use crate::report::{OutputFormat, write_result};
+use crate::terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};
+
+use proptest::prelude::*;
+
+const TERMINAL: StreamInfo = StreamInfo { stdin: true, stderr: true, stdout: StdoutTarget::SameTerminal };
+
+fn told(
+    facts: StreamInfo,
+    wishes: &TerminalEnvironment,
+    detail: Verbosity,
+    records: &[Record],
+) -> (String, Kept, Arc<Terminal>, AnswerShown) {
+    let (terminal, out, err) = script::over(facts, wishes);
+    let mut log =
+        HumanLog::new(Arc::clone(&terminal), detail, Language::En, Some("20250101-000000-000000".into()));
+    for record in records {
+        log.emit(record).unwrap();
+    }
+    (err.text(), out, terminal, log.answer_shown())
+}
+
+fn plain() -> TerminalEnvironment {
+    TerminalEnvironment { no_color: Some("1".into()), ..TerminalEnvironment::default() }
+}
+
+fn in_pipe(detail: Verbosity, records: &[Record]) -> String {
+    told(StreamInfo::default(), &TerminalEnvironment::default(), detail, records).0
+}
+
+const ICONS: &str = r"─── session 20260102-030405-abcdef · openai/gpt · agent build · mode confirm-sensitive · sandbox none ───
+
+🔄 Step 1 → LLM call (2 messages)
+   ⏳ Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server
+I look at\u{1b}[2J both files.
+   ✓ LLM responded with 2 tool calls
+   🔧 read_file → src/main.py
+   🔧 read_file → src/\u{202e}\n✅ Agent completed
+      ✓ OK (read_file → src/main.py)
+      ✗ ERROR (read_file → src/\u{202e}\n✅ Agent completed): No such file: x
+   🔧 edit_file → src/main.py (3→5 lines)
+      🔍 Hook ruff: ⚠️
+         src/main.py:45: E302
+         src/main.py:46: E303
+      🔍 Hook ruff: ✓
+      ✓ OK
+   🔧 run_command → rm -r build
+      ✗ REFUSED: there is no terminal to ask at
+⚠️ the index is cut
+
+🔄 Step 2 → LLM call (7 messages)
+Done: both files
+are fine.
+   ✓ LLM responded with final text
+
+✅ Agent completed (2 steps)
+   Reason: the LLM decided it was done
+   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
+⚠️ 1 action was refused:
+   run_command → rm -r build: there is no terminal to ask at
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
+";
+
+const WORDS: &str = r"session 20260102-030405-abcdef, openai/gpt, agent build, mode confirm-sensitive, sandbox none
+Step 1: LLM call (2 messages)
+   Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server
+I look at\u{1b}[2J both files.
+   LLM responded with 2 tool calls
+   Tool read_file: src/main.py
+   Tool read_file: src/\u{202e}\n✅ Agent completed
+      OK (read_file: src/main.py)
+      ERROR (read_file: src/\u{202e}\n✅ Agent completed): No such file: x
+   Tool edit_file: src/main.py (3→5 lines)
+      Hook ruff: warning
+         src/main.py:45: E302
+         src/main.py:46: E303
+      Hook ruff: OK
+      OK
+   Tool run_command: rm -r build
+      REFUSED: there is no terminal to ask at
+warning: the index is cut
+Step 2: LLM call (7 messages)
+Done: both files
+are fine.
+   LLM responded with final text
+Agent completed (2 steps)
+   Reason: the LLM decided it was done
+   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
+warning: 1 action was refused:
+   run_command: rm -r build: there is no terminal to ask at
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
+";
+
+const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 · openai/gpt · agent build · mode yolo · sandbox none ───
+⚠️ Step limit reached (2/2)
+🔄 Closing (max_steps, 2 steps)
+❌ LLM error (network): connection refused
+
+⚡ Stopped (max_steps, 2 steps)
+   Reason: the step limit was reached
+   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
+   Continue with: agent resume 20260102-030405-abcdef
+";
+
+const STOPPED_WORDS: &str = r"resumed session 20250101-000000-000000, openai/gpt, agent build, mode yolo, sandbox none
+warning: Step limit reached (2/2)
+Closing (max_steps, 2 steps)
+LLM error (network): connection refused
+Stopped (max_steps, 2 steps)
+   Reason: the step limit was reached
+   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
+   Continue with: agent resume 20260102-030405-abcdef
+";
+
+#[test]
+fn o20_on_a_terminal_the_log_has_icons() {
+    assert_eq!(told(TERMINAL, &plain(), Verbosity::Human, &script::run()).0, ICONS);
+}
+
+#[test]
+fn o20_in_a_pipe_the_same_lines_are_plain_words() {
+    assert_eq!(in_pipe(Verbosity::Human, &script::run()), WORDS);
+}
+
+#[test]
+fn o20_a_run_that_is_stopped_says_why_and_how_to_go_on() {
+    assert_eq!(told(TERMINAL, &plain(), Verbosity::Human, &script::stopped()).0, STOPPED_ICONS);
+    assert_eq!(in_pipe(Verbosity::Human, &script::stopped()), STOPPED_WORDS);
+}
+
+#[test]
+fn o20_colour_changes_no_line() {
+    let coloured = told(TERMINAL, &TerminalEnvironment::default(), Verbosity::Human, &script::run()).0;
+    let style = regex::Regex::new("\u{1b}\\[[0-9]+m").unwrap();
+    assert_ne!(coloured, ICONS);
+    assert_eq!(style.replace_all(&coloured, ""), ICONS);
+}
+
+#[test]
+fn o22_each_level_tells_what_the_one_before_tells_and_more() {
+    let lines = |detail| in_pipe(detail, &script::run());
+    let refused = &WORDS[WORDS.find("warning: 1 action").unwrap()..];
+    assert_eq!(lines(Verbosity::Error), refused, "a refusal is never silent");
+    assert_eq!(
+        lines(Verbosity::Warn),
+        format!(
+            "   Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server\n      Hook ruff: warning\n         \
+             src/main.py:45: E302\n         src/main.py:46: E303\nwarning: the index is cut\n{refused}"
+        )
+    );
+    let info = lines(Verbosity::Info);
+    for line in [
+        "info: workspace /w, program agent 0.1.0\n",
+        "info: at most 50 steps; tools: edit_file, read_file\n",
+        "\nHm.\nI look at",
+        "   1,500 in (300 cached), 50 out, 1.5 s\n",
+        "info: trusted\n",
+    ] {
+        assert!(info.contains(line), "{line} in {info}");
+    }
+    let debug = lines(Verbosity::Debug);
+    assert!(debug.contains("debug: request sent, attempt 1\n"), "{debug}");
+    assert!(!info.contains("debug: "));
+}
+
+#[test]
+fn o22_flags_choose_the_level() {
+    assert_eq!(Verbosity::choose(false, 0, None, false), Verbosity::Human);
+    assert_eq!(Verbosity::choose(false, 0, None, true), Verbosity::Warn);
+    assert_eq!(Verbosity::choose(false, 1, None, true), Verbosity::Info);
+    assert_eq!(Verbosity::choose(false, 3, Some(Verbosity::Warn), false), Verbosity::Debug);
+    assert_eq!(Verbosity::choose(false, 0, Some(Verbosity::Warn), false), Verbosity::Warn);
+    assert_eq!(Verbosity::choose(true, 2, None, false), Verbosity::Error);
+    assert_eq!("info".parse(), Ok(Verbosity::Info));
+    assert!("loud".parse::<Verbosity>().is_err());
+}
+
+#[test]
+fn the_answer_is_not_shown_twice_on_one_terminal() {
+    let records = script::run();
+    let result = script::result(StopReason::LlmDone, "Done: both files\nare fine.");
+    let printed = |facts, detail| {
+        let (_, out, terminal, shown) = told(facts, &plain(), detail, &records);
+        assert_eq!(
+            write_result(&terminal, OutputFormat::Text, &result, &shown).unwrap(),
+            PrintOutcome::Written
+        );
+        out.text()
+    };
+    assert_eq!(printed(TERMINAL, Verbosity::Human), "");
+    assert_eq!(printed(TERMINAL, Verbosity::Error), "Done: both files\nare fine.\n");
+    let two = StreamInfo { stdout: StdoutTarget::Elsewhere, ..TERMINAL };
+    assert_eq!(printed(two, Verbosity::Human), "Done: both files\nare fine.\n");
+}
+
+#[test]
+fn an_answer_that_was_not_streamed_is_printed() {
+    let (_, _, _, shown) = told(TERMINAL, &plain(), Verbosity::Human, &script::stopped());
+    assert!(!shown.get());
+}
+
+#[test]
+fn what_the_model_says_beside_its_calls_is_shown_without_streaming_too() {
+    let records: Vec<Record> = script::run().into_iter().filter(|record| !record.event.is_delta()).collect();
+    let text = in_pipe(Verbosity::Human, &records);
+    assert!(text.contains("\nI look at both files.\n   LLM responded with 2 tool calls\n"), "{text}");
+    assert!(!text.contains("Done: both files"), "the answer is for standard output: {text}");
+}
+
+#[test]
+fn o01_with_json_standard_output_is_the_document_alone() {
+    let (_, out, terminal, shown) = told(StreamInfo::default(), &plain(), Verbosity::Warn, &script::run());
+    let result = script::result(StopReason::LlmDone, "Done.");
+    write_result(&terminal, OutputFormat::Json, &result, &shown).unwrap();
+    assert_eq!(serde_json::from_str::<RunResult>(&out.text()).unwrap(), result);
+}
+
+proptest! {
+    #[test]
+    fn o20_names_and_texts_neither_control_the_terminal_nor_forge_lines(hostile in any::<String>(), raw in "[\u{0}-\u{9f}]{0,40}") {
+        let hostile = format!("{hostile}{raw}");
+        let start = Event::RunStart {
+            agent: hostile.clone(),
+            model: hostile.clone(),
+            mode: hostile.clone(),
+            tools: vec![hostile.clone()],
+            max_steps: 2,
+            resumed: false,
+            sandbox: hostile.clone(),
+            bounds: None,
+        };
+        let records = [
+            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone(), brought_from: Some(hostile.clone()) },
+            start,
+            script::end("c1", &hostile, &hostile, Some(&hostile), None),
+            Event::Notice { level: NoticeLevel::Error, text: hostile.clone() },
+            Event::UserMessage { text: hostile.clone(), origin: MessageOrigin::Prompt },
+        ].map(|event| script::record(1, event));
+        let text = in_pipe(Verbosity::Debug, &records);
+        prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::is_hidden(c)), "{:?}", text);
+        // Of the session three lines are told: it, its place, what is offered.
+        prop_assert_eq!(text.lines().count(), records.len() + 1);
+        let streamed = in_pipe(Verbosity::Human, &[script::record(1, Event::TextDelta { text: hostile })]);
+        prop_assert!(!streamed.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+    }
+}
+
+#[test]
+fn a_failure_is_told_once_and_another_one_too() {
+    let failure =
+        |message: &str| Failure { kind: FailureKind::Server, message: message.into(), retryable: true };
+    let end = |message: &str| {
+        let mut result = script::result(StopReason::LlmError, "");
+        result.permission_denials.clear();
+        result.error = Some(failure(message));
+        script::record(1, Event::RunEnd { result: Box::new(result) })
+    };
+    let failed = Event::ModelFailed { purpose: Purpose::Step, failure: failure("500 twice"), billed: None };
+    let told = in_pipe(Verbosity::Error, &[script::record(1, failed.clone()), end("500 twice")]);
+    assert_eq!(
+        told,
+        "LLM error (server): 500 twice\nFailed (llm_error, 2 steps)\n   Reason: the LLM could not be used\n"
+    );
+    let other = in_pipe(Verbosity::Error, &[script::record(1, failed), end("the disk is full")]);
+    assert!(other.ends_with("   Reason: the LLM could not be used\n   Error: the disk is full\n"), "{other}");
+}
+
+#[test]
+fn a_standard_output_without_space_is_said_on_standard_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let err = Kept::default();
+    let terminal =
+        Terminal::with_streams(StreamInfo::default(), &plain(), Box::new(full), Box::new(err.clone()));
+    let result = script::result(StopReason::LlmDone, "Done.");
+    assert!(write_result(&terminal, OutputFormat::Text, &result, &AnswerShown::default()).is_err());
+    assert!(
+        err.text().starts_with("The answer could not be written to standard output: No space"),
+        "{}",
+        err.text()
+    );
+}

@@ -1,0 +1,310 @@
+//! Contents that changes displaced, outside of the workspace and found by their hashes, so that changes can be undone.
+//!
+//! A process appends what it keeps to a pack of its own and, once a content is whole, its place to the pack's index. So a kill
+//! loses nothing that was said to be kept. Nothing is synced, which would double what an edit costs: what a power failure
+//! tears is noticed by its hash, and is as if it had not been kept.
+
+use crate::redactor::Redactor;
+use crate::runtime::clock::Clock;
+use crate::workspace::file::{HASH_DIGITS, HashedContent, hash};
+use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::process::geteuid;
+use std::collections::{HashMap, HashSet};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Largest file whose content is kept; a larger one is data that can be made again, or is kept elsewhere.
+pub const MAX_FILE_BYTES: u64 = 32 << 20;
+
+/// Bytes that one run keeps; more would fill a disk before anybody looks.
+const MAX_RUN_BYTES: u64 = 512 << 20;
+
+/// Bytes of all packs that stay when the oldest go.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Packs that stay when the oldest go.
+const MAX_PACKS: usize = 1_000;
+
+/// Bytes of an index that are read: a million contents.
+const MAX_INDEX_BYTES: u64 = 64 << 20;
+
+/// Bytes of a line of an index: hash, offset and length in hexadecimal digits.
+const LINE_BYTES: usize = HASH_DIGITS + 1 + 16 + 1 + 16 + 1;
+
+/// What the name of a pack ends with.
+const PACK: &str = "pack";
+
+/// What the name of an index ends with.
+const INDEX: &str = "index";
+
+/// Why a content was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It is too large.
+    #[error("it is larger than {} MiB", MAX_FILE_BYTES >> 20)]
+    TooLarge,
+    /// The run has kept as much as it may.
+    #[error("this run has kept {} MiB already", MAX_RUN_BYTES >> 20)]
+    Full,
+    /// Another content was displaced than the one that had just been kept.
+    #[error("it was changed at that moment")]
+    Changed,
+    /// A key or token of this process stands in it.
+    #[error("it holds a secret, of which no copy is made")]
+    Secret,
+    /// Pipes, devices and sockets have no content to keep.
+    #[error("it is neither a regular file nor a link")]
+    NotAFile,
+    /// The system said no.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// The contents of one workspace, shared by its sessions; a clone is the same.
+#[derive(Clone)]
+pub struct ContentStore {
+    dir: PathBuf,
+    redactor: Arc<Redactor>,
+    /// Nothing until it is needed.
+    packs: Arc<Mutex<Option<Packs>>>,
+}
+
+/// What is known of the packs.
+struct Packs {
+    dir: PathBuf,
+    locations: HashMap<String, ContentLocation>,
+    /// Packs that this process has used: they are among the newest then.
+    used: HashSet<Arc<Path>>,
+    /// The pack of this process, once it has kept something.
+    own: Option<OwnPack>,
+    /// Bytes that this process has added.
+    added: u64,
+}
+
+/// Where a content is.
+#[derive(Clone)]
+struct ContentLocation {
+    pack: Arc<Path>,
+    offset: u64,
+    length: u64,
+}
+
+/// A pack that grows.
+struct OwnPack {
+    path: Arc<Path>,
+    pack: File,
+    index: File,
+    length: u64,
+}
+
+impl ContentStore {
+    /// Those in `dir`, which is made when the first is kept. None of them holds a secret that `redactor` knows.
+    pub fn new(dir: PathBuf, redactor: Arc<Redactor>) -> Self {
+        Self { dir, redactor, packs: Arc::default() }
+    }
+
+    /// Keeps all of `file`; returns its hash.
+    ///
+    /// # Errors
+    /// When it is too large, holds a secret, or cannot be read or written.
+    pub fn store(&self, file: &File) -> Result<String, StoreError> {
+        let metadata = file.metadata()?;
+        let size = metadata.len();
+        if !metadata.is_file() {
+            return Err(StoreError::NotAFile);
+        }
+        if size > MAX_FILE_BYTES {
+            return Err(StoreError::TooLarge);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        // It may grow meanwhile.
+        if file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_FILE_BYTES {
+            return Err(StoreError::TooLarge);
+        }
+        self.store_bytes(&bytes)
+    }
+
+    /// Keeps a content; returns its hash.
+    ///
+    /// # Errors
+    /// When it is too large, holds a secret, or cannot be written.
+    pub fn store_bytes(&self, bytes: &[u8]) -> Result<String, StoreError> {
+        let hash = hash(bytes);
+        self.store_hashed(HashedContent { bytes, hash: &hash }).map(|()| hash)
+    }
+
+    /// Keeps a content whose hash is known.
+    ///
+    /// # Errors
+    /// When it is too large, holds a secret, or cannot be written.
+    pub fn store_hashed(&self, HashedContent { bytes, hash }: HashedContent<'_>) -> Result<(), StoreError> {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(StoreError::TooLarge);
+        }
+        if self.redactor.contains_known(bytes) {
+            return Err(StoreError::Secret);
+        }
+        self.with_packs(|packs| if packs.touch(hash) { Ok(()) } else { packs.add(hash, bytes) })
+    }
+
+    /// Whether the content with this hash is kept, and stays so for as long as what is kept now.
+    pub fn contains(&self, hash: &str) -> bool {
+        self.with_packs(|packs| packs.touch(hash))
+    }
+
+    /// The content with this hash; none when it was not kept, has gone or is damaged.
+    pub fn get(&self, hash: &str) -> Option<Vec<u8>> {
+        let place = self.with_packs(|packs| packs.locations.get(hash).cloned())?;
+        let length = usize::try_from(place.length.min(MAX_FILE_BYTES)).ok()?;
+        let mut bytes = vec![0; length];
+        open_own(&place.pack).ok()?.read_exact_at(&mut bytes, place.offset).ok()?;
+        (crate::workspace::file::hash(&bytes) == hash).then_some(bytes)
+    }
+
+    /// Lets the oldest packs go where there are too many, if this process has added to them.
+    pub fn prune(&self) {
+        let packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        if packs.as_ref().is_some_and(|packs| packs.added > 0) {
+            prune(&self.dir, MAX_BYTES, MAX_PACKS);
+        }
+    }
+
+    fn with_packs<T>(&self, f: impl FnOnce(&mut Packs) -> T) -> T {
+        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        f(packs.get_or_insert_with(|| Packs::of(&self.dir)))
+    }
+}
+
+impl Packs {
+    /// Those in `dir`, as their indexes tell.
+    fn of(dir: &Path) -> Self {
+        let mut locations = HashMap::new();
+        for index in files(dir, INDEX) {
+            let pack: Arc<Path> = index.with_extension(PACK).into();
+            let Ok(size) = pack.symlink_metadata().map(|file| file.len()) else { continue };
+            let mut lines = Vec::new();
+            if open_own(&index).and_then(|file| file.take(MAX_INDEX_BYTES).read_to_end(&mut lines)).is_err() {
+                continue;
+            }
+            for line in lines.chunks_exact(LINE_BYTES) {
+                let Some((hash, offset, length)) = read_line(line) else { continue };
+                if offset.checked_add(length).is_some_and(|end| end <= size) {
+                    locations
+                        .insert(hash.to_owned(), ContentLocation { pack: Arc::clone(&pack), offset, length });
+                }
+            }
+        }
+        Self { dir: dir.to_owned(), locations, used: HashSet::new(), own: None, added: 0 }
+    }
+
+    /// Whether a content is kept already; its pack is among the newest then.
+    fn touch(&mut self, hash: &str) -> bool {
+        let Some(place) = self.locations.get(hash) else { return false };
+        if self.used.contains(&place.pack) {
+            return true;
+        }
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let pack = Arc::clone(&place.pack);
+        // One that has gone meanwhile holds nothing any more.
+        if rustix::fs::utimensat(CWD, &*pack, &times, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            self.locations.retain(|_, place| place.pack != pack);
+            return false;
+        }
+        self.used.insert(pack)
+    }
+
+    fn add(&mut self, hash: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let length = bytes.len() as u64;
+        if self.added.saturating_add(length) > MAX_RUN_BYTES {
+            return Err(StoreError::Full);
+        }
+        let mut own = match self.own.take() {
+            Some(own) => own,
+            None => OwnPack::create(&self.dir)?,
+        };
+        let place = ContentLocation { pack: Arc::clone(&own.path), offset: own.length, length };
+        // A pack that could not be written whole is not written to again.
+        own.pack.write_all(bytes)?;
+        own.index.write_all(line(hash, place.offset, length).as_bytes())?;
+        own.length = own.length.saturating_add(length);
+        self.used.insert(Arc::clone(&own.path));
+        self.own = Some(own);
+        self.added = self.added.saturating_add(length.max(1));
+        self.locations.insert(hash.to_owned(), place);
+        Ok(())
+    }
+}
+
+impl OwnPack {
+    fn create(dir: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let name = Clock::new().short_id();
+        let make = |extension: &str| {
+            let path = dir.join(&name).with_extension(extension);
+            let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
+            Ok::<_, io::Error>((path, file))
+        };
+        let ((path, pack), (_, index)) = (make(PACK)?, make(INDEX)?);
+        Ok(Self { path: path.into(), pack, index, length: 0 })
+    }
+}
+
+fn line(hash: &str, offset: u64, length: u64) -> String {
+    format!("{hash} {offset:016x} {length:016x}\n")
+}
+
+fn read_line(line: &[u8]) -> Option<(&str, u64, u64)> {
+    let mut words = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split(' ');
+    let hash = words.next()?;
+    let mut number = || u64::from_str_radix(words.next()?, 16).ok();
+    Some((hash, number()?, number()?))
+}
+
+/// Opens a regular file of ours for reading, never through a link.
+fn open_own(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let flags = i32::try_from(flags).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.uid() == geteuid().as_raw() {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+/// The files in `dir` whose names end with `extension`.
+fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|it| it == extension)).collect()
+}
+
+/// Removes the oldest packs beyond so many bytes or packs.
+#[expect(clippy::disallowed_methods, reason = "this is the address of kept contents")]
+fn prune(dir: &Path, bytes: u64, packs: usize) {
+    let aged = |path: PathBuf| {
+        let metadata = path.symlink_metadata().ok()?;
+        Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), path))
+    };
+    let mut found: Vec<_> = files(dir, PACK).into_iter().filter_map(aged).collect();
+    found.sort_by_key(|(modified, ..)| std::cmp::Reverse(*modified));
+    let mut total = 0u64;
+    for (number, (_, size, path)) in found.iter().enumerate() {
+        total = total.saturating_add(*size);
+        if number >= packs || total > bytes {
+            // One that stays is found again by the next run.
+            let _ = std::fs::remove_file(path.with_extension(INDEX));
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "content_store_tests.rs"]
+mod tests;

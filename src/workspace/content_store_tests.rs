@@ -1,0 +1,223 @@
+#![expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
+
+use super::*;
+use crate::core::secret::Secret;
+use crate::redactor::NamedSecret;
+use crate::workspace::Workspace;
+use crate::workspace::path::RelPath;
+use crate::workspace::replace::Expected;
+use proptest::prelude::*;
+use std::os::unix::fs::PermissionsExt;
+
+fn open(dir: &Path) -> ContentStore {
+    let secret = NamedSecret { name: "X_TOKEN".to_owned(), value: Secret::new("correct-horse-battery") };
+    ContentStore::new(dir.join("contents"), Arc::new(Redactor::new([secret])))
+}
+
+fn contents() -> (tempfile::TempDir, ContentStore) {
+    let dir = tempfile::tempdir().unwrap();
+    let contents = open(dir.path());
+    (dir, contents)
+}
+
+fn try_keep(contents: &ContentStore, bytes: &[u8]) -> Result<String, StoreError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    contents.store(&File::open(file.path()).unwrap())
+}
+
+fn keep(contents: &ContentStore, bytes: &[u8]) -> String {
+    try_keep(contents, bytes).unwrap()
+}
+
+fn pack(contents: &ContentStore) -> PathBuf {
+    let mut packs = files(&contents.dir, PACK);
+    assert_eq!(packs.len(), 1);
+    packs.remove(0)
+}
+
+#[test]
+fn what_was_kept_is_found_by_its_hash_by_later_processes_too_and_is_private() {
+    let (dir, contents) = contents();
+    assert_eq!(contents.get(&hash(b"a")), None);
+    for bytes in [&b"a"[..], b"", b"other"] {
+        let kept = keep(&contents, bytes);
+        assert_eq!(kept, hash(bytes));
+        assert_eq!(keep(&contents, bytes), kept, "once more");
+        for contents in [&contents, &open(dir.path())] {
+            assert_eq!(contents.get(&kept), Some(bytes.to_vec()));
+        }
+    }
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let pack = pack(&contents);
+    assert_eq!((mode(&contents.dir), mode(&pack), mode(&pack.with_extension(INDEX))), (0o700, 0o600, 0o600));
+    assert_eq!(std::fs::read(pack).unwrap(), b"aother");
+}
+
+#[test]
+fn what_an_earlier_process_kept_is_not_kept_again() {
+    let (dir, contents) = contents();
+    let kept = keep(&contents, b"a");
+    let next = open(dir.path());
+    assert_eq!(keep(&next, b"a"), kept);
+    assert_eq!(files(&contents.dir, PACK).len(), 1);
+}
+
+#[test]
+fn what_is_damaged_torn_or_a_link_is_none_and_hides_nothing_else() {
+    let (dir, contents) = contents();
+    let (first, second) = (keep(&contents, b"abc"), keep(&contents, b"second"));
+    let pack = pack(&contents);
+    std::fs::write(&pack, b"abdsecond").unwrap();
+    let again = open(dir.path());
+    assert_eq!((again.get(&first), again.get(&second)), (None, Some(b"second".to_vec())));
+    std::fs::write(&pack, b"abcsec").unwrap();
+    let again = open(dir.path());
+    assert_eq!((again.get(&first), again.get(&second)), (Some(b"abc".to_vec()), None));
+    assert_eq!(keep(&again, b"second"), second, "what is torn is kept anew");
+    assert_eq!(again.get(&second), Some(b"second".to_vec()));
+    std::fs::write(dir.path().join("other"), b"abcsecond").unwrap();
+    std::fs::remove_file(&pack).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("other"), &pack).unwrap();
+    assert_eq!(open(dir.path()).get(&first), None);
+}
+
+#[test]
+fn an_index_that_breaks_off_tells_what_is_whole() {
+    let (dir, contents) = contents();
+    let (first, second) = (keep(&contents, b"first"), keep(&contents, b"second"));
+    let index = File::options().write(true).open(pack(&contents).with_extension(INDEX)).unwrap();
+    for cut in 0..=LINE_BYTES as u64 {
+        index.set_len(2 * LINE_BYTES as u64 - cut).unwrap();
+        let again = open(dir.path());
+        assert!(again.get(&first).is_some());
+        assert_eq!(again.get(&second).is_some(), cut == 0);
+    }
+}
+
+#[test]
+fn a_file_that_is_too_large_and_a_secret_are_not_kept() {
+    let (dir, contents) = contents();
+    let file = File::create_new(dir.path().join("large")).unwrap();
+    file.set_len(MAX_FILE_BYTES + 1).unwrap();
+    let file = File::open(dir.path().join("large")).unwrap();
+    assert!(matches!(contents.store(&file), Err(StoreError::TooLarge)));
+    assert!(matches!(try_keep(&contents, b"token: correct-horse-battery"), Err(StoreError::Secret)));
+    assert!(!contents.dir.exists());
+}
+
+#[test]
+fn a_run_keeps_no_more_than_it_may() {
+    let (_dir, contents) = contents();
+    contents.with_packs(|packs| packs.added = MAX_RUN_BYTES - 1);
+    assert!(matches!(try_keep(&contents, b"ab"), Err(StoreError::Full)));
+}
+
+#[test]
+fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
+    let (dir, old) = contents();
+    let (kept, other) = (keep(&old, b"old"), open(dir.path()));
+    let new = keep(&other, b"new");
+    let file =
+        File::options().append(true).open(&*old.with_packs(|packs| packs.locations[&kept].pack.clone()));
+    file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(keep(&open(dir.path()), b"old"), kept, "which makes it one of the newest");
+    prune(&old.dir, 6, 2);
+    assert!(open(dir.path()).get(&kept).is_some() && open(dir.path()).get(&new).is_some());
+    let file =
+        File::options().append(true).open(&*other.with_packs(|packs| packs.locations[&new].pack.clone()));
+    file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    prune(&old.dir, 5, 2);
+    assert!(open(dir.path()).get(&kept).is_some() && open(dir.path()).get(&new).is_none());
+    prune(&old.dir, 6, 0);
+    assert_eq!(std::fs::read_dir(&old.dir).unwrap().count(), 0, "with their indexes");
+    let mut packs = old.packs.lock().unwrap().take().unwrap();
+    packs.used.clear();
+    assert!(!packs.touch(&kept), "one that has gone meanwhile");
+}
+
+/// A workspace with the file `a`, which holds `old`.
+fn a_file_whose_content_is_kept() -> (tempfile::TempDir, ContentStore, Workspace, RelPath) {
+    let (dir, contents) = contents();
+    let root = dir.path().join("ws");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("a"), "old").unwrap();
+    let workspace = Workspace::open(&root).unwrap();
+    workspace.set_content_store(contents.clone());
+    let path = workspace.path("a").unwrap();
+    (dir, contents, workspace, path)
+}
+
+#[test]
+fn a_content_is_kept_before_it_is_displaced() {
+    let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
+    workspace.replace(&path, &Expected::Hash(hash(b"other")), b"new").unwrap_err();
+    assert_eq!(
+        contents.get(&hash(b"old")),
+        Some(b"old".to_vec()),
+        "although nothing was displaced in the end"
+    );
+    std::os::unix::fs::symlink("a", workspace.root().join("link")).unwrap();
+    let removed = workspace.remove(&workspace.path("link").unwrap(), &Expected::Any).unwrap();
+    assert_eq!(
+        (removed.store_error, contents.get(&hash(b"a"))),
+        (None, Some(b"a".to_vec())),
+        "what it points to"
+    );
+}
+
+#[test]
+fn what_is_kept_already_is_kept_of_an_expected_change_and_of_no_other() {
+    let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
+    contents.store_hashed(HashedContent { bytes: b"old", hash: &hash(b"old") }).unwrap();
+    assert!(contents.contains(&hash(b"old")) && !contents.contains(&hash(b"new")));
+    let done = workspace.replace(&path, &Expected::Hash(hash(b"old")), b"new").unwrap();
+    assert_eq!((done.store_error, contents.get(&hash(b"old"))), (None, Some(b"old".to_vec())));
+    let done = workspace.replace(&path, &Expected::Any, b"newer").unwrap();
+    assert_eq!((done.store_error, contents.get(&hash(b"new"))), (None, Some(b"new".to_vec())));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_made_and_removed_the_bytes_can_be_had_back(
+        before in proptest::collection::vec(proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9)), 3),
+        changes in proptest::collection::vec(
+            (0usize..3, proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9))), 0..12),
+    ) {
+        let (dir, contents) = contents();
+        let root = dir.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        let names = ["a", "b", "c"];
+        for (name, bytes) in names.iter().zip(&before) {
+            if let Some(bytes) = bytes {
+                std::fs::write(root.join(name), bytes).unwrap();
+            }
+        }
+        let workspace = Workspace::open(&root).unwrap();
+        workspace.set_content_store(contents);
+        let mut done = Vec::new();
+        for (file, bytes) in changes {
+            let path = workspace.path(names[file]).unwrap();
+            let changed = match bytes {
+                Some(bytes) => workspace.replace(&path, &Expected::Any, &bytes),
+                None => workspace.remove(&path, &Expected::Any),
+            };
+            done.extend(changed);
+        }
+        let later = open(dir.path());
+        for displaced in done.into_iter().rev() {
+            prop_assert_eq!(&displaced.store_error, &None);
+            let (path, was) = (&displaced.path, &displaced.was);
+            match was.hash() {
+                Some(hash) => {
+                    let bytes = later.get(hash).unwrap();
+                    workspace.restore(path, &displaced.became, &bytes, was).unwrap();
+                }
+                None => drop(workspace.remove_current(path, &displaced.became).unwrap()),
+            }
+        }
+        for (name, bytes) in names.iter().zip(before) {
+            prop_assert_eq!(std::fs::read(root.join(name)).ok(), bytes);
+        }
+    }
+}

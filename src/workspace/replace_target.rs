@@ -1,0 +1,391 @@
+//! A name in a held directory: what it holds, and how that is swapped with something else without a moment in which it is
+//! neither.
+
+use crate::core::file_change::FileState;
+use crate::runtime::clock::Clock;
+use crate::workspace::content_store::{ContentStore, StoreError};
+use crate::workspace::error::FileError;
+use crate::workspace::file::{HashedContent, equals_reader, hash, hash_reader};
+use crate::workspace::path::RelPath;
+use crate::workspace::root_dir::{LastLink, RootDir};
+use crate::workspace::temp_file::TempFile;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write};
+
+/// How the name of each temporary file begins; the id of the process that made it follows.
+pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
+
+/// Bytes from which on other work is done while they are synced.
+const LARGE_BYTES: usize = 128 * 1024;
+
+/// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
+const NAME_TRIES: usize = 8;
+
+/// The bits of a mode that content keeps: set-user-ID and set-group-ID end with the content they were given for, as the
+/// kernel has it for writes.
+const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO).union(Mode::SVTX);
+
+/// What every link has for its mode.
+const LINK_MODE: u32 = 0o120_777;
+
+/// What a file must be for a change to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected<'a> {
+    /// It must not exist.
+    Absent,
+    /// It must have this content hash.
+    Hash(String),
+    /// It must have this content.
+    Content(HashedContent<'a>),
+    /// It may be anything, or nothing.
+    Any,
+}
+
+/// What a name is to hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NewEntry<'a> {
+    /// A file with this content, and these permission bits or those of what it replaces.
+    File(HashedContent<'a>, Option<Mode>),
+    /// A link to this.
+    Link(&'a [u8]),
+    /// The temporary file with this name, which lies beside it and is this.
+    Staged(&'a str, &'a FileState),
+}
+
+/// A name in a held directory.
+pub(super) struct ReplaceTarget<'a> {
+    pub(super) root_dir: &'a RootDir,
+    pub(super) path: &'a RelPath,
+    pub(super) parent: &'a RelPath,
+    pub(super) directory: &'a OwnedFd,
+    pub(super) name: &'a str,
+}
+
+impl ReplaceTarget<'_> {
+    fn io(&self, error: Errno) -> FileError {
+        FileError::io(self.path, "write", error.into())
+    }
+
+    pub(super) fn changed(&self, kept: Option<&str>) -> FileError {
+        FileError::Changed { path: self.path.clone(), other_version: kept.map(|name| self.parent.join(name)) }
+    }
+
+    /// What the name holds now; `None` when nothing.
+    pub(super) fn stat(&self, last: LastLink) -> Result<Option<Stat>, FileError> {
+        match rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Ok(Some(stat)),
+                FileType::Directory => Err(FileError::Directory(self.path.clone())),
+                FileType::Symlink if last == LastLink::NoFollow => Ok(Some(stat)),
+                // It was resolved a moment ago, so it was put there since.
+                FileType::Symlink => Err(self.changed(None)),
+                _ => Err(FileError::Special(self.path.clone())),
+            },
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    /// A name can be given to other content by whoever may write the directory; a file that is kept from being written,
+    /// or belongs to somebody else, is to stay as it is all the same.
+    pub(super) fn check_writable(&self, old: &Stat) -> Result<(), FileError> {
+        if FileType::from_raw_mode(old.st_mode) == FileType::Symlink {
+            return Ok(());
+        }
+        rustix::fs::accessat(self.directory, self.name, Access::WRITE_OK, AtFlags::EACCESS)
+            .map_err(|error| self.io(error))
+    }
+
+    /// Makes `new` durably beside the target, and does `meanwhile` before that is certain; a file gets the mode and owner of `old` where it
+    /// is not said otherwise. Also says what it is.
+    pub(super) fn write_temporary<T>(
+        &self,
+        new: NewEntry<'_>,
+        old: Option<&Stat>,
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<(TempFile<'_>, FileState, T), FileError> {
+        let (HashedContent { bytes, hash }, mode) = match new {
+            NewEntry::File(content, mode) => (content, mode),
+            NewEntry::Link(to) => {
+                let done = meanwhile();
+                return Ok((self.create_link(to)?, FileState::from_mode(hash(to), LINK_MODE), done));
+            }
+            NewEntry::Staged(name, state) => {
+                return Ok((self.temporary(name.to_owned()), state.clone(), meanwhile()));
+            }
+        };
+        let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
+        // Nobody else may read it while it is written, unless the file itself is to be new: then umask decides.
+        let private = old.is_some() || mode.is_some();
+        let (temporary, fd) =
+            self.create_temporary(Mode::from_raw_mode(if private { 0o600 } else { 0o666 }))?;
+        let mut file = File::from(fd);
+        file.write_all(bytes).map_err(|error| FileError::io(self.path, "write", error))?;
+        let made = rustix::fs::fstat(&file).map_err(|error| self.io(error))?;
+        if let Some(old) = old {
+            copy_owner(&file, &made, old);
+        }
+        let kept = || old.map(|old| Mode::from_raw_mode(old.st_mode));
+        let mode = mode.or_else(kept).unwrap_or(Mode::from_raw_mode(made.st_mode)) & PERMISSIONS;
+        if private {
+            rustix::fs::fchmod(&file, mode).map_err(|error| self.io(error))?;
+        }
+        let (synced, done) = sync_while(&file, bytes.len(), meanwhile);
+        synced.map_err(|error| FileError::io(self.path, "write", error))?;
+        Ok((temporary, FileState::regular_file(hash.to_owned(), mode.as_raw_mode()), done))
+    }
+
+    fn create_link(&self, to: &[u8]) -> Result<TempFile<'_>, FileError> {
+        let name = temporary_name();
+        rustix::fs::symlinkat(to, self.directory, &name).map_err(|error| self.io(error))?;
+        Ok(self.temporary(name))
+    }
+
+    fn temporary(&self, name: String) -> TempFile<'_> {
+        TempFile { directory: self.directory.as_fd(), name, persist: false }
+    }
+
+    fn create_temporary(&self, mode: Mode) -> Result<(TempFile<'_>, OwnedFd), FileError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..NAME_TRIES {
+            let name = temporary_name();
+            match rustix::fs::openat(self.directory, &name, flags, mode) {
+                Ok(fd) => return Ok((self.temporary(name), fd)),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+        Err(self.io(Errno::EXIST))
+    }
+
+    /// Gives the temporary file the name, which must be free.
+    pub(super) fn place_new(
+        &self,
+        temporary: &TempFile<'_>,
+        expected: &Expected<'_>,
+    ) -> Result<(), FileError> {
+        let taken = || match expected {
+            Expected::Absent => FileError::Exists(self.path.clone()),
+            Expected::Hash(_) | Expected::Content(_) | Expected::Any => self.changed(None),
+        };
+        match self.move_to_free_name(&temporary.name, self.name) {
+            Err(Errno::EXIST) => Err(taken()),
+            other => other.map_err(|error| self.io(error)),
+        }
+    }
+
+    /// Renames; fails with `EXIST` when `to` is taken.
+    fn move_to_free_name(&self, from: &str, to: &str) -> Result<(), Errno> {
+        match self.rename(from, to, RenameFlags::NOREPLACE) {
+            Err(error) if is_unsupported(error) => {
+                // A hard link is the older way to a name that must be free.
+                rustix::fs::linkat(self.directory, from, self.directory, to, AtFlags::empty())?;
+                rustix::fs::unlinkat(self.directory, from, AtFlags::empty())
+            }
+            other => other,
+        }
+    }
+
+    /// Swaps the temporary file with the target and checks what was displaced; returns its hash.
+    pub(super) fn exchange(
+        &self,
+        temporary: &mut TempFile<'_>,
+        expected: &Expected<'_>,
+        written: &str,
+    ) -> Result<String, FileError> {
+        match self.rename(&temporary.name, self.name, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(self.changed(None)),
+            Err(error) if is_unsupported(error) => return self.check_and_rename(temporary, expected),
+            Err(error) => return Err(self.io(error)),
+        }
+        let displaced = self.displaced_hash(&temporary.name, expected);
+        if let Ok(found) = &displaced
+            && matches(expected, found)
+        {
+            return Ok(found.clone());
+        }
+        self.swap_back(temporary, written)
+    }
+
+    /// Undoes an exchange that displaced something unexpected.
+    fn swap_back(&self, temporary: &mut TempFile<'_>, written: &str) -> Result<String, FileError> {
+        let undone = self.rename(&temporary.name, self.name, RenameFlags::EXCHANGE);
+        if undone.is_ok() && self.hash_of(&temporary.name).is_ok_and(|found| found == written) {
+            return Err(self.changed(None));
+        }
+        // Somebody wrote our version in the instant it was there, or it cannot be put back: both stay.
+        temporary.persist = true;
+        Err(self.changed(Some(&temporary.name)))
+    }
+
+    /// Where the system cannot exchange names: looks, then renames. The gap between the two is all that is lost.
+    fn check_and_rename(
+        &self,
+        temporary: &TempFile<'_>,
+        expected: &Expected<'_>,
+    ) -> Result<String, FileError> {
+        let found = self.hash_of(self.name).map_err(|error| self.io(error))?;
+        if !matches(expected, &found) {
+            return Err(self.changed(None));
+        }
+        rustix::fs::renameat(self.directory, &temporary.name, self.directory, self.name)
+            .map_err(|error| self.io(error))?;
+        Ok(found)
+    }
+
+    /// Moves the target to a temporary name, looks at it there, and removes it or puts it back.
+    pub(super) fn set_aside_and_remove(&self, expected: &Expected<'_>) -> Result<FileState, FileError> {
+        let old = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
+        match FileType::from_raw_mode(old.st_mode) {
+            FileType::RegularFile | FileType::Symlink => {}
+            FileType::Directory => return Err(FileError::Directory(self.path.clone())),
+            _ => return Err(FileError::Special(self.path.clone())),
+        }
+        // The name is random, so that it is free; one step, because others may take the name between two.
+        let aside = temporary_name();
+        rustix::fs::renameat(self.directory, self.name, self.directory, &aside)
+            .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
+        match self.hash_of(&aside) {
+            Ok(found) if matches(expected, &found) => {
+                match rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty()) {
+                    Ok(()) => Ok(FileState::from_mode(found, old.st_mode)),
+                    Err(error) => {
+                        let kept = FileError::io(self.path, "delete", error.into());
+                        self.restore_name(&aside).and(Err(kept))
+                    }
+                }
+            }
+            _ => self.restore_name(&aside).and(Err(self.changed(None))),
+        }
+    }
+
+    /// Gives what was set aside its name again; fails when that is taken, and says where the content lies.
+    fn restore_name(&self, aside: &str) -> Result<(), FileError> {
+        let moved = match self.move_to_free_name(aside, self.name) {
+            // A directory that took the name meanwhile can have no second one; nor can it take the place of a file.
+            Err(Errno::PERM) if self.is_directory(aside) => {
+                rustix::fs::renameat(self.directory, aside, self.directory, self.name)
+            }
+            other => other,
+        };
+        moved.map_err(|_taken| self.changed(Some(aside)))
+    }
+
+    fn is_directory(&self, name: &str) -> bool {
+        rustix::fs::statat(self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    }
+
+    /// Keeps the content that is about to be displaced, of a link what it points to; returns its hash. Only a regular file is
+    /// opened: whoever opens a pipe takes what is in it.
+    pub(super) fn store(&self, contents: &ContentStore) -> Result<String, StoreError> {
+        let stat = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(io::Error::from)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => {
+                let to = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
+                return contents.store_bytes(to.map_err(io::Error::from)?.as_bytes());
+            }
+            _ => return Err(StoreError::NotAFile),
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(self.directory, self.name, flags, Mode::empty());
+        contents.store(&File::from(opened.map_err(io::Error::from)?))
+    }
+
+    /// The content hash of what was displaced to `name`. It is compared where it is known, which is faster.
+    fn displaced_hash(&self, name: &str, expected: &Expected<'_>) -> Result<String, Errno> {
+        match (expected, self.open_regular(name)?) {
+            (Expected::Content(known), Some(file)) if equals_reader(known.bytes, &file).unwrap_or(false) => {
+                Ok(known.hash.to_owned())
+            }
+            _ => self.hash_of(name),
+        }
+    }
+
+    /// The content hash of `name`, of a link the hash of its target's name.
+    fn hash_of(&self, name: &str) -> Result<String, Errno> {
+        match self.open_regular(name)? {
+            Some(file) => {
+                hash_reader(file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            }
+            None => {
+                rustix::fs::readlinkat(self.directory, name, Vec::new()).map(|target| hash(target.as_bytes()))
+            }
+        }
+    }
+
+    /// Opens `name`, a regular file; nothing where it is a link.
+    fn open_regular(&self, name: &str) -> Result<Option<File>, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match rustix::fs::openat(self.directory, name, flags, Mode::empty()) {
+            Ok(fd) if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::RegularFile => {
+                Ok(Some(File::from(fd)))
+            }
+            Ok(_) => Err(Errno::INVAL),
+            Err(Errno::LOOP | Errno::MLINK) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+        self.root_dir.rename(self.directory, from, to, flags)
+    }
+
+    /// Makes the change of names durable, or says why that is not certain. The change has happened either way.
+    pub(super) fn sync(&self) -> Option<String> {
+        match rustix::fs::fsync(self.directory) {
+            // Some file systems cannot sync a directory; they need no sync either.
+            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => None,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+/// Syncs `file`, to which so many bytes were written, and does `work` meanwhile where waiting for the disk takes longer than a
+/// thread does to begin.
+fn sync_while<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Result<()>, T) {
+    if bytes < LARGE_BYTES {
+        let done = work();
+        return (file.sync_all(), done);
+    }
+    std::thread::scope(|scope| {
+        let synced = scope.spawn(|| file.sync_all());
+        let done = work();
+        let broke = |_| Err(io::Error::other("the thread that syncs broke"));
+        (synced.join().unwrap_or_else(broke), done)
+    })
+}
+
+/// Gives `file` to whom `old` belongs.
+fn copy_owner(file: &File, made: &Stat, old: &Stat) {
+    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid) {
+        let (user, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
+        // Only root may give a file away; anyone else keeps what he wrote, as every editor does.
+        let _ = rustix::fs::fchown(file, Some(user), Some(group));
+    }
+}
+
+fn matches(expected: &Expected<'_>, found: &str) -> bool {
+    match expected {
+        Expected::Absent => false,
+        Expected::Hash(hash) => hash == found,
+        Expected::Content(known) => known.hash == found,
+        Expected::Any => true,
+    }
+}
+
+/// Whether the kernel or the file system does not know this kind of rename.
+fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno::NOSYS | Errno::INVAL | Errno::NOTSUP)
+}
+
+fn temporary_name() -> String {
+    format!("{TEMPORARY_PREFIX}{}-{}", std::process::id(), Clock::new().short_id())
+}

@@ -1,0 +1,395 @@
+//! A world from a seed: who the models are, what the run is held to, what goes wrong and when.
+
+use super::random::Random;
+use crate::core::compaction::{CompactionLimits, CompactionStrategy};
+use crate::core::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
+use crate::core::limits::{
+    BreakerLimits, FallbackChain, Limits, ModelTerms, OnLimit, OnRepeat, SpendingCaps, Window, WindowSource,
+};
+use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
+use crate::llm::ToolDefinition;
+use crate::text::tokens;
+use serde_json::json;
+use std::iter;
+use std::time::Duration;
+
+/// How a model behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModelKind {
+    /// Works through its items, and answers when they are done.
+    Steady,
+    /// Makes the same call again, or two in turn.
+    Looping,
+    /// Writes arguments that are none, and names of tools that are none.
+    Malformed,
+    /// Writes until the limit cuts it.
+    Verbose,
+    /// Says nothing, or only thinks.
+    Silent,
+    /// Reports no usage, too little, too much, or what cannot be.
+    Lying,
+    /// Refuses, or has its answers filtered.
+    Refusing,
+    /// Has a server that fails in each way there is.
+    Failing,
+    /// Has a server that holds requests open.
+    Slow,
+    /// Makes more calls at once than may be.
+    Batching,
+    /// Uses ids again, and empty ones.
+    Duplicating,
+    /// Reads and writes so much that the window is soon full.
+    Bulky,
+}
+
+/// How many of the worlds begin with a model of each kind: those are more often that end a run only where its limits are so.
+const FIRST_KINDS: [(ModelKind, usize); 12] = [
+    (ModelKind::Steady, 3),
+    (ModelKind::Looping, 10),
+    (ModelKind::Malformed, 2),
+    (ModelKind::Verbose, 3),
+    (ModelKind::Silent, 1),
+    (ModelKind::Lying, 1),
+    (ModelKind::Refusing, 4),
+    (ModelKind::Failing, 2),
+    (ModelKind::Slow, 2),
+    (ModelKind::Batching, 1),
+    (ModelKind::Duplicating, 1),
+    (ModelKind::Bulky, 2),
+];
+
+impl ModelKind {
+    /// All of them.
+    pub fn all() -> [Self; FIRST_KINDS.len()] {
+        FIRST_KINDS.map(|(kind, _)| kind)
+    }
+}
+
+/// One of [`FIRST_KINDS`].
+fn first_kind(random: &Random) -> ModelKind {
+    let worlds = FIRST_KINDS.into_iter().flat_map(|(kind, worlds)| iter::repeat_n(kind, worlds));
+    *random.pick(&worlds.collect::<Vec<ModelKind>>())
+}
+
+/// What goes wrong with a run, and at which record of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The process is gone once this record is written.
+    Crash(u64),
+    /// The disk is full before this record.
+    Full(u64),
+    /// The person interrupts once this record is written.
+    Interrupt(u64),
+    /// The person interrupts after so long, whatever happens then.
+    InterruptAfter(Duration),
+}
+
+/// How often things happen around the loop: once in so many times, 0 for never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventRates {
+    /// A call is refused.
+    pub denied: u64,
+    /// A call fails.
+    pub fails: u64,
+    /// A call waits for a person.
+    pub asks: u64,
+    /// A result is long.
+    pub long: u64,
+    /// A call takes longer than anybody has.
+    pub slow: u64,
+    /// A hook speaks.
+    pub hooks: u64,
+    /// A hook that speaks ends the run.
+    pub stops: u64,
+    /// A text is one that guardrails look for.
+    pub guarded: u64,
+    /// A command goes on in the background.
+    pub background: u64,
+}
+
+/// What makes it hard to keep to what may be spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultPlan {
+    /// Nothing.
+    Normal,
+    /// Two requests of five fail and are billed.
+    FailingRequests,
+    /// Some results are longer than all that was said before.
+    HugeResults,
+}
+
+/// A world.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself, and any two go together")]
+pub struct Scenario {
+    /// Where it came from.
+    pub seed: u64,
+    /// Whether all that happens follows from the conversation and the workspace, so that a crash makes no difference.
+    pub is_deterministic: bool,
+    /// What each model of the chain is like.
+    pub kinds: Vec<ModelKind>,
+    /// What the runs are held to.
+    pub limits: Limits,
+    /// Items to be worked through.
+    pub items: u64,
+    /// At which request of a run a model does what its kind does in the end.
+    pub incident: u64,
+    /// Whether the keys are refused from then on.
+    pub revoked: bool,
+    /// The faults of the runs, in order.
+    pub faults: Vec<Fault>,
+    /// How often things happen.
+    pub rates: EventRates,
+    /// Whether a guardrail that finds something ends the run.
+    pub halts: bool,
+    /// Whether the calls of a turn run together.
+    pub parallel_calls: bool,
+    /// What nobody may be told.
+    pub secret: Option<String>,
+    /// What makes it hard to keep to what may be spent.
+    pub fault_plan: FaultPlan,
+    /// Whether the answer must fit a schema.
+    pub schema: bool,
+    /// Whether answers are streamed.
+    pub stream: bool,
+    /// Steps between checkpoints; 0 for none.
+    pub checkpoints: u32,
+}
+
+/// The schema of the worlds that have one.
+pub const SCHEMA: &str = r#"{"type":"object","properties":{"done":{"type":"integer"}},"required":["done"]}"#;
+
+/// Whether a model of this kind that goes nowhere does so in one way after another, and from early on.
+pub fn cycles_habits(seed: u64, kind: ModelKind) -> bool {
+    kind == ModelKind::Looping && !seed.is_multiple_of(3)
+}
+
+/// The tools that are offered.
+pub fn tools() -> Vec<ToolDefinition> {
+    let tool = |name: &str, description: &str| ToolDefinition {
+        name: name.to_owned(),
+        description: description.into(),
+        parameters: json!({"type": "object", "properties": {"item": {"type": "integer"}}}).into(),
+    };
+    vec![
+        tool("read", "Reads an item."),
+        tool("start", "Starts a command in the background."),
+        tool("write_file", "Writes an item."),
+    ]
+}
+
+impl Scenario {
+    /// The world of `seed`.
+    pub fn new(seed: u64) -> Self {
+        let random = Random::new(seed, 1);
+        let is_deterministic = random.one_in(8);
+        let kind = first_kind(&random);
+        let items = random.between(28, 60);
+        let mut world = Self {
+            seed,
+            is_deterministic,
+            kinds: vec![if is_deterministic { ModelKind::Steady } else { kind }],
+            limits: limits(),
+            items,
+            incident: if cycles_habits(seed, kind) { 6 } else { random.between(23, 34) },
+            revoked: !is_deterministic && random.one_in(11),
+            faults: Vec::new(),
+            rates: EventRates::default(),
+            halts: random.one_in(2),
+            parallel_calls: random.one_in(3),
+            secret: random.one_in(4).then(|| format!("Zq{:016x}Xv", random.any())),
+            fault_plan: FaultPlan::Normal,
+            schema: !is_deterministic && random.one_in(40),
+            stream: !random.one_in(4),
+            checkpoints: if random.one_in(3) { 4 } else { 0 },
+        };
+        world.draw_models(&random);
+        if is_deterministic {
+            world.limits.max_steps = 500;
+            world.secret = None;
+        } else {
+            world.draw_limits(&random);
+            world.draw_rates(&random);
+        }
+        world.draw_faults(&random);
+        world
+    }
+
+    /// Whether every model keeps to the limit it is sent and tells the truth about what it used.
+    pub fn is_honest(&self) -> bool {
+        !self.kinds.contains(&ModelKind::Lying)
+    }
+
+    fn draw_models(&mut self, random: &Random) {
+        let more = if self.is_deterministic {
+            0
+        } else {
+            [0, 0, 1, 1, 2][usize::try_from(random.below(5)).unwrap()]
+        };
+        for _ in 0..more {
+            self.kinds.push(*random.pick(&ModelKind::all()));
+        }
+        let mut terms = (0..self.kinds.len()).map(|place| ModelTerms {
+            model: format!("simulated/model-{place}"),
+            price: Some(price(random)),
+            output_limit: random.one_in(2).then(|| u32::try_from(random.between(1_500, 5_000)).unwrap()),
+            window: None,
+        });
+        self.limits.models = FallbackChain { first: terms.next().unwrap(), fallbacks: terms.collect() };
+    }
+
+    fn each_model(&mut self, change: impl Fn(&mut ModelTerms)) {
+        let FallbackChain { first, fallbacks } = &mut self.limits.models;
+        iter::once(first).chain(fallbacks).for_each(change);
+    }
+
+    fn draw_limits(&mut self, random: &Random) {
+        let limits = &mut self.limits;
+        limits.max_steps = u32::try_from(random.between(28, 93)).unwrap();
+        limits.max_malformed = [0, 2, 2, 3, 3][usize::try_from(random.below(5)).unwrap()];
+        limits.max_continuations = u32::try_from(random.below(4)).unwrap();
+        if random.one_in(3) {
+            limits.on_limit = OnLimit::Stop;
+        }
+        limits.caps.closes = limits.on_limit == OnLimit::Summary;
+        draw_caps(limits, random);
+        if limits.caps.limit_requests() {
+            self.fault_plan = match Random::new(self.seed, 3).below(10) {
+                0 => FaultPlan::FailingRequests,
+                1 => FaultPlan::HugeResults,
+                _ => FaultPlan::Normal,
+            };
+        }
+        let loops = self.kinds.contains(&ModelKind::Looping);
+        if loops || random.one_in(2) {
+            limits.breakers = breakers(random);
+        }
+        limits.gate_rounds = (!loops && !random.one_in(8)).then(|| u32::try_from(random.below(5)).unwrap());
+        limits.tells_what_is_left = random.one_in(2);
+        if !random.one_in(8) {
+            limits.evaluation = EvaluationLimits {
+                mode: *random.pick(&[EvaluationMode::Basic, EvaluationMode::Full, EvaluationMode::Full]),
+                max_retries: u32::try_from(random.between(1, 3)).unwrap(),
+                threshold: Confidence::try_from(0.8).unwrap(),
+            };
+        }
+        if random.one_in(3) {
+            limits.caps.warn_at = Some(Usd::from_picodollars(random.between(1, 80) * 1_000_000_000));
+        }
+        let held = limits.caps.limit_requests();
+        if held {
+            self.each_model(|terms| terms.output_limit = terms.output_limit.or(Some(2_000)));
+        } else if random.one_in(3) {
+            self.each_model(|terms| terms.price = None);
+        } else if random.one_in(6) {
+            self.each_model(|terms| terms.price = Some(Price::FREE));
+        }
+        self.draw_windows(random);
+    }
+
+    /// Windows that the conversation of such models comes to fill, and what is done then.
+    fn draw_windows(&mut self, random: &Random) {
+        let bulky = self.kinds.contains(&ModelKind::Bulky);
+        if bulky || random.one_in(3) {
+            let source = *random.pick(&[WindowSource::User, WindowSource::Server, WindowSource::Table]);
+            let tokens = if bulky { random.between(6_000, 16_000) } else { random.between(2_600, 6_600) };
+            self.each_model(|terms| terms.window = Some(Window { tokens, source }));
+            let strategy = if random.one_in(3) {
+                *random.pick(&[CompactionStrategy::Truncate, CompactionStrategy::Off])
+            } else {
+                CompactionStrategy::Layered
+            };
+            self.limits.compaction =
+                CompactionLimits { strategy, at_percent: 75, keep_recent_steps: 2, every_steps: 4 };
+        }
+    }
+
+    fn draw_rates(&mut self, random: &Random) {
+        let maybe = |often: u64, rate: u64| if random.one_in(often) { rate } else { 0 };
+        self.rates = EventRates {
+            denied: maybe(3, 12),
+            fails: maybe(2, 8),
+            asks: maybe(5, 120),
+            long: maybe(3, 10),
+            slow: maybe(4, 40),
+            hooks: maybe(3, 6),
+            stops: maybe(4, 25),
+            guarded: maybe(6, 60),
+            background: maybe(3, 10),
+        };
+    }
+
+    fn draw_faults(&mut self, random: &Random) {
+        let number = *random.pick(&[0, 0, 1, 1, 2, 2]);
+        let mut at = 0;
+        for _ in 0..if self.is_deterministic { number.max(1) } else { number } {
+            at += if random.one_in(5) { random.between(1, 200) } else { random.between(180, 450) };
+            self.faults.push(match random.below(if self.is_deterministic { 1 } else { 5 }) {
+                0 | 1 => Fault::Crash(at),
+                2 => Fault::Full(at),
+                3 => Fault::Interrupt(at),
+                _ => Fault::InterruptAfter(Duration::from_millis(random.between(1, 400_000))),
+            });
+        }
+    }
+}
+
+/// One thing at most that soon is spent.
+fn draw_caps(limits: &mut Limits, random: &Random) {
+    match random.below(15) {
+        0 | 14 => limits.caps.usd = Some(Usd::from_picodollars(random.between(26, 306) * 1_000_000_000)),
+        1 | 2 => limits.caps.tokens = Some(random.between(24_000, 64_000)),
+        3 | 4 => limits.caps.tool_calls = Some(u32::try_from(random.between(24, 60)).unwrap()),
+        5 | 6 => limits.timeout = Some(Duration::from_secs(random.between(110, 270))),
+        7 => limits.step_timeout = Some(Duration::from_secs(random.between(20, 90))),
+        _ => {}
+    }
+}
+
+fn limits() -> Limits {
+    let (tools_tokens, tools_bytes) = measured(&tools());
+    Limits {
+        max_steps: 50,
+        max_continuations: 2,
+        caps: SpendingCaps { tools_tokens, closes: true, ..SpendingCaps::default() },
+        tools_bytes,
+        ..Limits::default()
+    }
+}
+
+fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
+    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
+    texts
+        .fold((0, 0), |(tokens, bytes), text| (tokens + tokens::upper_bound(text), bytes + text.len() as u64))
+}
+
+fn price(random: &Random) -> Price {
+    let quote = |factor: u64| {
+        let input = f64::from(u32::try_from(random.between(1, 40) * factor).unwrap()) / 10.0;
+        let cached = random.one_in(2).then_some(input / 10.0);
+        let quote = PriceQuote {
+            input,
+            output: input * 5.0,
+            cached_read: cached,
+            cached_write: cached.map(|_| input * 1.25),
+        };
+        TokenRates::try_from(quote).unwrap()
+    };
+    Price { rates: quote(1), long: random.one_in(4).then(|| (4_000, quote(2))) }
+}
+
+/// The breakers as a user has them who sets nothing, or who wants runs to end at once.
+fn breakers(random: &Random) -> BreakerLimits {
+    BreakerLimits {
+        on_repeat: *random.pick(&[OnRepeat::WarnThenStop, OnRepeat::Stop]),
+        repeated_calls: 3,
+        repeat_window: 9,
+        exempt: Vec::new(),
+        consecutive_errors: 5,
+        same_errors: 4,
+        same_results: 4,
+        reverted_edits: 3,
+        repeated_texts: 3,
+        announcements: 1,
+    }
+}

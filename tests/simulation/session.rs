@@ -1,0 +1,354 @@
+//! The life of a session in a scenario: its runs, from process to process, to an end.
+
+use super::context::{SampleRates, SimulationContext};
+use super::invariants::{InvariantChecker, InvariantSink};
+use super::memory_journal::{Disk, Journal};
+use super::model::Model;
+use super::random::Random;
+use super::scenario::{Fault, SCHEMA, Scenario, tools};
+use super::services::SimulatedServices;
+use crate::agent::output_schema::OutputSchema;
+use crate::agent::replay::{ReplayOutcome, replay};
+use crate::agent::session::{Session, unknown_outcome};
+use crate::agent::session_state::SessionState;
+use crate::agent::{Agent, SessionSink, run};
+use crate::core::approval::ApprovalAnswer;
+use crate::core::event::{Event, EventSink, MessageOrigin};
+use crate::core::guardrail::CallCounts;
+use crate::core::limits::{FallbackChain, RunLimits};
+use crate::core::run_result::RunResult;
+use crate::core::secret::Secret;
+use crate::core::stop_reason::StopReason;
+use crate::llm::LlmClient;
+use crate::llm::prompt_prefix::PromptPrefix;
+use crate::messages;
+use crate::redactor::{NamedSecret, Redactor};
+use crate::runtime::clock::Clock;
+use crate::runtime::emitter::{EmitError, Emitter};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The wall clock at the beginning of a scenario: 2026-01-01.
+const WALL: Duration = Duration::from_hours(490_896);
+
+/// Runs of a session at most.
+const MAX_RUNS: usize = 6;
+
+/// How a session ended that was let live to its end.
+#[derive(Debug, PartialEq)]
+pub struct SessionOutcome {
+    /// The last answer.
+    pub answer: String,
+    /// The workspace.
+    pub items: BTreeMap<u64, String>,
+    /// The checksum of its journal.
+    pub journal: u32,
+}
+
+/// A session and what survives its processes.
+pub struct SimulatedSession {
+    /// What is shared.
+    pub shared: Rc<SimulationContext>,
+    /// The journal.
+    pub disk: Rc<RefCell<Disk>>,
+    /// Steps of each run.
+    pub steps: RefCell<Vec<u32>>,
+    checks: Rc<RefCell<InvariantChecker>>,
+    random: Random,
+    schema: Option<Rc<OutputSchema>>,
+}
+
+impl SimulatedSession {
+    /// A session in `scenario` to which nothing has happened yet.
+    pub fn new(scenario: Scenario, samples: SampleRates) -> Self {
+        let random = Random::new(scenario.seed, 2);
+        let schema = scenario.schema.then(|| Rc::new(OutputSchema::parse(SCHEMA).unwrap()));
+        let shared = SimulationContext::new(Rc::new(scenario), samples);
+        let checks = Rc::new(RefCell::new(InvariantChecker::new(Rc::clone(&shared))));
+        Self { shared, disk: Rc::default(), steps: RefCell::default(), checks, random, schema }
+    }
+
+    /// Lives it to its end.
+    pub async fn run_to_end(&self) -> SessionOutcome {
+        let mut result = None;
+        for number in 0..MAX_RUNS {
+            let faults = &self.shared.scenario.faults;
+            result = self.run(number, faults.get(number).copied()).await;
+            self.steps.borrow_mut().push(self.checks.borrow().steps());
+            let over = match &result {
+                None => false,
+                Some(_) if self.shared.scenario.is_deterministic => true,
+                Some(result) if result.stop_reason == Some(StopReason::AwaitingApproval) => !self.answer(),
+                Some(_) => self.random.below(5) < 3,
+            };
+            if over {
+                break;
+            }
+        }
+        if self.random.one_in(self.shared.samples.replays) {
+            self.replay().await;
+        }
+        let answer = result.map(|result| result.output.text().into_owned()).unwrap_or_default();
+        let journal = self.disk.borrow().checksum.clone().finalize();
+        SessionOutcome { answer, items: self.shared.workspace.all(), journal }
+    }
+
+    /// The person answers what was asked, or some of it; whether there was anything.
+    fn answer(&self) -> bool {
+        let session = self.known(false).session;
+        let asked: Vec<_> = session.approvals().unanswered().cloned().collect();
+        let source = Rc::new(Clock::simulated(1, WALL));
+        let next = self.disk.borrow().records.len() as u64;
+        let emitter = Emitter::new(
+            source,
+            "approve".to_owned(),
+            next,
+            vec![Box::new(self.journal(None, &CancellationToken::new()))],
+        );
+        for approval in asked {
+            if self.random.one_in(5) {
+                continue;
+            }
+            let answer = if self.random.one_in(3) {
+                ApprovalAnswer::Deny { reason: None }
+            } else {
+                ApprovalAnswer::Approve
+            };
+            emitter.emit(Event::ApprovalAnswered { id: approval.id, answer, seal: String::new() }).unwrap();
+        }
+        self.checks.borrow_mut().resume_later(&self.known(false).session);
+        true
+    }
+
+    fn journal(&self, fault: Option<Fault>, interrupt: &CancellationToken) -> Journal {
+        Journal {
+            disk: Rc::clone(&self.disk),
+            fault,
+            secret: self.shared.scenario.secret.clone(),
+            told: String::new(),
+            gone: CancellationToken::new(),
+            is_broken: false,
+            read_back: self.shared.samples.read_back,
+            interrupt: interrupt.clone(),
+        }
+    }
+
+    /// What the journal tells; `kept` when a part of it comes from a state that was kept beside it.
+    fn known(&self, kept: bool) -> SessionState {
+        let disk = self.disk.borrow();
+        let mut known = SessionState::default();
+        let at =
+            if kept { usize::try_from(self.random.below(disk.records.len() as u64 + 1)).unwrap() } else { 0 };
+        let (before, after) = disk.records.split_at(at);
+        known.session = known.session.with_limits(self.shared.scenario.limits.clone());
+        for record in before {
+            known.apply(record);
+        }
+        if kept {
+            let json = serde_json::to_vec(&known).unwrap();
+            known = serde_json::from_slice(&json).unwrap();
+            known.session = known.session.with_limits(self.shared.scenario.limits.clone());
+        }
+        for record in after {
+            known.apply(record);
+        }
+        known
+    }
+
+    /// One run in a process of its own; its result, unless the process died.
+    async fn run(&self, number: usize, fault: Option<Fault>) -> Option<RunResult> {
+        self.shared.start_run();
+        let known = self.known(self.random.one_in(2));
+        let fold = Session::from_records(self.shared.scenario.limits.clone(), &self.disk.borrow().records);
+        self.checks.borrow_mut().resume(&known.session, fold.with_output_schema(self.schema.clone()));
+        let interrupt = CancellationToken::new();
+        let journal = self.journal(fault, &interrupt);
+        let gone = journal.gone.clone();
+        let agent = self.agent(number, &known, journal, &interrupt);
+        let late = match fault {
+            Some(Fault::InterruptAfter(time)) => time,
+            _ => Duration::MAX,
+        };
+        let work = async {
+            self.open(&agent, &known)?;
+            run::run(&agent, async { Ok(()) }).await
+        };
+        tokio::pin!(work);
+        let verdict = tokio::select! {
+            biased;
+            () = gone.cancelled() => None,
+            verdict = &mut work => Some(verdict),
+            () = tokio::time::sleep(late) => {
+                interrupt.cancel();
+                Some(work.await)
+            }
+        };
+        self.shared.count("run", "processes");
+        if gone.is_cancelled() {
+            self.shared.count("fault", "crash");
+            return None;
+        }
+        let result = match verdict.expect("only a process that is gone has none") {
+            Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
+            Err(error) => {
+                self.shared.count("fault", "disk full");
+                let result = agent.end_without_journal(&error);
+                self.shared.count("reason", result.stop_reason.unwrap().name());
+                return None;
+            }
+        };
+        let result = agent.emit_run_end(result).ok().filter(|_| !gone.is_cancelled())?;
+        if interrupt.is_cancelled() {
+            self.shared.count("fault", "interrupt");
+        }
+        let reason = result.stop_reason.unwrap();
+        self.shared.count("reason", reason.name());
+        self.shared.count("end", &format!("{:?} {}", self.shared.scenario.kinds[0], reason.name()));
+        Some(result)
+    }
+
+    fn agent(
+        &self,
+        number: usize,
+        known: &SessionState,
+        journal: Journal,
+        interrupt: &CancellationToken,
+    ) -> Agent<SimulatedServices> {
+        let scenario = &self.shared.scenario;
+        let source = Rc::new(Clock::simulated(scenario.seed ^ number as u64, WALL));
+        let began = source.next_event_time();
+        let session = known.session.clone().with_output_schema(self.schema.clone());
+        let prefix = session.prefix().cloned();
+        let approvals = session.approvals().clone();
+        let session = Rc::new(RefCell::new(session));
+        let watch = InvariantSink { checks: Rc::clone(&self.checks), session: Rc::clone(&session) };
+        let sinks: Vec<Box<dyn EventSink>> =
+            vec![Box::new(journal), Box::new(SessionSink(Rc::clone(&session))), Box::new(watch)];
+        let secrets = scenario
+            .secret
+            .iter()
+            .map(|secret| NamedSecret { name: "KEY".to_owned(), value: Secret::new(secret.as_str()) });
+        let emitter = Emitter::new(Rc::clone(&source), format!("run-{number}"), known.about.next_seq, sinks);
+        let emitter = Rc::new(emitter.with_redactor(Arc::new(Redactor::new(secrets))));
+        let mut models = scenario.kinds.iter().zip(scenario.limits.models.iter()).enumerate().map(
+            |(place, (kind, terms))| {
+                self.shared.count("model", &format!("{kind:?}"));
+                let random = Random::new(scenario.seed, 100 + (number * 10 + place) as u64);
+                let (shared, source, terms) = (Rc::clone(&self.shared), Rc::clone(&source), terms.clone());
+                Rc::new(Model { kind: *kind, terms, shared, source, random }) as Rc<dyn LlmClient>
+            },
+        );
+        Agent {
+            models: FallbackChain { first: models.next().unwrap(), fallbacks: models.collect() },
+            engine: Rc::new(SimulatedServices {
+                shared: Rc::clone(&self.shared),
+                emitter: Rc::clone(&emitter),
+                source: Rc::clone(&source),
+                random: Random::new(scenario.seed, 200 + number as u64),
+                approvals,
+                stopped: Cell::default(),
+                holds: Cell::default(),
+                running: RefCell::default(),
+                begun: RefCell::default(),
+                changed: Cell::default(),
+            }),
+            definitions: tools(),
+            session,
+            emitter,
+            state_saver: None,
+            prefix: RefCell::new(PromptPrefix::new(prefix)),
+            digest: RefCell::default(),
+            source,
+            interrupt: interrupt.clone(),
+            name: "coder".to_owned(),
+            task: "work".to_owned(),
+            stream: scenario.stream,
+            started_at: began,
+        }
+    }
+
+    /// Tells how a run begins, in the order of the command line.
+    fn open(&self, agent: &Agent<SimulatedServices>, known: &SessionState) -> Result<(), EmitError> {
+        let (emitter, scenario) = (&agent.emitter, &self.shared.scenario);
+        let resumed = known.about.next_seq > 0;
+        if !resumed {
+            let (workspace, program) = ("/work".to_owned(), "agent".to_owned());
+            let session_id = format!("session-{}", scenario.seed);
+            emitter.emit(Event::SessionStart { session_id, workspace, program, brought_from: None })?;
+        }
+        let began_us = u64::try_from(agent.started_at.as_micros()).unwrap();
+        let schema = self.schema.as_ref().map(|schema| schema.text().to_owned());
+        emitter.emit(Event::RunStart {
+            agent: agent.name.clone(),
+            model: agent.models.first.model().to_owned(),
+            mode: "auto".to_owned(),
+            tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
+            max_steps: scenario.limits.max_steps,
+            resumed,
+            sandbox: "none".to_owned(),
+            bounds: Some(Box::new(RunLimits { began_us, limits: scenario.limits.clone(), schema })),
+        })?;
+        self.end_calls(agent)?;
+        if !known.commands.gone.is_empty() {
+            let text = messages::background_commands_lost(&known.commands.gone);
+            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
+        }
+        let words = {
+            let session = agent.session.borrow();
+            let words = match resumed {
+                true if session.has_task() && scenario.is_deterministic => {
+                    session.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned())
+                }
+                true if session.has_task() && self.random.one_in(2) => {
+                    session.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned())
+                }
+                _ => Some(format!("Write {} items.", scenario.items)),
+            };
+            session.with_schema(words)
+        };
+        if let Some(text) = words {
+            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
+        }
+        if !known.about.has_system {
+            emitter.emit(Event::System { text: "Be good.".to_owned() })?;
+        }
+        Ok(())
+    }
+
+    /// Ends the calls that a process left that died.
+    fn end_calls(&self, agent: &Agent<SimulatedServices>) -> Result<(), EmitError> {
+        let cut_off = agent.session.borrow().interrupted_calls();
+        for call in cut_off {
+            self.shared.count("around", "a call cut off");
+            agent.emitter.emit(Event::ToolCallEnd {
+                name: call.name,
+                summary: String::new(),
+                result: unknown_outcome(call.id),
+                changed: Vec::new(),
+                seen: Vec::new(),
+                denial: None,
+                simulated: false,
+                counted: CallCounts::default(),
+                duration_ms: 0,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Does the session again from its journal: every run must go as it went.
+    async fn replay(&self) {
+        let records = self.disk.borrow().records.clone();
+        for replayed in replay(&records, None).await {
+            assert!(
+                matches!(replayed.outcome, ReplayOutcome::Same(_) | ReplayOutcome::Incomplete),
+                "a replay goes otherwise: {:?}",
+                replayed.outcome
+            );
+            self.shared.count("run", "replayed");
+        }
+    }
+}
