@@ -68,6 +68,10 @@ pub fn state_not_stored(error: &std::io::Error) -> String {
     )
 }
 
+/// A thread that could not be started.
+pub const NO_THREAD: &str = "error: the system refused another thread: too little memory or too many processes. Raise the \
+                             limits (`ulimit -v`, `ulimit -u`) or end other programs";
+
 /// A panic, told where it happened.
 pub fn panicked(place: &str, message: &str) -> String {
     format!("error: agent panicked at {place}, which is a bug: {message}")

@@ -69,8 +69,8 @@ pub use guardrail_refusals::{
 pub use guardrails::{ANSWER_WITHHELD, guardrail_triggered, withheld_text};
 pub use human_log::{LogStyle, RetryLine, SessionHeader};
 pub use io_errors::{
-    LOG_LEVELS, answer_not_written, blob_missing, interrupting, journal_damaged, journal_incomplete,
-    log_file_failed, panicked, state_not_stored, state_unusable,
+    LOG_LEVELS, NO_THREAD, answer_not_written, blob_missing, interrupting, journal_damaged,
+    journal_incomplete, log_file_failed, panicked, state_not_stored, state_unusable,
 };
 pub use models::{
     NO_USABLE_MODEL, context_overflow, fallbacks_failed, incomplete_answer, model_switched,

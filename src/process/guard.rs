@@ -17,36 +17,30 @@ use super::exec;
 use super::fd_passing;
 use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::launch_protocol::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
-use super::limits::{self, ExceededLimit, LimitMonitor, LimitStatus};
+use super::limits::{self, LimitMonitor};
 use super::network_namespace::NetworkNamespace;
+use super::process_limit::ProcessLimit;
 use super::process_tree;
 use super::protected::{self, GuardSnapshot, Snapshot};
 use super::sandbox::{self, View};
 use super::syscalls::{self, Fork};
 use super::tier::Tier;
+use super::watch::{WatchOutcome, reply_for, watch};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::thread::UnshareFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// How long the guard sleeps at most before it reaps orphans that were given to it.
-const REAP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-
-/// The same where the kernel has no pidfd, so that the end of the command itself is noticed by it.
-const REAP_INTERVAL_WITHOUT_PIDFD: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-
 /// The bytes of answers that are passed on from inside.
 const MAX_REPLY_BYTES: u64 = 2 * LaunchReply::BYTES as u64;
-/// The same while a tree is close to a limit.
-const REAP_INTERVAL_NEAR_LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// The processes that hold a command: its guard, the fork server, the agent.
 const HOLDERS: usize = 3;
@@ -92,7 +86,7 @@ fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result
     if request.makes_network {
         return make_network(&control);
     }
-    limits::apply(&request.limits)?;
+    limits::apply()?;
     let _best_effort = File::options()
         .write(true)
         .open("/proc/self/oom_score_adj")
@@ -128,6 +122,10 @@ fn through_bubblewrap(
     // The first process inside, and with it all others there, is ours to wait for once bubblewrap was killed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     request.in_bubblewrap = true;
+    let gauge = gauge_of(request);
+    if matches!(gauge.process_limit, ProcessLimit::Cgroup(_)) {
+        gauge.enter()?;
+    }
     let wrapper = {
         // It goes at once, and with it our copy of their end.
         let mut command = Command::new(BUBBLEWRAP);
@@ -138,11 +136,13 @@ fn through_bubblewrap(
     let told = NetworkNamespace::send(None, &ours)
         .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
         .and_then(|()| io::copy(&mut control.take(request.stdin_bytes), &mut ours));
-    let watched = watch(control, wrapper, None, &LimitMonitor::new(&request.limits));
+    let watched = watch(control, wrapper, None, &gauge);
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
     process_tree::sweep();
+    gauge.process_limit.leave();
+    drop(gauge);
     let mut answer = match watched {
         WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).encode().to_vec(),
         WatchOutcome::Ended(_) | WatchOutcome::Alone | WatchOutcome::Abandoned => Vec::new(),
@@ -160,8 +160,15 @@ fn through_bubblewrap(
 /// Starts the command as process 1 of the namespaces that bubblewrap has made.
 fn run_in_bubblewrap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
     rustix::process::setsid()?;
+    let gauge = gauge_of(request);
+    gauge.enter()?;
     sandbox::confine(&request.policy, View::Own)?;
-    start_and_reap(request, stdin, control)
+    start_and_reap(request, &gauge, stdin, control)
+}
+
+/// The limits of the command of `request`. A probe, which is killed and so could remove no cgroup, has none on its processes.
+fn gauge_of(request: &LaunchRequest) -> LimitMonitor {
+    LimitMonitor::new(&request.limits, if request.argv.is_empty() { Tier::Group } else { request.tier })
 }
 
 /// The command's standard input: nothing, or a memory file with the bytes that follow the request.
@@ -186,10 +193,12 @@ fn in_namespace(
     enter_namespaces(request, network)?;
     let (held_while_we_live, lifeline) = UnixStream::pair()?;
     let alone = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
+    let gauge = gauge_of(request);
     match syscalls::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
-            let done = init(request, stdin, control, &lifeline);
+            let has_own_network = !request.policy.network && network.is_empty();
+            let done = init(request, &gauge, has_own_network, stdin, control, &lifeline);
             if done.is_ok() && has_no_children() {
                 release_output(control);
                 let _told_by_our_end_too = rustix::io::write(&alone, &1_u64.to_ne_bytes());
@@ -200,7 +209,7 @@ fn in_namespace(
             drop(lifeline);
             let baseline = snapshot.map(GuardSnapshot::wait);
             let _over_where_init_has_failed = io::Write::write_all(&mut &held_while_we_live, &[0]);
-            let watched = watch(control, init, Some(alone.as_fd()), &LimitMonitor::new(&request.limits));
+            let watched = watch(control, init, Some(alone.as_fd()), &gauge);
             // Waiting for init is waiting for the whole namespace.
             let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
             if matches!(watched, WatchOutcome::Abandoned | WatchOutcome::Exceeded(_)) {
@@ -215,6 +224,7 @@ fn in_namespace(
             if matches!(watched, WatchOutcome::Alone) {
                 let _reaped = await_init();
             }
+            drop(gauge);
             syscalls::exit_immediately(true)
         }
     }
@@ -246,17 +256,15 @@ fn release_output(control: &File) {
 }
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
-/// see what there is. Its network is that of the run, where there is one.
+/// see what there is. Its network is that of the run, where there is one. Its users are not, since the kernel counts processes
+/// for each of them.
 fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::Result<()> {
     let mut flags = UnshareFlags::NEWPID;
     if request.tier == Tier::Full {
         flags |= UnshareFlags::NEWIPC;
         flags.set(UnshareFlags::NEWNET, !request.policy.network && network.is_empty());
     }
-    if !network.is_empty() {
-        network.join()?;
-        return syscalls::unshare(flags);
-    }
+    network.join()?;
     unshare(flags)
 }
 
@@ -290,11 +298,14 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 /// everything along when the command ends.
 fn init(
     request: &LaunchRequest,
+    gauge: &LimitMonitor,
+    has_own_network: bool,
     stdin: &OwnedFd,
     control: &mut File,
     lifeline: &UnixStream,
 ) -> io::Result<()> {
     die_with_parent(lifeline)?;
+    gauge.enter()?;
     rustix::process::setsid()?;
     syscalls::unshare(UnshareFlags::NEWNS)?;
     pass_mounts_to_guard(lifeline);
@@ -302,7 +313,7 @@ fn init(
         let place = std::env::current_dir()?;
         sandbox::mounts::apply(&request.policy)?;
         rustix::process::chdir(place)?;
-        if !request.policy.network {
+        if has_own_network {
             syscalls::loopback_up()?;
         }
         sandbox::confine(&request.policy, View::Own)?;
@@ -312,7 +323,7 @@ fn init(
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
     (&mut &*lifeline).read_exact(&mut [0])?;
-    start_and_reap(request, stdin, control)
+    start_and_reap(request, gauge, stdin, control)
 }
 
 /// Puts our mounts into the lifeline, where the guard never reads them: they last until it is gone, so that nobody waits for
@@ -323,7 +334,12 @@ fn pass_mounts_to_guard(lifeline: &UnixStream) {
 }
 
 /// Starts the command, answers when it has ended, and reaps orphans until then.
-fn start_and_reap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
+fn start_and_reap(
+    request: &LaunchRequest,
+    gauge: &LimitMonitor,
+    stdin: &OwnedFd,
+    control: &mut File,
+) -> io::Result<()> {
     if request.argv.is_empty() {
         probe_reply(request, View::Own).send(control);
         return Ok(());
@@ -338,7 +354,7 @@ fn start_and_reap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) 
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == main => {
-                reply_for(status).send(control);
+                reply_for(status, gauge).send(control);
                 return Ok(());
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -367,7 +383,7 @@ fn as_subreaper(
     control: &mut File,
 ) -> io::Result<()> {
     let baseline = snapshot.map(GuardSnapshot::wait);
-    let gauge = LimitMonitor::new(&request.limits);
+    let gauge = gauge_of(request);
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
         std::iter::successors(Some(guard), |pid| process_tree::parent(*pid)).take(HOLDERS).collect();
@@ -378,6 +394,7 @@ fn as_subreaper(
             drop(held_while_we_live);
             die_with_parent(&lifeline)?;
             rustix::process::setsid()?;
+            gauge.enter()?;
             if request.tier == Tier::Rules {
                 sandbox::confine(&request.policy, View::Shared)?;
                 sandbox::signal_filter::refuse_signals_to(&holders)?;
@@ -390,15 +407,22 @@ fn as_subreaper(
         }
         Fork::Parent(main) => {
             syscalls::ignore_hangup();
-            let watched = watch(control, main, None, &gauge);
+            let answer = match watch(control, main, None, &gauge) {
+                WatchOutcome::Ended(status) => Some(reply_for(status, &gauge)),
+                WatchOutcome::Exceeded(excess) => {
+                    // It starts more while the sweep looks for the others.
+                    let _already_gone = rustix::process::kill_process(main, Signal::KILL);
+                    Some(LaunchReply::Exceeded(excess))
+                }
+                WatchOutcome::Alone | WatchOutcome::Abandoned => None,
+            };
             process_tree::sweep();
-            match watched {
-                WatchOutcome::Ended(status) => reply_for(status).send(control),
-                WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).send(control),
-                WatchOutcome::Alone | WatchOutcome::Abandoned => {}
+            if let Some(answer) = answer {
+                answer.send(control);
             }
             restore_protected(baseline.as_ref(), request, control, &[]);
             hang_up(control);
+            drop(gauge);
             syscalls::exit_immediately(true)
         }
     }
@@ -423,62 +447,4 @@ fn restore_protected(
 /// The outcome of the probe of `request`; a tier that claims nothing has none.
 fn probe_reply(request: &LaunchRequest, view: View) -> LaunchReply {
     LaunchReply::Exited(request.probe.as_ref().map_or(0, |probe| sandbox::probe::run(probe, view).0))
-}
-
-/// Why the guard no longer watches.
-enum WatchOutcome {
-    /// The command has ended by itself.
-    Ended(WaitStatus),
-    /// It has, and but for process 1 of its namespace, which is about to end, nothing is left of it.
-    Alone,
-    /// The agent wants it dead, or is dead itself.
-    Abandoned,
-    /// Its tree takes too much.
-    Exceeded(ExceededLimit),
-}
-
-/// Watches `child` and what it started, reaping orphans meanwhile, until it has ended or, where it can tell that, is `alone`.
-fn watch(
-    control: &mut File,
-    child: Pid,
-    alone: Option<BorrowedFd<'_>>,
-    gauge: &LimitMonitor,
-) -> WatchOutcome {
-    let pidfd = rustix::process::pidfd_open(child, PidfdFlags::empty()).ok();
-    let usual = if pidfd.is_some() { REAP_INTERVAL } else { REAP_INTERVAL_WITHOUT_PIDFD };
-    let mut interval = usual;
-    loop {
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            if pid == child {
-                return WatchOutcome::Ended(status);
-            }
-        }
-        let descriptors = alone.into_iter().chain([control.as_fd()]).chain(pidfd.iter().map(AsFd::as_fd));
-        let mut watched: Vec<PollFd<'_>> =
-            descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let woken = rustix::event::poll(&mut watched, Some(&interval));
-        let mut told = watched.iter().map(|fd| !fd.revents().is_empty());
-        if alone.is_some() && told.next() == Some(true) {
-            return WatchOutcome::Alone;
-        }
-        let told = told.next() == Some(true);
-        drop(watched);
-        if told && !matches!(control.read(&mut [0; 1]), Ok(1)) {
-            return WatchOutcome::Abandoned;
-        }
-        if woken == Ok(0) {
-            interval = match gauge.check(process_tree::usage()) {
-                LimitStatus::Below => usual,
-                LimitStatus::Near => REAP_INTERVAL_NEAR_LIMIT,
-                LimitStatus::Exceeded(excess) => return WatchOutcome::Exceeded(excess),
-            };
-        }
-    }
-}
-
-fn reply_for(status: WaitStatus) -> LaunchReply {
-    match status.terminating_signal() {
-        Some(signal) => LaunchReply::Signalled(signal),
-        None => LaunchReply::Exited(status.exit_status().unwrap_or(0)),
-    }
 }

@@ -1,8 +1,12 @@
 //! What a command may take of the machine: limits that the kernel holds, and those for which its tree is watched.
 //!
-//! The kernel counts processes for each user and never for root, and memory for each process and not for a tree. So the
-//! launcher process looks at the tree and ends it when it is too much; what the kernel holds stands a little above.
+//! The number of processes is held by the kernel where it can count those of one command ([`ProcessLimit`]). Memory it counts
+//! for each process and not for a tree. So the launcher process looks at the tree too, and ends it when it is too much.
 
+#[cfg(target_os = "linux")]
+use super::process_limit::{ProcessLimit, lower_one};
+#[cfg(target_os = "linux")]
+use super::tier::Tier;
 use serde::{Deserialize, Serialize};
 
 /// Files that one process may have open.
@@ -11,11 +15,6 @@ const OPEN_FILES: u64 = 65_536;
 
 /// The longest file that a command may write, in bytes.
 pub const FILE_BYTES: u64 = 8 << 30;
-
-/// How many processes and threads a user may have beyond those of the machine and those a command may have: the launcher
-/// is to see that a command has too many before the kernel refuses it one.
-#[cfg(target_os = "linux")]
-const PROCESS_HEADROOM: u64 = 512;
 
 /// Parts of a hundred of the memory that is free when a command begins: the rest is for the person's own programs.
 #[cfg(target_os = "linux")]
@@ -32,7 +31,7 @@ pub struct CommandLimits {
 
 impl Default for CommandLimits {
     fn default() -> Self {
-        Self { processes: 2048, memory_bytes: None }
+        Self { processes: 512, memory_bytes: None }
     }
 }
 
@@ -63,7 +62,7 @@ impl ExceededLimit {
     pub fn advice(self) -> &'static str {
         match self {
             Self::Processes => {
-                "it had more processes and threads than `commands.max_processes` allows. Start fewer at a time (a \
+                "it had as many processes and threads as `commands.max_processes` allows. Start fewer at a time (a \
                  smaller `-j`), and look for something that starts itself again and again"
             }
             Self::Memory => {
@@ -79,22 +78,11 @@ impl ExceededLimit {
 /// # Errors
 /// When the kernel refuses.
 #[cfg(target_os = "linux")]
-pub(super) fn apply(limits: &CommandLimits) -> std::io::Result<()> {
+pub(super) fn apply() -> std::io::Result<()> {
     use rustix::process::Resource;
-    let processes = u64::from(rustix::system::sysinfo().procs);
     lower_one(Resource::Core, 0)?;
     lower_one(Resource::Nofile, OPEN_FILES)?;
-    lower_one(Resource::Fsize, FILE_BYTES)?;
-    lower_one(Resource::Nproc, processes.saturating_add(limits.processes).saturating_add(PROCESS_HEADROOM))
-}
-
-/// Lowers a limit to `most`, where it is not lower already.
-#[cfg(target_os = "linux")]
-fn lower_one(resource: rustix::process::Resource, most: u64) -> std::io::Result<()> {
-    let now = rustix::process::getrlimit(resource);
-    let lowered = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-    let limit = rustix::process::Rlimit { current: lowered(now.current), maximum: lowered(now.maximum) };
-    Ok(rustix::process::setrlimit(resource, limit)?)
+    lower_one(Resource::Fsize, FILE_BYTES)
 }
 
 /// The limits in figures, and how close a tree is to them.
@@ -103,6 +91,10 @@ fn lower_one(resource: rustix::process::Resource, most: u64) -> std::io::Result<
 pub(super) struct LimitMonitor {
     processes: u64,
     memory_bytes: u64,
+    /// What holds the number of processes besides.
+    pub(super) process_limit: ProcessLimit,
+    /// Processes and threads of the machine when it was made.
+    tasks_before: u16,
 }
 
 /// What a tree takes at a moment.
@@ -123,21 +115,40 @@ pub(super) enum LimitStatus {
     Below,
     /// More than half of one: worth another look soon.
     Near,
-    /// Beyond a limit.
+    /// At the limit on processes, or beyond that on memory.
     Exceeded(ExceededLimit),
 }
 
 #[cfg(target_os = "linux")]
 impl LimitMonitor {
-    /// The figures of `limits` now, before the command takes anything.
-    pub(super) fn new(limits: &CommandLimits) -> Self {
+    /// The figures of `limits` now, before the command takes anything, with what holds it to them in `tier`.
+    pub(super) fn new(limits: &CommandLimits, tier: Tier) -> Self {
         let free = || memory_available().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_SHARE);
-        Self { processes: limits.processes, memory_bytes: limits.memory_bytes.unwrap_or_else(free) }
+        Self {
+            processes: limits.processes,
+            memory_bytes: limits.memory_bytes.unwrap_or_else(free),
+            process_limit: ProcessLimit::new(tier, limits.processes),
+            tasks_before: rustix::system::sysinfo().procs,
+        }
+    }
+
+    /// Puts this process, and all that it will start, under the limits that the kernel holds.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn enter(&self) -> std::io::Result<()> {
+        self.process_limit.enter(self.processes)
+    }
+
+    /// Whether so many processes were started on this machine that the tree may be near its limit. That is one system call.
+    pub(super) fn may_be_near(&self) -> bool {
+        let more = rustix::system::sysinfo().procs.saturating_sub(self.tasks_before);
+        u64::from(more) > self.processes / 4
     }
 
     /// How close `usage` is.
     pub(super) fn check(&self, usage: Usage) -> LimitStatus {
-        if usage.tasks > self.processes {
+        if usage.tasks >= self.processes || self.process_limit.was_reached() {
             LimitStatus::Exceeded(ExceededLimit::Processes)
         } else if usage.memory_bytes > self.memory_bytes {
             LimitStatus::Exceeded(ExceededLimit::Memory)
@@ -165,19 +176,20 @@ mod tests {
 
     #[test]
     fn a_tree_is_far_near_or_beyond() {
-        let gauge = LimitMonitor::new(&CommandLimits { processes: 10, memory_bytes: Some(1000) });
+        let gauge =
+            LimitMonitor::new(&CommandLimits { processes: 10, memory_bytes: Some(1000) }, Tier::Group);
         let read = |tasks, memory_bytes| gauge.check(Usage { tasks, memory_bytes });
         assert_eq!(
-            (read(5, 500), read(6, 0), read(10, 1000)),
+            (read(5, 500), read(6, 0), read(9, 1000)),
             (LimitStatus::Below, LimitStatus::Near, LimitStatus::Near)
         );
-        assert_eq!(read(11, 0), LimitStatus::Exceeded(ExceededLimit::Processes));
+        assert_eq!(read(10, 0), LimitStatus::Exceeded(ExceededLimit::Processes));
         assert_eq!(read(0, 1001), LimitStatus::Exceeded(ExceededLimit::Memory));
     }
 
     #[test]
     fn without_a_number_most_of_what_is_free_is_the_limit() {
-        let gauge = LimitMonitor::new(&CommandLimits::default());
+        let gauge = LimitMonitor::new(&CommandLimits::default(), Tier::Group);
         assert!(gauge.memory_bytes > 0 && gauge.memory_bytes < memory_available().unwrap());
     }
 

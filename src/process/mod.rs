@@ -16,8 +16,11 @@ pub mod launch;
 mod launch_protocol;
 pub mod limits;
 mod network_namespace;
+#[cfg(target_os = "linux")]
+mod pids_cgroup;
 pub mod probe;
 mod probe_dir;
+pub mod process_limit;
 #[cfg(target_os = "linux")]
 mod process_tree;
 pub mod protected;
@@ -33,6 +36,8 @@ mod syscalls;
 mod tier;
 mod tier_cache;
 pub mod umask;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use crate::core::secret::Secret;
 

@@ -48,6 +48,9 @@ const REFUSED_WRITE: &[&str] = &["read-only file system", "erofs"];
 /// The same where rules refuse it, which is also what the rights of other users say.
 const REFUSED_BY_RULES: &[&str] = &["permission denied", "eacces"];
 
+/// The exit code of a shell that does not find a program.
+const NOT_FOUND: i32 = 127;
+
 /// What the model reads about how a command ended: what it did to protected files before `how`.
 pub fn with_protected_files_text(protected_changes: &[ProtectedChange], how: String) -> String {
     let Some(disturbance) = protected_files_text(protected_changes) else { return how };
@@ -141,6 +144,7 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
     let off = !launcher.has_network() && says(NO_NETWORK);
     let refused = says(REFUSED_WRITE) || !tier.has_own_view() && says(REFUSED_BY_RULES);
     let refused = refused && exit.reason != ExitReason::Code(0);
+    let not_found = tier.has_own_view() && exit.reason == ExitReason::Code(NOT_FOUND) && says(&["/tmp/"]);
     match (off, refused) {
         (true, _) => Some(
             "[The network is off for commands: only the person can allow it, with --allow-net. Do what is possible \
@@ -152,7 +156,11 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
              allow another directory, with --allow-write DIR.]"
                 .to_owned(),
         ),
-        (false, false) => None,
+        (false, false) => not_found.then(|| {
+            "[Commands have a /tmp of their own and do not see the machine's: only the person can show them a program \
+             there, with its directory in PATH.]"
+                .to_owned()
+        }),
     }
 }
 

@@ -574,7 +574,7 @@ fn s22_a_confined_command_cannot_answer_for_the_person() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let (home, agent) = (lab.home(), env!("CARGO_BIN_EXE_agent"));
-    let answer = format!("AGENT_HOME={} {agent} approve {}; echo code $?", home.display(), id(&waiting[0]));
+    let answer = format!("AGENT_HOME={} '{agent}' approve {}; echo code $?", home.display(), id(&waiting[0]));
     let tried = |sandbox: &str| {
         let server = Server::start(&script(&[vec![command(&answer)]]));
         let done = lab.run(&server, &["--mode", "yolo", "--json", "--sandbox", sandbox]).exits(0);

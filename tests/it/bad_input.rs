@@ -200,7 +200,7 @@ fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
     let agent = env!("CARGO_BIN_EXE_agent");
     let url = server.url();
     let command = format!(
-        "trap '' XFSZ; ulimit -f 40; exec {agent} run task --json --model openai/m --api-base {url} --api-key {KEY}"
+        "trap '' XFSZ; ulimit -f 40; exec '{agent}' run task --json --model openai/m --api-base {url} --api-key {KEY}"
     );
     let mut shell = std::process::Command::new("/bin/bash");
     shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());
@@ -252,7 +252,7 @@ fn a_closed_standard_output_leaves_the_verdict() {
     let agent = env!("CARGO_BIN_EXE_agent");
     let url = server.url();
     let command = format!(
-        "{agent} run task --model openai/m --api-base {url} --api-key {KEY} | true; echo ${{PIPESTATUS[0]}} >&2"
+        "'{agent}' run task --model openai/m --api-base {url} --api-key {KEY} | true; echo ${{PIPESTATUS[0]}} >&2"
     );
     let mut shell = std::process::Command::new("/bin/bash");
     shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());

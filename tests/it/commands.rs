@@ -508,7 +508,7 @@ fn the_limit_that_ended_a_command_is_named_with_what_to_do() {
         let texts = [&bomb, &hog, &silent, "truncate -s 9G big; exit $?"].map(command);
         let all = run(&lab, texts);
         let told = [
-            ("than `commands.max_processes` allows. Start fewer", 0),
+            ("as `commands.max_processes` allows. Start fewer", 0),
             ("than `commands.max_memory_mib` allows, by default 80 % of what was free. Work on less", 1),
             ("than `commands.idle_timeout` allows.\nUse flags", 2),
             ("a file grew beyond 8 GiB", 3),

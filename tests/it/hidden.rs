@@ -48,11 +48,11 @@ fn class_55_what_is_hidden_below_a_writable_directory_is_neither_seen_nor_change
 #[test]
 fn class_55_a_link_that_a_command_puts_in_the_place_of_a_writable_directory_opens_nothing() {
     for (kernel, tier) in confining() {
-        let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let keys = outside.path().join("keys");
-        fs::create_dir(&keys).unwrap();
-        fs::write(keys.join("id"), SECRET).unwrap();
         let lab = project().file("part/file", "");
+        let outside = lab.home().join("outside");
+        let keys = outside.join("keys");
+        fs::create_dir_all(&keys).unwrap();
+        fs::write(keys.join("id"), SECRET).unwrap();
         let config = format!(
             "sandbox: {{hidden: ['{}'], writable: ['{}/part']}}\n",
             keys.display(),
@@ -62,13 +62,13 @@ fn class_55_a_link_that_a_command_puts_in_the_place_of_a_writable_directory_open
         let script = format!(
             "rm -rf part; ln -s '{0}' part\nsh -c 'cat part/id'\necho x >> part/id\nln -sfn '{0}' '{1}/link'; true",
             keys.display(),
-            outside.path().display()
+            outside.display()
         );
         let first = said(&run(&lab, kernel, &script));
         let second = said(&run(&lab, kernel, "cat part/id; echo x >> part/id"));
         assert!(!first.contains(SECRET) && !second.contains(SECRET), "{tier}: {first}{second}");
         assert_eq!(fs::read_to_string(keys.join("id")).unwrap(), SECRET, "{tier}: {first}{second}");
-        assert!(!Path::new(&outside.path().join("link")).exists(), "{tier}");
+        assert!(!outside.join("link").exists(), "{tier}");
     }
 }
 
@@ -94,7 +94,7 @@ fn class_20_what_we_obey_ourselves_stays_wherever_commands_may_write() {
 #[test]
 fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
     for (kernel, tier) in confining() {
-        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
         let keys = [
             "xdg/gh/hosts.yml",
@@ -105,23 +105,23 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
             "kube/a",
             "kube/b",
             "aws",
-            "home/.local/share/opencode/auth.json",
-            "home/.qwen/oauth.json",
-            "home/.claude.json",
-            "home/.bash_history",
-            "home/.local/share/fish/fish_history",
-            "home/.config/sops/age/keys.txt",
-            "home/.gradle/gradle.properties",
-            "home/.huggingface/token",
-            "home/.Xauthority",
-            "home/.thunderbird/x/logins.json",
+            ".local/share/opencode/auth.json",
+            ".qwen/oauth.json",
+            ".claude.json",
+            ".bash_history",
+            ".local/share/fish/fish_history",
+            ".config/sops/age/keys.txt",
+            ".gradle/gradle.properties",
+            ".huggingface/token",
+            ".Xauthority",
+            ".thunderbird/x/logins.json",
         ];
         for name in keys.iter().chain(&["xdg/git/config", "cargo/config.toml"]) {
             fs::create_dir_all(Path::new(&at(name)).parent().unwrap()).unwrap();
             fs::write(at(name), SECRET).unwrap();
         }
         let lab = project()
-            .env("HOME", &at("home"))
+            .env("HOME", place.path().to_str().unwrap())
             .env("XDG_CONFIG_HOME", &at("xdg"))
             .env("XDG_DATA_HOME", &at("data"))
             .env("CARGO_HOME", &at("cargo"))

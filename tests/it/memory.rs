@@ -1,4 +1,5 @@
-//! How much memory a run takes while a server streams without end: less than 40 MB, whatever it streams.
+//! How much memory a run takes while a server streams without end: less than 40 MB, whatever it streams. And how it ends where
+//! the system gives it too little.
 
 use crate::support::run::{KEY, Lab};
 use crate::support::wire_server::{WireServer, bomb, events, flood};
@@ -105,4 +106,44 @@ fn endless_bytes_of_no_use_are_cut_in_little_memory() {
         ("a compressed line", "openai/m", &compressed, more),
         chat("small lines of an event", "data:\n"),
     ]);
+}
+
+/// The exit code and standard error of `agent` with these arguments and at most so many KiB of address space.
+fn with_address_space(lab: &Lab, kibibytes: u64, args: &[&str]) -> (Option<i32>, String) {
+    let agent = lab.command(args);
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", "ulimit -c 0; ulimit -v \"$1\"; shift; exec \"$@\"", "sh", &kibibytes.to_string()]);
+    shell.arg(agent.get_program()).args(agent.get_args()).current_dir(lab.ws()).env_clear();
+    shell.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("RUST_BACKTRACE", "1");
+    let done = shell.output().unwrap();
+    (done.status.code(), String::from_utf8(done.stderr).unwrap())
+}
+
+#[test]
+fn run_without_memory_ends_with_a_message_and_exit_1_and_no_panic_text() {
+    // Below this nothing of the program runs: neither the kernel nor the loader can map it.
+    let lab = Lab::new().file("a.txt", "alpha\n").file(
+        "script.yaml",
+        "turns: [{calls: [{name: search_files, arguments: {pattern: alpha}}]}, {text: done}]",
+    );
+    let starts = |kibibytes: u64| with_address_space(&lab, kibibytes, &["--version"]).0 == Some(0);
+    let (mut too_little, mut enough) = (10_000, 1_000_000);
+    assert!(starts(enough));
+    while enough - too_little > 100 {
+        let middle = u64::midpoint(too_little, enough);
+        *(if starts(middle) { &mut enough } else { &mut too_little }) = middle;
+    }
+    let mut failed = 0;
+    for kibibytes in (enough + 100..).step_by(400).take(24) {
+        let args = ["run", "task", "--model", "scripted:script.yaml", "--mode", "yolo", "--json"];
+        let (code, stderr) = with_address_space(&lab, kibibytes, &args);
+        let has_panic =
+            ["panic", "backtrace", "RUST_", "memory allocation of"].iter().any(|text| stderr.contains(text));
+        assert!(matches!(code, Some(0..=3)) && !has_panic, "{kibibytes} KiB, {code:?}: {stderr}");
+        if code == Some(1) {
+            failed += 1;
+            assert!(stderr.lines().any(|line| line.starts_with("error: ")), "{kibibytes} KiB: {stderr}");
+        }
+    }
+    assert!(failed > 0);
 }

@@ -13,7 +13,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Those in which commands are confined.
@@ -207,14 +207,14 @@ fn a_run_that_requires_more_than_there_is_asks_no_model_and_only_a_flag_switches
 #[test]
 fn class_43_hooks_and_background_commands_are_behind_the_same_walls() {
     for (kernel, tier) in confining() {
-        let place = outside();
-        let file = place.path().join("file");
+        let lab = project();
+        let file = outside(&lab).join("file");
         fs::write(&file, "kept").unwrap();
         let attempt = format!(
             "echo evil > {0} || touch refused-$1\n[ -z \"$KEY_OF_OURS\" ] && touch none-$1\n",
             file.display()
         );
-        let lab = project()
+        let lab = lab
             .env("KEY_OF_OURS", "sk-stand-in-0123456789")
             .file("attempt.sh", attempt)
             .config("hooks:\n  session_start: [{command: sh attempt.sh start}]\n  post_tool_use: [{command: sh attempt.sh after}]\n");
@@ -237,35 +237,40 @@ fn class_43_hooks_and_background_commands_are_behind_the_same_walls() {
 #[test]
 fn s24_class_43_no_act_of_the_suite_gets_through_the_walls() {
     for_each_user(|user| {
-        for (kernel, tier) in confining() {
+        for ((kernel, tier), at_home) in confining().flat_map(|kernel| [(kernel, false), (kernel, true)]) {
             let lab = user(project());
             if !here(&lab, kernel, tier) {
                 continue;
             }
+            let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            fs::set_permissions(elsewhere.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            let place = if at_home { outside(&lab) } else { elsewhere.path().to_owned() };
             // The rights, owners, times and attributes of files outside are not for rules to hold: the warning and the manual say so.
-            let beyond_rules: &[&str] = if tier == "rules" {
+            let beyond_walls: &[&str] = if tier == "rules" {
                 &["chmod outside", "utimens outside", "attributes outside", "chown outside"]
+            } else if at_home && place.starts_with("/tmp") {
+                // No mount keeps a pipe from being written to, and Landlock allows all below the command's own `/tmp`.
+                &["write into a pipe outside"]
             } else {
                 &[]
             };
-            for (act, was_possible) in attempts(&lab, kernel) {
-                let is_expected = beyond_rules.contains(&act.as_str());
-                assert_eq!(was_possible, is_expected, "{act}: {kernel:?}, {:?}", lab.uid());
+            for (act, was_possible) in attempts(&lab, kernel, &place) {
+                let is_expected = beyond_walls.contains(&act.as_str());
+                assert_eq!(was_possible, is_expected, "{act}: {kernel:?}, {:?}, {place:?}", lab.uid());
             }
         }
     });
 }
 
-/// A directory outside of the workspace that commands can see, as they do not see our `/tmp`.
-fn outside() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+/// A directory outside of the workspace that commands can see, also below `/tmp`: one of the home directory.
+fn outside(lab: &Lab) -> PathBuf {
+    let place = lab.home().join("outside");
+    fs::create_dir_all(&place).unwrap();
+    place
 }
 
-/// The acts of `attempts.c`, and whether each was possible.
-fn attempts(lab: &Lab, kernel: Kernel) -> Vec<(String, bool)> {
-    let place = outside();
-    let outside = place.path().to_owned();
-    fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).unwrap();
+/// The acts of `attempts.c`, and whether each was possible; `outside` is where those on files outside are tried.
+fn attempts(lab: &Lab, kernel: Kernel, outside: &Path) -> Vec<(String, bool)> {
     fs::write(outside.join("file"), "kept").unwrap();
     let pipe = outside.join("pipe");
     let mode = rustix::fs::Mode::from_raw_mode(0o666);
@@ -287,7 +292,7 @@ fn attempts(lab: &Lab, kernel: Kernel) -> Vec<(String, bool)> {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
     let name = format!("agent-test-{}-{}", std::process::id(), tcp.local_addr().unwrap().port());
     let _name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    own_everything(lab, &outside);
+    own_everything(lab, outside);
     own_everything(lab, &lab.outside());
     let script = format!(
         "./attempts '{}' {} {} '{}' '{name}' '{}'",
@@ -397,15 +402,13 @@ fn what_a_command_did_to_protected_files_is_told_to_people_in_one_line_that_name
 
 #[test]
 fn a_refused_write_is_answered_with_where_commands_may_write() {
-    let place = outside();
     for (kernel, tier) in confining() {
         let lab = project();
-        let write = format!(
-            "echo x > {}/marker; echo y > $TMPDIR/mine && cat $TMPDIR/mine; exit 1",
-            place.path().display()
-        );
+        let marker = outside(&lab).join("marker");
+        let write =
+            format!("echo x > {}; echo y > $TMPDIR/mine && cat $TMPDIR/mine; exit 1", marker.display());
         let text = said(&run(&lab, kernel, &write));
-        assert!(text.contains("\ny\n") && !place.path().join("marker").exists(), "{tier}: {text}");
+        assert!(text.contains("\ny\n") && !marker.exists(), "{tier}: {text}");
         assert!(text.contains("can write to the workspace and $TMPDIR only"), "{tier}: {text}");
     }
 }
@@ -511,13 +514,14 @@ fn class_42_a_command_at_a_terminal_neither_opens_it_nor_types_into_it() {
 fn class_55_what_is_promised_not_to_be_seen_is_not_seen() {
     for_each_user(|user| {
         for (kernel, tier) in confining() {
-            let (place, hidden) = (outside(), outside());
+            let lab = project();
+            let place = outside(&lab);
+            let hidden = place.join("hidden");
+            fs::create_dir(&hidden).unwrap();
             for directory in [&place, &hidden] {
-                fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-                fs::write(directory.path().join("file"), "stand-in of a secret").unwrap();
+                fs::write(directory.join("file"), "stand-in of a secret").unwrap();
             }
-            let config = format!("sandbox: {{hidden: ['{}']}}\n", hidden.path().display());
-            let lab = user(project().config(&config));
+            let lab = user(lab.config(&format!("sandbox: {{hidden: ['{}']}}\n", hidden.display())));
             if !here(&lab, kernel, tier) {
                 continue;
             }
@@ -529,8 +533,8 @@ fn class_55_what_is_promised_not_to_be_seen_is_not_seen() {
                 format!("cat '{}' >/dev/null && echo sees {name}\n", path.display())
             };
             let script = [
-                cat("a file outside", &place.path().join("file")),
-                cat("a hidden file", &hidden.path().join("file")),
+                cat("a file outside", &place.join("file")),
+                cat("a hidden file", &hidden.join("file")),
                 cat("our state", &state),
                 cat("files of others in /tmp", of_others.path()),
                 format!("[ -d /proc/{} ] && echo sees processes outside\n", std::process::id()),
@@ -547,7 +551,7 @@ fn class_55_what_is_promised_not_to_be_seen_is_not_seen() {
 }
 
 /// The first file or directory of this name below `place`.
-fn find(place: &Path, name: &str) -> Option<std::path::PathBuf> {
+fn find(place: &Path, name: &str) -> Option<PathBuf> {
     let mut entries = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
     entries.find_map(|path| {
         if path.ends_with(name) {
@@ -692,14 +696,99 @@ fn what_the_walls_refuse_comes_with_a_hint() {
         let script = "echo \"fatal: unable to access 'https://x/': Could not resolve host: x\" >&2; exit 128";
         let text = said(&run(&lab, kernel, script));
         assert!(text.contains("--allow-net"), "{tier}: {text}");
-        let outside = outside();
-        let outside = outside.path().join("new");
+        let outside = outside(&lab).join("new");
         let text = said(&run(&lab, kernel, &format!("echo x > '{}'", outside.display())));
-        // Below /tmp the place is not refused but not there: the command has a /tmp of its own.
-        let is_seen = !outside.starts_with("/tmp") || tier == "rules";
-        assert!(text.contains("--allow-write DIR") == is_seen && !outside.exists(), "{tier}: {text}");
+        assert!(text.contains("--allow-write DIR") && !outside.exists(), "{tier}: {text}");
         let text = said(&run(&lab, kernel, "exit 3"));
         assert!(!text.contains("--allow"), "{tier}: {text}");
+    }
+}
+
+/// What a command in the workspace `ws` prints.
+fn in_workspace(lab: &Lab, kernel: Kernel, ws: &Path, script: &str) -> String {
+    let arguments = json!({"command": script}).to_string();
+    let options = ["-w", ws.to_str().unwrap(), "--mode", "yolo"];
+    said(&kernel.agent(lab, &[&["tools", "call", "run_command", &arguments][..], &options].concat()))
+}
+
+#[test]
+fn workspace_below_tmp_has_its_repository_and_its_programs_as_elsewhere() {
+    for_each_user(|user| {
+        for (kernel, tier) in confining() {
+            let place = tempfile::tempdir_in("/tmp").unwrap();
+            let make = "git init -q main && mkdir -p main/part main/venv/bin && cd main && \
+                        git -c user.name=me -c user.email=me commit -q --allow-empty -m first && \
+                        git worktree add -q ../linked && echo stand-in > ../beside";
+            let made = Command::new("sh").args(["-c", make]).current_dir(&place).status().unwrap();
+            assert!(made.success());
+            let programs = place.path().join("main/venv/bin");
+            let search_path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+            let lab = user(project().env("PATH", &search_path));
+            own_everything(&lab, place.path());
+            for ws in ["main", "main/part", "linked"].map(|name| place.path().join(name)) {
+                let text = in_workspace(&lab, kernel, &ws, "git log --format=%s && echo mine > file");
+                let written = fs::read_to_string(ws.join("file"));
+                assert!(text.contains("first\n") && written.is_ok(), "{tier}, {}: {text}", ws.display());
+                let text = in_workspace(&lab, kernel, &ws, "cat ../../beside ../beside");
+                assert_eq!(text.contains("stand-in"), tier == "rules", "{tier}, {}: {text}", ws.display());
+            }
+            let install = "printf '#!/bin/sh\necho installed\n' > venv/bin/tool && chmod +x venv/bin/tool && venv/bin/tool";
+            let text = in_workspace(&lab, kernel, &place.path().join("main"), install);
+            assert!(text.contains("installed\n"), "{tier}: {text}");
+            let change = "echo x > ../venv/bin/new; echo x >> ../.git/HEAD";
+            let text = in_workspace(&lab, kernel, &place.path().join("main/part"), change);
+            let is_changed = programs.join("new").exists()
+                || fs::read_to_string(place.path().join("main/.git/HEAD")).unwrap().contains('x');
+            assert!(!is_changed, "{tier}: {text}");
+        }
+    });
+}
+
+#[test]
+fn executable_below_tmp_is_found_by_commands_without_what_lies_beside_it() {
+    for_each_user(|user| {
+        for (kernel, tier) in confining() {
+            let place = tempfile::tempdir_in("/tmp").unwrap();
+            let program = place.path().join("agent");
+            // A copy made by this process could be held open for writing by a fork of another test and not be executable.
+            assert!(
+                Command::new("cp")
+                    .args([env!("CARGO_BIN_EXE_agent").as_ref(), &*program])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            fs::write(place.path().join("beside"), "stand-in").unwrap();
+            let lab = user(project().executable(&program));
+            fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            own_everything(&lab, place.path());
+            let script =
+                format!("{0}/agent --version; cat {0}/beside; echo x >> {0}/agent", place.path().display());
+            for _ in 0..2 {
+                let text = said(&run(&lab, kernel, &script));
+                assert!(text.contains(concat!("agent ", env!("CARGO_PKG_VERSION"))), "{tier}: {text}");
+                assert_eq!(text.contains("stand-in"), tier == "rules", "{tier}: {text}");
+                let length = |path: &Path| fs::metadata(path).unwrap().len();
+                assert_eq!(length(&program), length(env!("CARGO_BIN_EXE_agent").as_ref()), "{tier}: {text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn program_below_tmp_runs_where_its_directory_is_in_path_and_the_hint_says_so() {
+    for (kernel, tier) in confining() {
+        let place = tempfile::tempdir_in("/tmp").unwrap();
+        let program = place.path().join("tool");
+        fs::write(&program, "#!/bin/sh\necho it runs\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let script = program.to_str().unwrap();
+        let text = said(&run(&project(), kernel, script));
+        assert_eq!(text.contains("it runs\n"), tier == "rules", "{tier}: {text}");
+        assert_eq!(text.contains("PATH"), tier != "rules", "{tier}: {text}");
+        let search_path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
+        let text = said(&run(&project().env("PATH", &search_path), kernel, script));
+        assert!(text.contains("it runs\n"), "{tier}: {text}");
     }
 }
 

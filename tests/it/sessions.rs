@@ -300,7 +300,7 @@ fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
         "sessions list".to_owned(),
     ] {
         let mut shell = std::process::Command::new("/bin/bash");
-        shell.args(["-c", &format!("ulimit -v 500000; exec {agent} {command}")]);
+        shell.args(["-c", &format!("ulimit -v 500000; exec '{agent}' {command}")]);
         let output = shell.current_dir(lab.ws()).env("AGENT_HOME", lab.home()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{command}: {stderr}");
@@ -342,7 +342,7 @@ fn s27_session_files_are_private_under_any_umask() {
     let url = server.url();
     let agent = env!("CARGO_BIN_EXE_agent");
     let command =
-        format!("umask 000; exec {agent} run task --model openai/mock --api-base {url} --api-key {KEY}");
+        format!("umask 000; exec '{agent}' run task --model openai/mock --api-base {url} --api-key {KEY}");
     let mut shell = std::process::Command::new("/bin/sh");
     shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());
     assert!(shell.output().unwrap().status.success());

@@ -1,6 +1,6 @@
 //! Nothing outlives its command or its run: however they end, whoever runs them, and whatever holds the tree together.
 
-use crate::support::kernel::{Kernel, here, kernels};
+use crate::support::kernel::{Kernel, doctor, here, kernels};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
@@ -178,6 +178,44 @@ fn class_44_a_command_that_stops_its_launcher_does_not_outlive_the_agent() {
     });
 }
 
+/// The most processes at once of a command that starts 1,200, as seen from outside, and what the model reads about it.
+fn most_at_once(kernel: Kernel, lab: &Lab, flags: &[&str]) -> (usize, String) {
+    let seconds = unique_seconds();
+    let sleepers = format!("for i in $(seq 1200); do sleep {seconds} & done; wait");
+    let call = json!({"name": "run_command", "arguments": {"command": sleepers, "timeout": 60}});
+    let server = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
+    let url = server.url();
+    let args =
+        ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];
+    let run = kernel.start(lab, &[&args, flags].concat());
+    let mut most = 0;
+    while server.requests().len() < 2 {
+        most = most.max(survivors(&seconds));
+    }
+    assert_eq!((run.finish().code, survivors(&seconds)), (Some(0), 0), "{kernel:?}, {:?}", lab.uid());
+    (most, server.requests().remove(1).body.to_string())
+}
+
+#[test]
+fn class_45_kernel_limits_the_processes_of_one_command_where_doctor_reports_it() {
+    let limit = 512;
+    let check = |kernel: Kernel, lab: &Lab, flags: &[&str]| {
+        let doctor = doctor(lab, kernel);
+        let line = doctor.lines().find(|line| line.starts_with("processes ")).unwrap().to_owned();
+        let (most, text) = most_at_once(kernel, lab, flags);
+        eprintln!("{kernel:?} {flags:?} {:?}: {most} at once; {line}", lab.uid());
+        assert!(text.contains("`commands.max_processes`"), "{kernel:?} {flags:?}, {:?}: {text}", lab.uid());
+        assert!(
+            most < limit || line.contains("watched"),
+            "{kernel:?} {flags:?}, {:?}: {most}, {line}",
+            lab.uid()
+        );
+        assert!(most < 1200, "{kernel:?} {flags:?}, {:?}: {most}, {line}", lab.uid());
+    };
+    in_every_tier(|kernel, lab| check(kernel, &lab, &[]));
+    both(|lab| check(Kernel::Native, &lab, &["--sandbox", "off"]));
+}
+
 #[test]
 fn class_45_what_takes_too_much_is_ended_in_every_tier() {
     in_every_tier(|kernel, lab| {
@@ -190,7 +228,7 @@ fn class_45_what_takes_too_much_is_ended_in_every_tier() {
         );
         let hog = format!("head -c 200000000 /dev/zero | tail -c 200000000 | sleep {seconds}");
         let too_much = [
-            (bomb.as_str(), "more processes and threads"),
+            (bomb.as_str(), "as many processes and threads"),
             (hog.as_str(), "more memory"),
             ("exec truncate -s 9G big", "a file grew beyond 8 GiB"),
         ];

@@ -366,7 +366,9 @@ impl Session {
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.set_stopped_by_hook(output),
             Event::Restored { changed, .. } => {
-                changed.iter().for_each(|change| self.tally.add_change(change));
+                for change in changed {
+                    self.tally.add_change(change);
+                }
             }
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }

@@ -176,7 +176,9 @@ impl Run {
         match self.session.next_action(now()) {
             NextAction::CallModel(purpose) => return State::Wants(purpose),
             NextAction::RunTools(calls) => {
-                calls.iter().for_each(|call| answer_call(&mut self.session, &call.id));
+                for call in calls {
+                    answer_call(&mut self.session, &call.id);
+                }
             }
             NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
             NextAction::RunGates | NextAction::RecordEvaluation(_) => {

@@ -17,6 +17,7 @@ use crate::core::failure::FailureKind;
 use crate::messages;
 use crate::process::launch::Tier;
 use crate::process::probe::ProbeError;
+use crate::process::process_limit::ProcessLimit;
 use std::fmt::Write;
 
 /// The model and those that take over, each with what it needs.
@@ -75,6 +76,9 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
         };
         let _ = writeln!(text, "  {:<12} {found}", format!("{tried:?}").to_lowercase());
     }
+    let most = settings.commands.max_processes;
+    let held = ProcessLimit::new(launcher.tier(), most);
+    let _ = writeln!(text, "processes      at most {most} per command: {}", held.meaning());
     print(&app.terminal, &text)?;
     if models.ready { Ok(()) } else { Err(CliError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
 }

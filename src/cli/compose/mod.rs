@@ -36,7 +36,7 @@ use crate::core::language::Language;
 use crate::core::limits::{FallbackChain, Limits, ModelTerms, SpendingCaps};
 use crate::core::secret::Secret;
 use crate::engine::approver::{Approver, NoApprover, NonInteractiveApprover};
-use crate::engine::command_class::CommandOptions;
+use crate::engine::command_class::{BlockedPatternError, CommandOptions};
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
@@ -386,6 +386,12 @@ fn max_result_tokens(settings: &Settings) -> usize {
     usize::try_from(settings.context.max_tool_result_tokens).unwrap_or(usize::MAX)
 }
 
+fn command_options(app: &App, settings: &Settings) -> Result<CommandOptions, BlockedPatternError> {
+    let commands = &settings.commands;
+    let options = CommandOptions::new(&commands.blocked_patterns, &commands.safe_commands)?;
+    Ok(options.with_roots(&settings.workspace, app.environment.home()))
+}
+
 /// The engine of a run.
 ///
 /// # Errors
@@ -410,8 +416,7 @@ pub fn engine(
         }
         None => (None, None),
     };
-    let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
-        .map_err(|error| wrong(error.into()))?;
+    let commands = command_options(app, settings).map_err(|error| wrong(error.into()))?;
     let root = settings.policy.root.clone();
     let guardrails = Guardrails::new(settings.guardrails.clone(), root, settings.language)
         .map_err(|error| wrong(error.into()))?;

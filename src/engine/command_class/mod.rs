@@ -7,12 +7,15 @@ mod named_files;
 mod needs_approval;
 pub(super) mod program;
 mod read_only;
+mod roots;
 pub(super) mod walk;
 
 pub use named_files::{NamedFile, named_files};
 
 use crate::text::invisible;
 use regex::{RegexSet, RegexSetBuilder};
+use roots::Roots;
+use std::path::Path;
 use walk::{Command, ScriptPart};
 
 /// Bytes that all configured patterns may take together when compiled.
@@ -48,6 +51,7 @@ pub struct CommandVerdict {
 pub struct CommandOptions {
     blocked: RegexSet,
     safe: Vec<Vec<String>>,
+    roots: Roots,
 }
 
 /// A `commands.blocked_patterns` entry that is no regex.
@@ -69,7 +73,13 @@ impl CommandOptions {
             .build()?;
         let words = |prefix: &String| prefix.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let safe = safe_commands.iter().map(words).filter(|prefix| !prefix.is_empty()).collect();
-        Ok(Self { blocked, safe })
+        Ok(Self { blocked, safe, roots: Roots::default() })
+    }
+
+    /// The same options for commands that begin in `workspace`, an absolute path, of a user with the directory `home`.
+    #[must_use]
+    pub fn with_roots(self, workspace: &Path, home: Option<&Path>) -> Self {
+        Self { roots: Roots::new(workspace, home), ..self }
     }
 }
 
@@ -104,6 +114,9 @@ impl CommandOptions {
     fn judge(&self, part: &ScriptPart<'_>) -> CommandVerdict {
         if let Some(pattern) = blocklist::blocked(part) {
             return CommandVerdict::blocked(pattern);
+        }
+        if matches!(part, ScriptPart::Command(command) if self.roots.are_lost(command)) {
+            return CommandVerdict::blocked(roots::LOST.to_owned());
         }
         let (class, is_known) = match part {
             ScriptPart::Script(script) if script.is_list => (CommandClass::Safe, true),

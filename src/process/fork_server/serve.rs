@@ -3,6 +3,7 @@
 use super::GUARD_DESCRIPTORS;
 use crate::process::fd_passing;
 use crate::process::launch_protocol::LaunchReply;
+use crate::process::pids_cgroup::PidsCgroup;
 use crate::process::process_tree;
 use crate::process::protected::{GuardSnapshot, SharedSnapshotJob};
 use crate::process::syscalls::{self, Fork};
@@ -110,15 +111,16 @@ fn await_request(requests: &OwnedFd, guards: &mut Guards) {
 
 /// Reaps the guards that have ended, and ends what those left that were killed, before the agent is told that they are gone.
 fn reap(guards: &mut Guards) {
-    let mut killed = false;
+    let mut killed = Vec::new();
     let ended = guards.extract_if(.., |_, guard| {
         let ended = rustix::process::waitpid(Some(guard.pid), WaitOptions::NOHANG);
-        killed |= matches!(&ended, Ok(Some((_, status))) if status.signaled());
+        killed.extend(matches!(&ended, Ok(Some((_, status))) if status.signaled()).then_some(guard.pid));
         !matches!(ended, Ok(None))
     });
     let _told_when_all_is_done: Vec<GuardProcess> = ended.map(|(_, guard)| guard).collect();
-    if killed {
+    if !killed.is_empty() {
         process_tree::sweep_others(&guards.values().map(|guard| guard.pid.as_raw_nonzero().get()).collect());
+        killed.into_iter().for_each(PidsCgroup::remove_of);
     }
 }
 

@@ -52,13 +52,12 @@ pub(super) fn plan(policy: &SandboxPolicy) -> BTreeMap<PathBuf, MountChange> {
     for path in rooted {
         changes.insert(path.clone(), MountChange::Bind(path.clone(), MountAccess::Writable));
     }
-    let kept = VISIBLE_IN_RUN.iter().map(Path::new).filter(|path| path.exists());
-    let covered = |path: &&Path| REPLACED_DIRS.iter().any(|place| path.starts_with(place));
-    let seen = policy.visible.iter().map(PathBuf::as_path).filter(covered).chain(kept);
-    for path in seen {
-        if let std::collections::btree_map::Entry::Vacant(free) = changes.entry(path.to_owned()) {
-            free.insert(MountChange::Bind(path.to_owned(), MountAccess::ReadOnly));
-        }
+    let kept = VISIBLE_IN_RUN.iter().map(Path::new);
+    let seen = policy.visible.iter().map(PathBuf::as_path).filter(|path| is_lost(path, policy)).chain(kept);
+    for path in seen.filter(|path| path.exists()) {
+        changes
+            .entry(path.to_owned())
+            .or_insert_with(|| MountChange::Bind(path.to_owned(), MountAccess::ReadOnly));
     }
     for place in SHARED_TEMP_DIRS.map(Path::new) {
         let place = if policy.is_private(place) { place } else { &policy.temporary };
@@ -81,6 +80,14 @@ pub(super) fn plan(policy: &SandboxPolicy) -> BTreeMap<PathBuf, MountChange> {
     let covered: Vec<PathBuf> = changes.keys().filter(|path| is_covered(path, &changes)).cloned().collect();
     changes.retain(|path, change| matches!(change, MountChange::Bind(..)) || !covered.contains(path));
     changes
+}
+
+/// Whether `path` lies in a place that is covered, and in no directory below that place that the command may change.
+fn is_lost(path: &Path, policy: &SandboxPolicy) -> bool {
+    let covers =
+        |place: &&str| path.starts_with(place) && (*place == RUN || policy.is_private(Path::new(place)));
+    let mut rooted = policy.writable.iter().filter(|root| *root != Path::new("/"));
+    REPLACED_DIRS.iter().any(covers) && !rooted.any(|root| path.starts_with(root))
 }
 
 /// Keeps the directories above `path` in their place, where they could be moved away with it.

@@ -7,7 +7,7 @@
 use super::SandboxPolicy;
 use super::mount_plan::{self, MountAccess, MountChange};
 use crate::process::syscalls::{self, MountAttributes};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use std::fs::DirBuilder;
 use std::io;
@@ -61,7 +61,7 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     for (path, change, tree) in changes {
         match change {
             MountChange::Bind(..) => {
-                tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path)?))?;
+                tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path, tree)?))?;
             }
             MountChange::Pin => attach(&clone_tree(&path)?, &open_mount_point(&path)?)?,
             MountChange::Protect => attach(&clone_read_only(&path)?, &open_mount_point(&path)?)?,
@@ -129,12 +129,19 @@ fn open_mount_point(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The same for a path that another change may have covered.
-fn create_mount_point(path: &Path) -> io::Result<OwnedFd> {
+/// The same for a path that another change may have covered: a file or a directory, as `tree` is.
+fn create_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<OwnedFd> {
     if let Ok(target) = open_mount_point(path) {
         return Ok(target);
     }
-    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    let make = |directory: &Path| DirBuilder::new().recursive(true).mode(0o755).create(directory);
+    if FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode) == FileType::Directory {
+        make(path)?;
+    } else {
+        path.parent().map_or(Ok(()), make)?;
+        // A command that runs at the same time may have made it.
+        drop(std::fs::File::create_new(path));
+    }
     open_mount_point(path)
 }
 

@@ -51,6 +51,7 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     let programs = search_path.split(':').map(Path::new).filter(|path| path.is_absolute());
     let programs = programs.map(program_prefix);
     let home = settings.home.as_deref();
+    let own = std::env::current_exe().ok();
     let sockets = SOCKETS.iter().map(PathBuf::from);
     let workspace = &settings.workspace;
     let writable = [workspace, &settings.caches].into_iter().chain(&settings.writable).cloned();
@@ -87,7 +88,12 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     SandboxPolicy {
         writable: existing_real_paths(writable),
         read_only,
-        visible: existing_real_paths(programs.chain(home.map(Path::to_owned))),
+        visible: existing_real_paths(
+            programs
+                .chain(home.map(Path::to_owned))
+                .chain(own)
+                .chain(repositories::repositories_around(workspace)),
+        ),
         hidden,
         temporary: temporary.to_owned(),
         network: settings.network,

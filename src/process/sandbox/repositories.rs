@@ -80,6 +80,15 @@ pub fn resolve_git_link(path: &Path) -> Option<GitLink> {
     Some(GitLink { directory, common })
 }
 
+/// The working tree that contains `directory`, and the repositories that its `.git` leads to.
+pub(super) fn repositories_around(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let tree = directory.ancestors().find(|above| above.join(GIT).exists());
+    let leads_to = tree.and_then(|tree| resolve_git_link(&tree.join(GIT)));
+    let repositories = leads_to.into_iter().flat_map(|leads_to| [Some(leads_to.directory), leads_to.common]);
+    let repositories = repositories.flatten().filter(|repository| repository.join(HEAD).exists());
+    tree.map(Path::to_owned).into_iter().chain(repositories)
+}
+
 /// Whether all configuration of the repository whose directory is `git` is protected in `policy`.
 pub fn is_protected(policy: &SandboxPolicy, git: &Path) -> bool {
     GIT_CONFIG_PATHS.iter().all(|name| policy.read_only.contains(&git.join(name)))

@@ -68,6 +68,7 @@ impl Kernel {
                 .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
                 .env(KERNEL, format!("{self:?}"))
                 .env(ARGUMENTS, serde_json::to_string(args).unwrap())
+                .env(PROGRAM, lab.program())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());
             if let Some(uid) = lab.uid() {

@@ -31,6 +31,7 @@ pub struct Lab {
     stdin: Option<Vec<u8>>,
     uid: Option<u32>,
     umask: Option<u32>,
+    program: PathBuf,
     forged: AtomicBool,
 }
 
@@ -47,7 +48,15 @@ impl Lab {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ws")).unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
-        Self { dir, env: Vec::new(), stdin: None, uid: None, umask: None, forged: AtomicBool::new(false) }
+        Self {
+            dir,
+            env: Vec::new(),
+            stdin: None,
+            uid: None,
+            umask: None,
+            program: env!("CARGO_BIN_EXE_agent").into(),
+            forged: AtomicBool::new(false),
+        }
     }
 
     pub fn ws(&self) -> PathBuf {
@@ -112,6 +121,17 @@ impl Lab {
     pub fn umask(mut self, umask: u32) -> Self {
         self.umask = Some(umask);
         self
+    }
+
+    /// Runs this copy of the binary.
+    pub fn executable(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
+        self
+    }
+
+    /// The binary that it runs.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// The user it runs as, when that is another.
@@ -194,12 +214,11 @@ impl Lab {
 
     /// The command with these arguments, ready to be started.
     pub fn command(&self, args: &[&str]) -> Command {
-        let agent = env!("CARGO_BIN_EXE_agent");
         let mut command = match self.umask {
-            None => Command::new(agent),
+            None => Command::new(&self.program),
             Some(umask) => {
                 let mut shell = Command::new("/bin/sh");
-                shell.args(["-c", &format!("umask {umask:03o}; exec \"$0\" \"$@\""), agent]);
+                shell.args(["-c", &format!("umask {umask:03o}; exec \"$0\" \"$@\"")]).arg(&self.program);
                 shell
             }
         };
