@@ -1,8 +1,7 @@
-//! A terminal coding agent: you give it a task and a workspace; it reads, edits, runs and checks code with a
-//! language model until the task is done or a limit says stop, and tells the truth about which of the two happened.
+//! A terminal coding agent: reads, edits, runs and checks code with a language model until a task is done or a limit is reached.
 //!
-//! Read `src/ARCHITECTURE.md` first, then `agent/run.rs`, `agent/session.rs`, `tools/mod.rs`, `llm/mod.rs` and
-//! `cli/exit_code.rs`. The modules below stand in layer order: each uses only those above it.
+//! Read `src/ARCHITECTURE.md` first, then `agent/run.rs`, `agent/session/mod.rs`, `tools/mod.rs`, `llm/mod.rs` and
+//! `cli/exit_code.rs`. The modules below are in layer order: each uses only those above it.
 
 // L0: data types and pure text
 pub mod core;
@@ -10,7 +9,7 @@ pub mod messages;
 pub mod redactor;
 pub mod text;
 
-// L1: edges, where every effect has one address
+// L1: edges; each kind of side effect has one module
 pub mod fetch;
 pub mod http;
 pub mod process;
@@ -23,13 +22,13 @@ pub mod journal;
 pub mod llm;
 pub mod tools;
 
-// L3: the order of one tool call
+// L3: the steps of one tool call
 pub mod engine;
 
 // L4: the loop
 pub mod agent;
 
-// L5: settings and listeners
+// L5: configuration and event listeners
 pub mod config;
 pub mod report;
 

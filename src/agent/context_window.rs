@@ -1,55 +1,55 @@
-//! How full the model's window is: an estimate of the next prompt, anchored on what the provider last counted.
+//! Estimates how much of the model's context window the next prompt takes, based on the provider's last token count.
 
 use crate::core::limits::{Window, WindowSource};
 use crate::core::message::{Message, Part};
 use crate::core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a token: prose has four to five in the tokenizers in use, source code three to four.
+/// Bytes per token: four to five for prose in current tokenizers, three to four for source code.
 pub const BYTES_PER_TOKEN: u64 = 4;
 
-/// Bytes that a wire format puts around a message or one of its parts.
+/// Bytes that a wire format adds to a message or to one of its parts.
 const FRAME_BYTES: u64 = 16;
 
-/// Tokens of an answer that is worth a request.
+/// Tokens of the shortest useful answer.
 const USEFUL_ANSWER_TOKENS: u64 = 1024;
 
-/// The part of a small window that such an answer may take at most.
+/// Largest share of a small window that the shortest useful answer may take (one eighth).
 const USEFUL_ANSWER_SHARE: u64 = 8;
 
-/// The part of the window that one tool result may fill.
+/// Share of the window that one tool result may take (one eighth).
 const RESULT_SHARE: u64 = 8;
 
-/// Tokens of the shortest limit on a tool result: less would be all head and tail.
+/// Lowest limit on a tool result, in tokens; below it, only head and tail would remain.
 const MIN_RESULT_TOKENS: u64 = 256;
 
-/// A prompt that does not fit.
+/// A prompt that does not fit into the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow {
-    /// Tokens of the prompt, about.
+    /// Estimated tokens of the prompt.
     pub prompt: u64,
-    /// The window that it does not fit into.
+    /// The window that is too small.
     pub window: Window,
 }
 
-/// How long the conversation is: the fold of its messages and of what the provider said about them.
+/// Estimated length of the conversation: the fold of its messages and of the token counts of the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptEstimate {
-    /// Tokens of the last prompt, as the provider counted them; zero where it has not.
+    /// Tokens of the last prompt as counted by the provider; 0 when unknown.
     prompt: u64,
-    /// Tokens of the answer to it, without the reasoning, which most providers do not want back.
+    /// Tokens of the answer to it, without the reasoning, which most providers do not take back.
     answer: u64,
-    /// Bytes of what nobody has counted yet.
+    /// Bytes of messages that the provider has not counted yet.
     since: u64,
 }
 
 impl PromptEstimate {
-    /// A message has joined the conversation.
+    /// Adds a message.
     pub fn add_message(&mut self, message: &Message) {
         self.since = self.since.saturating_add(bytes(message));
     }
 
-    /// The provider has counted the conversation, its own answer included.
+    /// Records the provider's token count, which includes its answer.
     pub fn record_usage(&mut self, usage: Usage) {
         if usage.covers_conversation(self.prompt) {
             let answer = usage.output.saturating_sub(usage.reasoning);
@@ -57,14 +57,13 @@ impl PromptEstimate {
         }
     }
 
-    /// The conversation is another one, or another model's, and nobody has counted it yet.
+    /// Replaces the conversation, or the model; all messages count as uncounted.
     pub fn recount<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
         *self = Self::default();
         messages.for_each(|message| self.add_message(message));
     }
 
-    /// The conversation was made shorter: it is `messages` now. What nobody has counted is guessed by what was: text of this
-    /// conversation takes as many tokens as it took before.
+    /// Replaces the conversation with the shorter `messages`. The estimate assumes the same tokens per byte as before.
     pub fn scale_to<'a>(
         &mut self,
         messages: impl Iterator<Item = &'a Message>,
@@ -79,14 +78,14 @@ impl PromptEstimate {
         self.since = u64::try_from(scaled).unwrap_or(u64::MAX).saturating_sub(tools_bytes);
     }
 
-    /// Tokens of the next prompt, about, with tools of `tools_bytes`.
+    /// Estimates the tokens of the next prompt with tool definitions of `tools_bytes`.
     pub fn estimate(&self, tools_bytes: u64) -> u64 {
         let tools = if self.prompt == 0 { tools_bytes } else { 0 };
         let uncounted = self.since.saturating_add(tools) / BYTES_PER_TOKEN;
         self.prompt.saturating_add(self.answer).saturating_add(uncounted)
     }
 
-    /// What is wrong when a request would leave no room for a useful answer.
+    /// Returns the overflow when a request would leave no room for a useful answer.
     pub fn overflow(&self, window: Option<Window>, tools_bytes: u64) -> Option<Overflow> {
         let window = self.effective_window(window)?;
         let prompt = self.estimate(tools_bytes);
@@ -94,25 +93,24 @@ impl PromptEstimate {
         (prompt.saturating_add(answer) > window.tokens).then_some(Overflow { prompt, window })
     }
 
-    /// Tokens that the window leaves for an answer, never less than a useful one.
+    /// Returns the tokens that the window leaves for an answer, at least a useful one.
     pub fn answer_room(&self, window: Window, tools_bytes: u64) -> u64 {
         let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
         window.tokens.saturating_sub(self.estimate(tools_bytes)).max(answer)
     }
 
-    /// The window, unless the provider took more than it holds.
+    /// Returns the window, or `None` when the provider has accepted a longer prompt.
     pub fn effective_window(&self, window: Option<Window>) -> Option<Window> {
         window.filter(|window| !self.disproves(*window))
     }
 
-    /// Whether the provider took a prompt that is longer than the table says its model may hold.
+    /// Whether the provider has accepted a prompt longer than the table's window of the model.
     fn disproves(&self, window: Window) -> bool {
         window.source == WindowSource::Table && self.prompt > window.tokens
     }
 }
 
-/// Tokens of the longest tool result, for a model that may hold `window`: as configured, 0 being no limit, but no more than a
-/// share of the window.
+/// Returns the limit on a tool result in tokens: `configured` (0 for no limit), but at most a share of `window`.
 pub fn result_tokens(configured: u32, window: Option<u64>) -> u32 {
     let share = window.map(|window| (window / RESULT_SHARE).max(MIN_RESULT_TOKENS));
     match share.and_then(|share| u32::try_from(share).ok()) {
@@ -121,12 +119,12 @@ pub fn result_tokens(configured: u32, window: Option<u64>) -> u32 {
     }
 }
 
-/// The bytes of messages as a model reads them.
+/// Returns the total bytes of messages as a model reads them.
 pub fn bytes_of<'a>(messages: impl Iterator<Item = &'a Message>) -> u64 {
     messages.map(bytes).fold(0, u64::saturating_add)
 }
 
-/// The bytes of a message as a model reads it.
+/// Returns the bytes of a message as a model reads it.
 fn bytes(message: &Message) -> u64 {
     let of_part = |part: &Part| match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_counted_replaces_the_guess_and_what_comes_after_is_guessed_again() {
+    fn token_counts_replace_estimates_of_the_counted_part() {
         let mut filling = filled(40_000);
         assert_eq!(filling.estimate(400), (40_000 + 32 + 400) / 4);
         filling.record_usage(Usage {
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_was_taken_disproves_the_table_but_not_the_user() {
+    fn an_accepted_prompt_overrides_the_table_but_not_the_configuration() {
         let mut filling = PromptEstimate::default();
         filling.record_usage(Usage { input: 5_000, ..Usage::default() });
         assert_eq!(filling.overflow(Some(window(4_000, WindowSource::Table)), 0), None);

@@ -1,27 +1,27 @@
-//! What the limits of a run mean, looked at before each model call.
+//! Checks the limits of a run before each model call.
 
 use crate::core::limits::Limits;
 use crate::core::stop_reason::StopReason;
 use std::time::Duration;
 
-/// The part of the total time kept back for the closing summary: a tenth, at most [`MAX_CLOSING_RESERVE`].
+/// Share of the total time reserved for the closing summary (one tenth), at most [`MAX_CLOSING_RESERVE`].
 const CLOSING_SHARE: u32 = 10;
 
-/// The longest a closing summary may take.
+/// Longest time of a closing summary.
 pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
 
 impl Limits {
-    /// The time after which no more work begins: the total minus the closing reserve.
+    /// Returns the time after which no more work starts: the total minus the closing reserve.
     pub fn work_time(&self) -> Option<Duration> {
         self.timeout.map(|total| total.saturating_sub(closing_reserve(total)))
     }
 
-    /// How long a model call that starts at `elapsed` may take as part of the work.
+    /// Returns the time limit of a model call that starts at `elapsed` as part of the work.
     pub fn step_time(&self, elapsed: Duration) -> Option<Duration> {
         shorter(self.step_timeout, self.work_time().map(|end| end.saturating_sub(elapsed)))
     }
 
-    /// How long the closing call that starts at `elapsed` may take; zero when it no longer fits.
+    /// Returns the time limit of the closing call that starts at `elapsed`; zero when the time is over.
     pub fn closing_time(&self, elapsed: Duration) -> Duration {
         let left = self.timeout.map(|end| end.saturating_sub(elapsed));
         shorter(shorter(self.step_timeout, left), Some(MAX_CLOSING_RESERVE)).unwrap_or(MAX_CLOSING_RESERVE)
@@ -39,26 +39,26 @@ fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     }
 }
 
-/// What the watchdogs look at.
+/// Current values that the limits are compared with.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitReadings {
     /// Model calls of this run so far.
     pub steps: u32,
     /// Malformed calls in a row.
     pub malformed: u32,
-    /// Time since the run began.
+    /// Time since the run started.
     pub elapsed: Duration,
-    /// Whether the next step no longer fits into what may be spent.
+    /// Whether the next step no longer fits into the budget.
     pub over_budget: bool,
-    /// Whether a model call was given up for its time.
+    /// Whether a model call exceeded its time limit.
     pub step_timed_out: bool,
     /// Whether the conversation no longer fits into the model's window.
     pub context_full: bool,
-    /// Why a breaker ends the run.
+    /// The stop reason of a breaker.
     pub breaker_stop: Option<StopReason>,
 }
 
-/// The limit that is reached, in the order of the contract: steps, budget, timeout, context, then breakers.
+/// Returns the limit that is reached, in the documented order: steps, budget, timeout, context, breakers.
 pub fn reached_limit(limits: &Limits, readings: LimitReadings) -> Option<StopReason> {
     let timed_out = readings.step_timed_out || limits.work_time().is_some_and(|end| readings.elapsed >= end);
     if readings.steps >= limits.max_steps {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reached_at_the_start() {
+    fn no_limit_is_reached_at_the_start() {
         assert_eq!(reached_limit(&limits(), readings()), None);
     }
 

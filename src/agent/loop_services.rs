@@ -1,5 +1,6 @@
-//! What the loop has done for it and cannot decide itself: tools, hooks, background commands, guardrails on texts. A run has
-//! the engine; a replay has what a journal says that they did.
+//! Trait for the services that the loop calls: tools, hooks, gates, background commands, guardrails, checkpoints.
+//!
+//! A run uses the engine. A replay uses the recorded results of a journal.
 
 use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::core::message::ToolCall;
@@ -11,10 +12,10 @@ use crate::tools::outputs::Outputs;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Everything around the loop but the model. Whatever happens is told before a method returns; each fails only when the
-/// journal can no longer be written.
+/// Services of the loop other than the model. A method emits its events before it returns and fails only when the journal can no longer be
+/// written.
 pub trait LoopServices {
-    /// Fires the hooks of `event`; what they say is returned as the model reads it.
+    /// Fires the hooks of `event` and returns their texts for the model.
     fn fire_hooks(
         &self,
         event: HookEvent,
@@ -22,7 +23,7 @@ pub trait LoopServices {
         cancel: &CancellationToken,
     ) -> impl Future<Output = Result<Vec<String>, EmitError>>;
 
-    /// Runs the calls of one turn within `left`.
+    /// Runs the calls of one turn within `left`, the time that remains.
     fn run_calls(
         &self,
         calls: &[ToolCall],
@@ -30,31 +31,31 @@ pub trait LoopServices {
         left: Option<Duration>,
     ) -> impl Future<Output = Result<(), EmitError>>;
 
-    /// Looks at the quality gates.
+    /// Runs the quality gates.
     fn run_gates(&self, cancel: &CancellationToken) -> impl Future<Output = Result<(), EmitError>>;
 
-    /// Tells what became of background commands.
+    /// Emits the results of background commands that have ended.
     ///
     /// # Errors
     /// When the journal can no longer be written.
     fn report_background(&self) -> Result<(), EmitError>;
 
-    /// Ends the background commands with the run.
+    /// Stops the background commands at the end of the run.
     fn stop_background(&self) -> impl Future<Output = Result<(), EmitError>>;
 
-    /// Keeps `text`, the output of the call `call_id`, where the model can read it as `output:CALL_ID`; whether that is so now.
+    /// Stores `text`, the output of the call `call_id`, so that the model can read it as `output:CALL_ID`. Returns whether it is stored.
     fn store_output(&self, call_id: &str, text: &str) -> bool;
 
-    /// Makes a checkpoint after `step`, or of what came after the last one when the run ends, if it is time for one.
+    /// Makes the checkpoint that is due after `step`; without a step, the one at the end of the run.
     fn commit_checkpoint(&self, step: Option<u32>) -> impl Future<Output = Result<(), EmitError>>;
 
-    /// Whether guardrails look at `side` of the conversation.
+    /// Whether guardrails check `side` of the conversation.
     fn has_guardrails(&self, side: ConversationSide) -> bool;
 
-    /// What a guardrail finds in `text`.
+    /// Returns the first guardrail that `text` triggers.
     fn find_trigger(&self, side: ConversationSide, text: &str) -> Option<TriggeredGuardrail>;
 
-    /// The run is over: waits for hooks that nothing else waits for.
+    /// Waits, at the end of the run, for the background hooks that are still running.
     fn close(&self) -> impl Future<Output = ()>;
 }
 

@@ -1,4 +1,4 @@
-//! The agent: the session as a state machine and the loop that does what it says.
+//! The agent: the session as a state machine, the loop that executes its actions, and what they need.
 
 pub mod breakers;
 pub mod compaction;
@@ -41,46 +41,46 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Everything one run needs, put together by the command line, or by a replay out of a journal.
+/// Everything that one run needs, assembled by the command line or, from a journal, by a replay.
 pub struct Agent<S = Engine> {
-    /// The models, those that take over included; the session says which of them is in use.
+    /// The models, including fallbacks; the session selects the one in use.
     pub models: FallbackChain<Rc<dyn LlmClient>>,
-    /// Runs tool calls, and what else is around the loop.
+    /// Runs tool calls and the other services of the loop.
     pub engine: Rc<S>,
     /// The tools offered, sorted by name.
     pub definitions: Vec<ToolDefinition>,
-    /// The conversation; a listener of `emitter`, changed by nothing else.
+    /// The session; a sink of `emitter`, changed by nothing else.
     pub session: Rc<RefCell<Session>>,
-    /// Where every fact is told.
+    /// Emits all events.
     pub emitter: Rc<Emitter>,
-    /// Keeps the state of the session, where it has a journal.
+    /// Saves the state of the session, if it has a journal.
     pub state_saver: Option<StateSaver>,
-    /// What requests begin with.
+    /// The prefix of the requests.
     pub prefix: RefCell<PromptPrefix>,
-    /// What the last request was about.
+    /// The hash of the last request's conversation.
     pub digest: RefCell<ConversationDigest>,
     /// The clock.
     pub source: Rc<Clock>,
-    /// Fires when the person asks to stop.
+    /// Fires when the user interrupts the run.
     pub interrupt: CancellationToken,
-    /// The agent's name, for hooks.
+    /// Name of the agent, for hooks.
     pub name: String,
-    /// The task in words, for hooks.
+    /// Text of the task, for hooks.
     pub task: String,
     /// Whether answers are streamed.
     pub stream: bool,
-    /// When this run began, on the clock of `source`.
+    /// Start of this run on the clock of `source`.
     pub started_at: Duration,
 }
 
 impl<S> Agent<S> {
-    /// The model in use.
+    /// Returns the client of the model in use.
     pub fn llm(&self) -> &dyn LlmClient {
         self.models.at(self.session.borrow().model_in_use()).as_ref()
     }
 }
 
-/// The session as a listener: the only way it changes.
+/// Event sink of the session: the only way it changes.
 pub struct SessionSink(pub Rc<RefCell<Session>>);
 
 impl EventSink for SessionSink {

@@ -1,4 +1,4 @@
-//! The one way a model is called: step and closing alike, within their time, with everything told.
+//! Calls the model for any purpose, within its time limit, and emits the result.
 
 use crate::agent::Agent;
 use crate::agent::loop_services::LoopServices;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Why a model call gave no answer.
+/// Reason why a model call gave no answer.
 enum CallFailure {
     Failed(LlmError),
     Abandoned(StopReason),
 }
 
-/// Calls the model for `purpose` and tells the outcome; false when what is left to spend no longer allows it, which
-/// hooks may have brought about since the session wanted it, or what it would read ends the run.
+/// Calls the model for `purpose` and emits the result. Returns false without a call when the budget no longer allows it (hooks may have used some
+/// of it) or when a guardrail halts the run.
 ///
 /// # Errors
 /// When the journal can no longer be written.
@@ -32,12 +32,12 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     if !agent.can_afford(purpose) || agent.halts_on_guardrail()? {
         return Ok(false);
     }
-    let (messages, begun, max_output_tokens) = {
+    let (messages, partial_answer, max_output_tokens) = {
         let session = agent.session.borrow();
-        let begun = if purpose.is_internal() { "" } else { session.partial_answer() };
-        (session.request(purpose), begun.to_owned(), session.output_limit(purpose))
+        let partial_answer = if purpose.is_internal() { "" } else { session.partial_answer() };
+        (session.request(purpose), partial_answer.to_owned(), session.output_limit(purpose))
     };
-    // What is asked aside is made from the conversation, which the requests around it show.
+    // Internal requests are derived from the conversation, whose other requests have a digest.
     let digest = (!purpose.is_internal()).then(|| agent.digest(&messages));
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len(), digest })?;
     let started = agent.source.last_event_time();
@@ -51,7 +51,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
         max_output_tokens,
         deadline,
         session: Some(&session),
-        partial: &begun,
+        partial: &partial_answer,
         schema: schema.as_deref().map(OutputSchema::server_schema),
         answer_validator: schema.as_deref().map(|schema| schema as &dyn AnswerValidator),
     };
@@ -61,7 +61,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
             if response.is_cached {
-                agent.emitter.emit(Event::KeptAnswer)?;
+                agent.emitter.emit(Event::CachedAnswer)?;
             } else if let (Purpose::Step, Some(usage)) = (purpose, response.usage) {
                 agent.report_cache_loss(usage)?;
             }
@@ -89,33 +89,33 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     Ok(true)
 }
 
-/// Runs one model call until it answers, fails, runs out of time or money, or is interrupted.
+/// Runs one model call until it answers, fails, runs out of time or budget, or is interrupted.
 async fn answer<S: LoopServices>(
     agent: &Agent<S>,
     purpose: Purpose,
     request: &Request<'_>,
 ) -> Result<Result<Response, CallFailure>, EmitError> {
     let unaffordable = CancellationToken::new();
-    let mut told = Ok(());
+    let mut emitted = Ok(());
     let started = agent.source.last_event_time();
     let spent = || agent.source.elapsed().saturating_sub(started);
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
-    // Nobody is shown what is not an answer yet, or never becomes one.
+    // Internal answers, and answers that a guardrail may withhold, are not shown in pieces.
     let unseen = agent.has_output_guardrails() || purpose.is_internal();
     let outcome = {
-        let mut tell = |progress: Progress<'_>| {
+        let mut on_progress = |progress: Progress<'_>| {
             if unseen && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
                 return;
             }
             if let Err(error) = agent.emitter.emit(event_of(agent, &progress, !unseen)) {
-                told = Err(error);
+                emitted = Err(error);
             }
             if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().can_afford_retry(purpose)
             {
                 unaffordable.cancel();
             }
         };
-        let call = agent.llm().complete(request, &mut tell);
+        let call = agent.llm().complete(request, &mut on_progress);
         let time = tokio::time::sleep(request.deadline.unwrap_or(Duration::MAX));
         tokio::select! {
             biased;
@@ -128,11 +128,11 @@ async fn answer<S: LoopServices>(
             () = time => Err(CallFailure::Abandoned(StopReason::Timeout)),
         }
     };
-    told.map(|()| outcome)
+    emitted.map(|()| outcome)
 }
 
 impl<S> Agent<S> {
-    /// The time that a call for `purpose` which begins now has, and what its answer must fit.
+    /// Returns the time limit of a call for `purpose` that starts now, and the schema of its answer.
     fn call_bounds(&self, purpose: Purpose) -> (Option<Duration>, Option<Rc<OutputSchema>>) {
         let (session, elapsed) = (self.session.borrow(), self.elapsed());
         match purpose {
@@ -142,34 +142,34 @@ impl<S> Agent<S> {
         }
     }
 
-    /// The hash of what the model is about to be sent.
+    /// Returns the hash of the messages to send.
     fn digest(&self, messages: &[Arc<Message>]) -> String {
         let session = self.session.borrow();
         self.digest.borrow_mut().update(messages, session.id())
     }
 
-    /// What an answer costs, where tokens and price are known; a kept one was paid for before.
+    /// Returns the cost of an answer if usage and price are known; a cached answer is free.
     fn cost(&self, response: &Response) -> Option<Usd> {
         if response.is_cached { Some(Usd::ZERO) } else { self.session.borrow().cost_of(response.usage) }
     }
 
-    /// Whether a request for `purpose` still fits into what may be spent.
+    /// Whether a request for `purpose` still fits into the budget.
     fn can_afford(&self, purpose: Purpose) -> bool {
         self.session.borrow().exceeded_limit(purpose).is_none()
     }
 
-    /// What a request without an answer used all the same, as far as that was said.
+    /// Returns the usage that the provider reported for a failed request.
     fn billed(&self, error: &LlmError) -> Option<BilledUsage> {
         error.usage.map(|usage| BilledUsage { usage, cost_usd: self.session.borrow().cost_of(Some(usage)) })
     }
 
-    /// Whether the model may call tools: neither when the run closes nor when its answer is repaired.
+    /// Whether tools are offered: not in the closing, and not when an answer is repaired.
     fn offers_tools(&self, purpose: Purpose) -> bool {
         purpose == Purpose::Step && !self.session.borrow().is_repairing()
     }
 }
 
-/// The event of some progress; `shown` says whether pieces of the answer are emitted.
+/// Converts progress to an event; `shown` is whether pieces of the answer are emitted.
 fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>, shown: bool) -> Event {
     match *progress {
         Progress::Sent { attempt } => Event::RequestSent { attempt },
@@ -188,8 +188,7 @@ fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>, shown: bool) -> Event 
     }
 }
 
-/// Makes an answer fit the conversation: call ids are unique in the session, there are none where no tools were
-/// offered.
+/// Adapts an answer to the conversation: makes call ids unique in the session, and removes calls when no tools were offered.
 fn fit_to_conversation<S>(agent: &Agent<S>, purpose: Purpose, mut message: Message) -> Message {
     if !agent.offers_tools(purpose) {
         message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));

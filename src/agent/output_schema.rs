@@ -1,7 +1,7 @@
-//! A structured answer: the schema it must fit, read from outside, and what is wrong with one that does not.
+//! Schema of a structured answer: parses the schema, validates answers, and reports violations.
 //!
-//! A schema is hostile like any file: it can fetch nothing, its patterns run in linear time, and everything it or an
-//! answer says about itself is cut to a length.
+//! Schemas are untrusted input: they can fetch nothing, their patterns run in linear time, and all texts from a schema or an answer are cut to a
+//! length.
 
 use crate::llm::response_schema::{AnswerValidator, ResponseSchema};
 use crate::redactor::unique_keys;
@@ -12,74 +12,73 @@ use serde_json::Value;
 use std::sync::{Arc, LazyLock, mpsc};
 use std::time::Duration;
 
-/// Bytes of a schema: it is told to the model with every request, and this is about 64,000 tokens.
+/// Bytes of the largest schema (about 64,000 tokens, sent with every request).
 pub const MAX_SCHEMA_BYTES: u64 = 256 * 1024;
-/// How long an answer is checked. A schema whose alternatives multiply takes longer than anybody waits, and the library
-/// can be neither limited nor interrupted: the thread is left behind and ends with the process.
+/// Time limit of a validation. Nested alternatives can multiply, and the library can be neither limited nor interrupted: the thread is abandoned
+/// and ends with the process.
 const CHECK_TIME: Duration = Duration::from_secs(2);
-/// The stack of that thread, which is that of a main thread.
+/// Stack size of that thread, the same as of a main thread.
 const CHECK_STACK_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of a compiled pattern of a schema; the engine's own default is five times as much, for each of them.
+/// Bytes of a compiled pattern of a schema, a fifth of the regex engine's default.
 const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
-/// Problems of one answer that the model is told: more do not help it.
+/// Number of violations reported to the model.
 const MAX_PROBLEMS: usize = 8;
-/// Characters of one problem.
+/// Characters of one violation.
 const MAX_PROBLEM_CHARS: usize = 300;
-/// Characters of the place of a problem.
+/// Characters of the location of a violation.
 const MAX_PLACE_CHARS: usize = 200;
 
-/// The strings and numbers of a JSON text. A pattern that is none finds nothing; the tests see that it is one.
+/// Matches the strings and numbers of a JSON text. `None` if the pattern does not compile, which a test rules out.
 static STRING_OR_NUMBER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*"#).ok());
 
 /// The schema that the answer of a run must fit.
 #[derive(Debug)]
 pub struct OutputSchema {
-    /// As the model is told it: JSON without blanks.
+    /// Text for the model: JSON without whitespace.
     text: String,
-    /// As servers are told it.
+    /// Form for the server.
     server_schema: ResponseSchema,
     validator: Arc<Validator>,
 }
 
 impl PartialEq for OutputSchema {
-    /// One text is one schema.
+    /// Schemas with equal texts are equal.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-/// A schema that is none; says where.
+/// An invalid schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The text is not JSON.
     #[error("is not JSON: {0}")]
     NotJson(serde_json::Error),
-    /// The JSON is not a schema that can be used.
+    /// The JSON is not a usable schema.
     #[error("is not a usable JSON Schema: at `{place}`: {problem}")]
     NotSchema {
-        /// Where, as a JSON pointer.
+        /// Location, as a JSON pointer.
         place: String,
-        /// What is wrong there.
+        /// The problem at that location.
         problem: String,
     },
 }
 
-/// What is wrong with an answer: a few lines for the model.
+/// Violations of the schema by an answer, as text for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaViolations {
-    /// Each with its place, one line.
+    /// One line for each violation, with its location.
     pub lines: Vec<String>,
-    /// Whether there are more than these.
+    /// Whether there are more violations.
     pub more: bool,
 }
 
 impl OutputSchema {
-    /// Reads a schema: draft 2020-12, or the draft that its `$schema` names. `format` is an annotation.
+    /// Parses a schema of draft 2020-12, or of the draft named by its `$schema`. `format` is only an annotation.
     ///
     /// # Errors
-    /// When it is not JSON or not a schema, refers to something outside of itself, or has a pattern that is not a
-    /// regular expression in the strict sense.
+    /// When the text is not JSON or not a schema, refers to an external resource, or contains a pattern that is not a strict regular expression.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         let schema: Value = serde_json::from_str(text).map_err(SchemaError::NotJson)?;
         let patterns =
@@ -97,20 +96,20 @@ impl OutputSchema {
         })
     }
 
-    /// The schema as the model is told it.
+    /// Returns the text of the schema for the model.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The schema as servers are told it.
+    /// Returns the schema in the form for servers.
     pub fn server_schema(&self) -> &ResponseSchema {
         &self.server_schema
     }
 
-    /// The value that `answer` is.
+    /// Parses `answer` and validates it.
     ///
     /// # Errors
-    /// When it is more than one JSON value, perhaps in a code fence, or does not fit the schema.
+    /// When it is not exactly one JSON value (a code fence around it is allowed), or does not fit the schema.
     pub fn parse_answer(&self, answer: &str) -> Result<Value, SchemaViolations> {
         let json = unfenced(answer);
         let value = unique_keys::read_with_unique_keys(json).map_err(|error| {
@@ -127,12 +126,12 @@ impl OutputSchema {
         }
         let unchecked =
             |why: &str| SchemaViolations::one(format!("it could not be checked against the schema: {why}"));
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let validator = Arc::clone(&self.validator);
-        let check = move || drop(tell.send(judged(&validator, value)));
+        let check = move || drop(sender.send(validate(&validator, value)));
         let thread = std::thread::Builder::new().stack_size(CHECK_STACK_BYTES).spawn(check);
         thread.map_err(|error| unchecked(&error.to_string()))?;
-        told.recv_timeout(CHECK_TIME).map_err(|_| unchecked("the schema has too many alternatives"))?
+        receiver.recv_timeout(CHECK_TIME).map_err(|_| unchecked("the schema has too many alternatives"))?
     }
 }
 
@@ -148,8 +147,8 @@ impl AnswerValidator for OutputSchema {
     }
 }
 
-/// The value when it fits.
-fn judged(validator: &Validator, value: Value) -> Result<Value, SchemaViolations> {
+/// Returns the value if it fits.
+fn validate(validator: &Validator, value: Value) -> Result<Value, SchemaViolations> {
     if validator.is_valid(&value) {
         return Ok(value);
     }
@@ -158,7 +157,7 @@ fn judged(validator: &Validator, value: Value) -> Result<Value, SchemaViolations
     Err(SchemaViolations { lines, more: errors.next().is_some() })
 }
 
-/// The first integer of a JSON text that a value cannot hold as it stands there: it would become the nearest float.
+/// Returns the first integer of a JSON text that is too large to be represented exactly; it would become the nearest float.
 fn inexact_integer(json: &str) -> Option<&str> {
     let mut tokens = STRING_OR_NUMBER.as_ref()?.find_iter(json).map(|token| token.as_str());
     tokens.find(|token| {
@@ -167,7 +166,7 @@ fn inexact_integer(json: &str) -> Option<&str> {
     })
 }
 
-/// An answer without the one code fence that is around all of it.
+/// Returns an answer without the code fence around it.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let inside = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
@@ -178,13 +177,13 @@ fn unfenced(answer: &str) -> &str {
     body.map_or(answer, |(_, body)| body)
 }
 
-/// One problem in one line: where, what, and the keyword that says so. The value itself is left out: the model has it.
+/// Renders a violation as one line: location, problem, keyword. The value is omitted, because the model has it.
 fn problem(error: &ValidationError<'_>) -> String {
     let what = one_line(&error.masked().to_string(), MAX_PROBLEM_CHARS);
     format!("at `{}`: {what} (`{}`)", place(error), one_line(error.kind().keyword(), MAX_PLACE_CHARS))
 }
 
-/// A place as a JSON pointer; the root, whose pointer is empty, as `/`.
+/// Returns a location as a JSON pointer; `/` for the root, whose pointer is empty.
 fn place(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().as_str();
     one_line(if pointer.is_empty() { "/" } else { pointer }, MAX_PLACE_CHARS)

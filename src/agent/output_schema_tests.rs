@@ -47,7 +47,7 @@ fn an_answer_is_bare_json_or_one_fenced_block() {
 }
 
 #[test]
-fn an_integer_that_would_lose_digits_is_a_problem_and_not_another_number() {
+fn an_integer_that_would_lose_digits_is_a_violation() {
     let any = schema(&json!({}));
     let most = r#"[18446744073709551615, -9223372036854775808, 1e300, 0.1, "99999999999999999999"]"#;
     assert!(any.parse_answer(most).is_ok());
@@ -61,7 +61,7 @@ fn an_integer_that_would_lose_digits_is_a_problem_and_not_another_number() {
 }
 
 #[test]
-fn a_problem_names_place_and_keyword_but_not_the_value() {
+fn a_violation_contains_location_and_keyword_but_not_the_value() {
     let problems = person().parse_answer(r#"{"name": "secret value", "age": -1, "x": 1}"#).unwrap_err();
     let all = problems.lines.join("\n");
     assert!(all.contains("`/age`") && all.contains("`minimum`"), "{all}");
@@ -71,7 +71,7 @@ fn a_problem_names_place_and_keyword_but_not_the_value() {
 }
 
 #[test]
-fn problems_are_few_and_short() {
+fn violations_are_few_and_short() {
     let many = schema(&json!({"type": "array", "items": {"type": "string"}}));
     let problems = many.parse_answer(&json!(vec![1; 10_000]).to_string()).unwrap_err();
     assert!(problems.lines.len() == MAX_PROBLEMS && problems.more);
@@ -81,7 +81,7 @@ fn problems_are_few_and_short() {
 }
 
 #[test]
-fn what_is_wrong_with_a_schema_is_said_with_its_place() {
+fn schema_errors_contain_their_location() {
     assert!(refused("{\"type\": ").contains("line 1"));
     let wrong = refused(r#"{"type": "object", "properties": {"a": {"type": "strng"}}}"#);
     assert!(wrong.contains("/properties/a/type"), "{wrong}");
@@ -113,7 +113,7 @@ fn a_schema_may_refer_to_itself() {
     );
     assert!(tree.parse_answer(r#"{"next": {"next": {}}}"#).is_ok());
     assert!(tree.parse_answer(r#"{"next": {"nxt": {}}}"#).is_err());
-    // A reference that leads nowhere but to itself says nothing about any value, and ends.
+    // A reference to itself accepts any value, and its check ends.
     if let Ok(endless) = OutputSchema::parse(r##"{"$ref": "#"}"##) {
         let _ = endless.parse_answer("1");
     }
@@ -169,7 +169,7 @@ fn a_format_is_an_annotation() {
 }
 
 #[test]
-fn the_draft_is_that_which_the_schema_names() {
+fn the_schema_selects_the_draft() {
     let tuple = json!({"items": [{"type": "integer"}], "additionalItems": false});
     assert!(OutputSchema::parse(&tuple.to_string()).is_err(), "in 2020-12 `items` is one schema");
     let mut old = tuple;
@@ -189,7 +189,7 @@ fn numbers_keep_their_digits() {
 
 proptest! {
     #[test]
-    fn any_value_is_read_back_bare_and_fenced(text in any::<String>(), number in any::<f64>()) {
+    fn any_value_is_parsed_bare_and_fenced(text in any::<String>(), number in any::<f64>()) {
         let any = schema(&json!(true));
         let value = json!({"t": text, "n": number, "l": [text, null]});
         prop_assert_eq!(any.parse_answer(&value.to_string()).unwrap(), value.clone());

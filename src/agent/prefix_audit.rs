@@ -1,4 +1,4 @@
-//! Watches what requests begin with: a beginning that changes costs the provider's cache, and somebody should know.
+//! Reports changes of the request prefix and cache losses, because a changed prefix invalidates the provider's cache.
 
 use crate::agent::Agent;
 use crate::core::event::{Event, NoticeLevel};
@@ -9,7 +9,7 @@ use crate::messages;
 use crate::runtime::emitter::EmitError;
 
 impl<S> Agent<S> {
-    /// Tells what `request`, a step, begins with when it is the first of this process or began otherwise before.
+    /// Emits the prefix of `request`, a step, when it is the first one of this process or when the prefix has changed.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -21,7 +21,7 @@ impl<S> Agent<S> {
         Ok(())
     }
 
-    /// Tells when the provider has lost what it kept although nothing changed.
+    /// Emits a notice when the provider's cache was lost although the prefix is unchanged.
     ///
     /// # Errors
     /// When the journal can no longer be written.

@@ -1,4 +1,4 @@
-//! The loop: asks the session what is next and does it.
+//! The agent loop: requests the next action from the session and executes it.
 
 use crate::agent::Agent;
 use crate::agent::loop_services::LoopServices;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 impl<S> Agent<S> {
-    /// Time from the beginning of this run to its last fact: what is decided by it can be decided again from the journal.
+    /// Returns the time from the start of this run to its last event. Decisions use it instead of the clock, so that a replay repeats them.
     pub fn elapsed(&self) -> Duration {
         self.source.last_event_time().saturating_sub(self.started_at)
     }
@@ -29,7 +29,7 @@ impl<S: LoopServices> Agent<S> {
         self.session.borrow().next_action(moment)
     }
 
-    /// What hooks around the run are told.
+    /// Returns the input for the hooks of the run.
     fn input(&self) -> HookInput {
         HookInput {
             task: Some(self.task.clone()),
@@ -40,19 +40,19 @@ impl<S: LoopServices> Agent<S> {
         }
     }
 
-    /// The time that the run has left for its work.
+    /// Returns the working time that the run has left.
     fn time_left(&self) -> Option<Duration> {
         let work_time = self.session.borrow().limits().work_time();
         work_time.map(|end| end.saturating_sub(self.elapsed()))
     }
 
-    /// Fires the hooks of `event` within the time of the run; what they say to the model.
+    /// Fires the hooks of `event` within the time of the run and returns their texts for the model.
     async fn fire(&self, event: HookEvent, input: HookInput) -> Result<Vec<String>, EmitError> {
         let cancel = self.interrupt.child_token();
         with_time_limit(self.time_left(), &cancel, self.engine.fire_hooks(event, input, &cancel)).await
     }
 
-    /// Fires the hooks of `event`; what they say becomes a user message.
+    /// Fires the hooks of `event` and adds their texts as user messages.
     async fn fire_and_add_context(&self, event: HookEvent, input: HookInput) -> Result<(), EmitError> {
         for text in self.fire(event, input).await? {
             self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Hook })?;
@@ -60,7 +60,7 @@ impl<S: LoopServices> Agent<S> {
         Ok(())
     }
 
-    /// Takes a step: calls the model, with the hooks around it.
+    /// Takes a step: calls the model, and fires the hooks before and after the call.
     async fn take_step(&self) -> Result<(), EmitError> {
         self.engine.report_background()?;
         let input = self.input();
@@ -83,20 +83,20 @@ impl<S: LoopServices> Agent<S> {
         Ok(())
     }
 
-    /// Tells people and hooks, once, that the run has cost as much as they wanted to be told of.
+    /// Emits the cost warning, once, and fires its hooks.
     async fn emit_cost_warning(&self) -> Result<(), EmitError> {
-        let Some((spent_usd, at_usd)) = self.session.borrow().cost_warning() else { return Ok(()) };
-        self.emitter.emit(Event::BudgetWarning { spent_usd, at_usd })?;
+        let Some((spent_usd, threshold_usd)) = self.session.borrow().cost_warning() else { return Ok(()) };
+        self.emitter.emit(Event::BudgetWarning { spent_usd, threshold_usd })?;
         let input = HookInput { spent_usd: Some(spent_usd.into()), ..self.input() };
         self.fire(HookEvent::BudgetWarning, input).await?;
         Ok(())
     }
 
-    /// Answers calls that do not run, so that the conversation stays whole.
-    fn refuse(&self, calls: Vec<ToolCall>, why: &str) -> Result<(), EmitError> {
+    /// Records an error result for calls that do not run, so that each call has a result.
+    fn refuse(&self, calls: Vec<ToolCall>, message: &str) -> Result<(), EmitError> {
         let ends_step = self.session.borrow().is_whole_turn(&calls);
         for call in calls {
-            let text = why.to_owned();
+            let text = message.to_owned();
             self.emitter.emit(Event::ToolCallEnd {
                 name: call.name,
                 summary: String::new(),
@@ -105,7 +105,7 @@ impl<S: LoopServices> Agent<S> {
                 seen: Vec::new(),
                 denial: None,
                 simulated: false,
-                counted: CallCounts::default(),
+                guardrail_counts: CallCounts::default(),
                 duration_ms: 0,
             })?;
         }
@@ -116,13 +116,13 @@ impl<S: LoopServices> Agent<S> {
         Ok(())
     }
 
-    /// Looks at the quality gates within the time of the run.
+    /// Runs the quality gates within the time of the run.
     async fn run_gates(&self) -> Result<(), EmitError> {
         let cancel = self.interrupt.child_token();
         with_time_limit(self.time_left(), &cancel, self.engine.run_gates(&cancel)).await
     }
 
-    /// Makes the conversation shorter, a part at a time.
+    /// Executes one action of a compaction.
     async fn compact(&self, compact: CompactionAction) -> Result<(), EmitError> {
         let part = match compact {
             CompactionAction::Start { tokens, window } => {
@@ -132,8 +132,8 @@ impl<S: LoopServices> Agent<S> {
                 return Ok(());
             }
             CompactionAction::Outputs(outputs) => {
-                let kept = outputs.into_iter().filter(|(id, text)| self.engine.store_output(id, text));
-                CompactionEvent::Outputs { call_ids: kept.map(|(id, _)| id).collect() }
+                let stored = outputs.into_iter().filter(|(id, text)| self.engine.store_output(id, text));
+                CompactionEvent::OutputsShortened { call_ids: stored.map(|(id, _)| id).collect() }
             }
             CompactionAction::Record(part) => part,
         };
@@ -145,7 +145,7 @@ impl<S: LoopServices> Agent<S> {
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         let calls = self.emitter.original_calls(calls);
         self.engine.run_calls(&calls, &self.interrupt, self.time_left()).await?;
-        // Words end the answers to a turn: none come before the refusal of the calls that are too many.
+        // User messages must follow all results of the turn, so none are added before the calls beyond the cap are refused.
         if !matches!(self.next_action(), NextAction::RefuseCalls(..)) {
             self.engine.report_background()?;
         }
@@ -154,7 +154,7 @@ impl<S: LoopServices> Agent<S> {
         self.engine.commit_checkpoint(Some(step)).await
     }
 
-    /// Keeps the state of the session where that is due. The run goes on without, and more is read when it is resumed.
+    /// Saves the state of the session if it is due. A failure is only reported: resuming then reads more of the journal.
     fn save_state(&self) -> Result<(), EmitError> {
         let Some(state_saver) = &self.state_saver else { return Ok(()) };
         let limits = self.session.borrow().limits().clone();
@@ -174,8 +174,7 @@ impl<S: LoopServices> Agent<S> {
         Ok(())
     }
 
-    /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
-    /// them; they have the time of their own limits.
+    /// Fires the hooks at the end of the run, within their own time limits. After an interrupt they still run; a second interrupt stops them.
     async fn fire_end_hooks(&self, outcome: &RunOutcome) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
@@ -192,10 +191,10 @@ impl<S: LoopServices> Agent<S> {
     }
 }
 
-/// Runs the session to its end. What is `given` to the model before it begins comes after the hooks of the beginning.
+/// Runs the session to its end. `initial_input` adds the first messages after the hooks of the start.
 ///
 /// # Errors
-/// When the journal can no longer be written: nothing more may happen then.
+/// When the journal can no longer be written: nothing else may happen then.
 pub async fn run<S: LoopServices>(
     agent: &Agent<S>,
     initial_input: impl Future<Output = Result<(), EmitError>>,
@@ -205,7 +204,7 @@ pub async fn run<S: LoopServices>(
     outcome
 }
 
-/// Does the work of a subagent: what stands around a run, its hooks at both ends among it, is that of the run which asked it.
+/// Runs the session of a subagent to its end. Only the run that started it fires the hooks of start and end.
 ///
 /// # Errors
 /// When the journal can no longer be written.
@@ -248,9 +247,9 @@ async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitErro
             }
             NextAction::Compact(compact) => agent.compact(compact).await?,
             NextAction::RunTools(calls) => agent.run_tools(&calls).await?,
-            NextAction::RefuseCalls(calls, why) => agent.refuse(calls, &why)?,
-            NextAction::SwitchModel { from, to, because } => {
-                agent.emitter.emit(Event::ModelSwitched { from, to, because })?;
+            NextAction::RefuseCalls(calls, message) => agent.refuse(calls, &message)?,
+            NextAction::SwitchModel { from, to, failure } => {
+                agent.emitter.emit(Event::ModelSwitched { from, to, failure })?;
             }
             NextAction::AddUserMessage(origin, text) => {
                 agent.emitter.emit(Event::UserMessage { text, origin })?;

@@ -1,4 +1,4 @@
-//! The end of a run, as it is told.
+//! Emits the end of a run.
 
 use crate::agent::Agent;
 use crate::agent::session::RunOutcome;
@@ -9,7 +9,7 @@ use crate::core::stop_reason::StopReason;
 use crate::runtime::emitter::EmitError;
 
 impl<S> Agent<S> {
-    /// Tells how the run ended; the result as it was told, without secrets.
+    /// Emits the end of the run and returns the result as emitted, without secrets.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -20,7 +20,7 @@ impl<S> Agent<S> {
         }
     }
 
-    /// The result of a run whose journal can no longer be written, told to everybody else.
+    /// Builds the result of a run whose journal can no longer be written, and emits it to the other sinks.
     pub fn end_without_journal(&self, error: &EmitError) -> RunResult {
         let failure = Failure { kind: FailureKind::Internal, message: error.to_string(), retryable: false };
         let outcome: RunOutcome = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));

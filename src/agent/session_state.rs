@@ -1,4 +1,4 @@
-//! What is known of a session that is gone on with: the fold of its journal, which is kept beside it from time to time.
+//! State of a resumed session: the fold of its journal, which is saved next to the journal from time to time.
 
 use crate::agent::session::Session;
 use crate::core::event::{Event, Record};
@@ -16,67 +16,67 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-/// What whoever goes on must know.
+/// Everything that is needed to resume a session.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionState {
-    /// Where it began and how it was worked on last.
+    /// Start of the session and of its last run.
     pub about: SessionInfo,
     /// The conversation and its figures.
     pub session: Session,
-    /// What it did to files.
+    /// The changes of files.
     pub history: FileHistory,
-    /// What counts towards limits of guardrails.
+    /// Counts for the limits of guardrails.
     pub counts: SessionCounts,
-    /// Calls that have begun and not ended.
+    /// Calls that have started and not ended.
     pub unfinished: UnfinishedCalls,
-    /// The tools that the model has heard of.
+    /// The tools that were offered to the model.
     pub offered: OfferedTools,
     /// Background commands.
     pub commands: PreviousCommands,
-    /// The files that were put back since the last run.
+    /// Files that were restored since the last run.
     pub restored: BTreeSet<String>,
-    /// The files that the model has seen, with the hashes they had.
+    /// Files that the model has read, with their hashes at that time.
     pub seen: BTreeMap<String, String>,
     /// Line numbers of the journal that could not be read.
     pub damaged: Vec<usize>,
-    /// Line numbers of records with a text that is missing beside the journal.
+    /// Line numbers of records whose text in the blob store is missing.
     pub incomplete: Vec<usize>,
 }
 
-/// Where a session began and how it was worked on last: what must be known before limits are.
+/// Start of a session and of its last run; needed before the limits of the next run are known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionInfo {
-    /// The workspace it began in.
+    /// Workspace in which the session started.
     pub workspace: Option<String>,
-    /// How the last run began.
+    /// The start event of the last run.
     pub last_run: Option<Event>,
     /// Whether it has a system message.
     pub has_system: bool,
-    /// Whether a call of it has waited for an answer.
+    /// Whether a call of it has waited for approval.
     pub pauses: bool,
-    /// The number that the next record gets; 0 before anything happened.
+    /// Sequence number of the next record; 0 for an empty journal.
     pub next_seq: u64,
 }
 
-/// A session that is gone on with: what was kept of it, and what its journal tells since.
+/// A session read from disk: its saved state and the records written since.
 #[derive(Debug, Default)]
 pub struct LoadedSession {
-    /// What was kept; nothing known when nothing was.
+    /// The saved state, or the initial state.
     pub stored: SessionState,
-    /// What happened since.
+    /// The journal records after the saved state.
     pub reading: JournalContents,
-    /// Why a state that was kept is of no use, so that all was read.
+    /// Why a saved state was unusable, so that the whole journal was read.
     pub problem: Option<String>,
-    /// What names the state that was kept.
+    /// Hash of the saved state.
     pub hash: Option<String>,
-    /// The length of the journal at which the next one is due.
+    /// Length of the journal in bytes at which the next state is due.
     pub next_at: u64,
 }
 
 impl SessionInfo {
-    /// Takes note of a record.
+    /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         self.next_seq = record.seq.saturating_add(1);
         match &record.event {
@@ -92,7 +92,7 @@ impl SessionInfo {
 }
 
 impl SessionState {
-    /// Takes note of a record.
+    /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         self.about.apply(record);
         self.session.apply(&record.event);
@@ -117,47 +117,47 @@ impl SessionState {
 }
 
 impl LoadedSession {
-    /// A session in which nothing has happened yet.
+    /// Returns a session without records.
     pub fn empty() -> Self {
         Self { next_at: next_at(0, 0), ..Self::default() }
     }
 
-    /// The session whose journal is at `path`.
+    /// Reads the session whose journal is at `path`.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub fn load(path: &Path) -> io::Result<Self> {
-        let known = saved_state::load_last(path).and_then(|kept| kept.map(parsed).transpose());
-        let problem = known.as_ref().err().map(ToString::to_string);
-        let Ok(Some((known, kept))) = known else {
+        let state = saved_state::load_last(path).and_then(|saved| saved.map(parsed).transpose());
+        let problem = state.as_ref().err().map(ToString::to_string);
+        let Ok(Some((state, saved))) = state else {
             let reading = read::read(path)?;
             return Ok(Self { reading, problem, ..Self::empty() });
         };
-        let (reading, next_at) = (read::read_from(path, kept.start)?, kept.next_at());
-        Ok(Self { stored: known, reading, problem, hash: Some(kept.hash), next_at })
+        let (reading, next_at) = (read::read_from(path, saved.start)?, saved.next_at());
+        Ok(Self { stored: state, reading, problem, hash: Some(saved.hash), next_at })
     }
 
-    /// Where it began and how it was worked on last.
+    /// Returns the start of the session and of its last run.
     pub fn info(&self) -> SessionInfo {
         let mut about = self.stored.about.clone();
         self.reading.records.iter().for_each(|record| about.apply(record));
         about
     }
 
-    /// What is known of it, within these limits.
+    /// Returns the complete state, within these limits.
     pub fn into_state(self, limits: Limits) -> SessionState {
-        let Self { stored: mut known, reading, .. } = self;
-        known.session = known.session.with_limits(limits);
-        reading.records.iter().for_each(|record| known.apply(record));
-        known.damaged.extend(reading.damaged);
-        known.incomplete.extend(reading.incomplete);
-        known
+        let Self { stored: mut state, reading, .. } = self;
+        state.session = state.session.with_limits(limits);
+        reading.records.iter().for_each(|record| state.apply(record));
+        state.damaged.extend(reading.damaged);
+        state.incomplete.extend(reading.incomplete);
+        state
     }
 }
 
-fn parsed(kept: SavedState) -> Result<(SessionState, SavedState), SavedStateError> {
-    let known = serde_json::from_slice(&kept.json)?;
-    Ok((known, kept))
+fn parsed(saved: SavedState) -> Result<(SessionState, SavedState), SavedStateError> {
+    let state = serde_json::from_slice(&saved.json)?;
+    Ok((state, saved))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A state that was kept and what came after it are the same as everything: for any events, wherever the state was kept.
+//! Property tests: a saved state plus the records after it equals the fold of the whole journal, wherever the state was saved.
 
 use super::*;
 use crate::agent::session::Moment;
@@ -54,7 +54,7 @@ fn ended(at: usize) -> Event {
         seen: vec![ObservedFile { path: format!("seen{at}"), hash: "h".into() }],
         denial: None,
         simulated: false,
-        counted: CallCounts { lines: 2, command: true, tests_passed: (at == 3).then_some(true) },
+        guardrail_counts: CallCounts { lines: 2, command: true, tests_passed: (at == 3).then_some(true) },
         duration_ms: 1,
     }
 }
@@ -87,7 +87,7 @@ fn run_start(at: usize) -> Event {
     }
 }
 
-/// What models and tools do.
+/// Events of models and tools.
 fn of_work(kind: usize, at: usize) -> Event {
     let text = |text: &str| Part::Text { text: text.into() };
     let billed =
@@ -123,11 +123,11 @@ fn of_work(kind: usize, at: usize) -> Event {
         6 => answer(Purpose::Closing, vec![text("sum")], FinishReason::Other("x".into())),
         7 => Event::ModelFailed { purpose: Purpose::Step, failure: failure(FailureKind::Network), billed },
         8 => Event::ModelAbandoned { purpose: Purpose::Step, reason: StopReason::Timeout },
-        9 => Event::ModelSwitched { from: "a".into(), to: "b".into(), because: failure(FailureKind::Quota) },
+        9 => Event::ModelSwitched { from: "a".into(), to: "b".into(), failure: failure(FailureKind::Quota) },
         10 => Event::ToolCallStart { call: call(at), summary: "s".into() },
-        11 => Event::Changing { call_id: format!("c{at}"), changes: vec![change(at)] },
+        11 => Event::FileChangesPlanned { call_id: format!("c{at}"), changes: vec![change(at)] },
         12 => waits(at),
-        13 => Event::KeptAnswer,
+        13 => Event::CachedAnswer,
         14 => Event::History {
             messages: vec![HistoryMessage { role: HistoryRole::User, content: "before".into() }],
         },
@@ -135,7 +135,7 @@ fn of_work(kind: usize, at: usize) -> Event {
     }
 }
 
-/// What people, hooks and the loop do.
+/// Events of users, hooks and the loop.
 fn of_people(kind: usize, at: usize) -> Event {
     let origins = [
         MessageOrigin::Prompt,
@@ -153,14 +153,14 @@ fn of_people(kind: usize, at: usize) -> Event {
         4 => Event::ApprovalAnswered {
             id: format!("q{at}"),
             answer: ApprovalAnswer::Approve,
-            seal: "x".into(),
+            signature: "x".into(),
         },
         5 => Event::BackgroundStart { id: format!("bg{at}"), command: "c".into() },
         6 => Event::BackgroundEnd {
             id: format!("bg{at}"),
             command: "c".into(),
             outcome: "o".into(),
-            with_run: at == 0,
+            ended_by_run_end: at == 0,
         },
         7 => Event::HookEnd {
             hook: "h".into(),
@@ -180,8 +180,8 @@ fn of_people(kind: usize, at: usize) -> Event {
         },
         9 => Event::StepEnd,
         10 => Event::Closing { reason: StopReason::MaxSteps },
-        11 => Event::Restored { way: RestoreDirection::Undo, to_step: 0, changed: vec![change(at)] },
-        12 => Event::Restored { way: RestoreDirection::Redo, to_step: 0, changed: vec![change(at)] },
+        11 => Event::Restored { direction: RestoreDirection::Undo, to_step: 0, changed: vec![change(at)] },
+        12 => Event::Restored { direction: RestoreDirection::Redo, to_step: 0, changed: vec![change(at)] },
         13 => {
             Event::Instructions { file: InstructionFile { path: "A".into(), hash: "h".into(), before: None } }
         }
@@ -200,7 +200,7 @@ fn records(events: Vec<Event>) -> Vec<Record> {
         session_id: "id".into(),
         workspace: "/w".into(),
         program: "a".into(),
-        brought_from: None,
+        imported_from: None,
     };
     let all = [start, run_start(0)].into_iter().chain(events);
     let record = |(seq, event): (u64, Event)| Record {
@@ -228,8 +228,8 @@ proptest! {
     fn o11_a_state_and_what_came_after_it_are_the_whole_session(events in events(), at in any::<prop::sample::Index>()) {
         let records = records(events);
         let (before, after) = records.split_at(at.index(records.len() + 1));
-        let kept = serde_json::to_vec(&folded(SessionState::default(), before)).unwrap();
-        let resumed = folded(serde_json::from_slice(&kept).unwrap(), after);
+        let saved = serde_json::to_vec(&folded(SessionState::default(), before)).unwrap();
+        let resumed = folded(serde_json::from_slice(&saved).unwrap(), after);
         let whole = folded(SessionState::default(), &records);
         prop_assert_eq!(serde_json::to_string(&resumed).unwrap(), serde_json::to_string(&whole).unwrap());
         let moment = Moment { elapsed: Duration::ZERO, interrupted: false };
@@ -239,15 +239,15 @@ proptest! {
 }
 
 #[test]
-fn a_state_of_another_form_is_not_taken_for_one() {
+fn a_state_of_another_format_is_rejected() {
     let state = serde_json::to_value(SessionState::default()).unwrap();
     for (name, object) in [("about", "/about"), ("session", "/session"), ("history", "")] {
         let mut less = state.clone();
         less.as_object_mut().unwrap().shift_remove(name);
         assert!(serde_json::from_value::<SessionState>(less).is_err(), "without {name}");
         let mut more = state.clone();
-        let place = more.pointer_mut(object).unwrap().as_object_mut().unwrap();
-        place.insert("of_tomorrow".into(), 1.into());
+        let target = more.pointer_mut(object).unwrap().as_object_mut().unwrap();
+        target.insert("of_tomorrow".into(), 1.into());
         assert!(serde_json::from_value::<SessionState>(more).is_err(), "more in {object}");
     }
 }

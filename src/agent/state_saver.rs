@@ -1,4 +1,4 @@
-//! Keeps the state of a session beside its journal while the run works, each time the journal has grown enough.
+//! Saves the state of a session next to its journal each time the journal has grown enough.
 
 use crate::agent::session_state::LoadedSession;
 use crate::core::event::Event;
@@ -9,35 +9,34 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;
 
-/// When a state is due, and which was kept last.
+/// Decides when to save the state, and remembers the last one saved.
 pub struct StateSaver {
     journal: PathBuf,
-    /// The length of the journal at which the next one is due.
+    /// Length of the journal in bytes at which the next state is due.
     next_at: Cell<u64>,
     last: RefCell<Option<String>>,
 }
 
 impl StateSaver {
-    /// That of the session with this journal, as it was opened.
+    /// Creates the saver for the session with this journal, as it was opened.
     pub fn new(journal: PathBuf, opened: &LoadedSession) -> Self {
         Self { journal, next_at: Cell::new(opened.next_at), last: RefCell::new(opened.hash.clone()) }
     }
 
-    /// Keeps what follows from the journal as it is, where that is due. Returns what the journal has to tell next, and the state
-    /// in whose place this one stands then.
+    /// Saves the state that the journal folds to, if one is due. Returns the event to record next and the hash of the state that it replaces.
     ///
     /// # Errors
-    /// When the journal cannot be read or the state cannot be written; no further one is due then.
+    /// When the journal cannot be read or the state cannot be written. No further state is saved then.
     pub fn save_if_due(&self, limits: &Limits) -> io::Result<Option<(Event, Option<String>)>> {
         if !self.journal.metadata().is_ok_and(|journal| journal.len() >= self.next_at.get()) {
             return Ok(None);
         }
         self.next_at.set(u64::MAX);
-        // The session in memory will not do: it holds what the journal must not, the secrets in the calls that it runs.
+        // The session in memory cannot be used: it contains secrets in the arguments of calls, which the journal must not contain.
         let opened = LoadedSession::load(&self.journal)?;
         let lines = opened.reading.lines;
         let mut known = opened.into_state(limits.clone());
-        // The record that tells of it is one too.
+        // The record of this state counts too.
         known.about.next_seq = known.about.next_seq.saturating_add(1);
         let json = serde_json::to_vec(&known)?;
         let hash = BlobStore::for_journal(&self.journal).store(&json)?;
@@ -46,7 +45,7 @@ impl StateSaver {
         Ok(Some((saved_event(hash, lines), before)))
     }
 
-    /// Removes a state that another one stands in the place of.
+    /// Removes a state that was replaced.
     pub fn remove(&self, hash: &str) {
         BlobStore::for_journal(&self.journal).remove(hash);
     }

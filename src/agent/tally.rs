@@ -1,4 +1,4 @@
-//! The figures of a session: what was used, changed and refused.
+//! Counters and lists of a session for its result: usage, cost, calls, changed files, refusals.
 
 use crate::core::decision::Denial;
 use crate::core::event::{BilledUsage, Event, Purpose};
@@ -13,57 +13,57 @@ use crate::core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The longest line of an error that the result lists, in characters.
+/// Characters of the longest error line listed in the result.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// Changes of a prefix that the result lists: a session in which it changes with every step shows it early.
+/// Number of prefix changes listed in the result.
 const MAX_PREFIX_CHANGES: usize = 100;
 
-/// Guardrails that the result lists: one that speaks often is known by then.
+/// Number of triggered guardrails listed in the result.
 const MAX_GUARDRAILS: usize = 100;
 
-/// Counters and lists that only grow.
+/// Counters and lists of a session; they only grow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Model calls that were part of the work.
+    /// Model calls that were steps of the work.
     pub steps: u32,
-    /// Requests sent, retries and closing included.
+    /// Requests sent, including retries and the closing.
     pub requests: u32,
-    /// Tool calls the model made.
+    /// Tool calls made by the model.
     pub tool_calls: u32,
-    /// Tokens.
+    /// Tokens used.
     pub usage: Usage,
-    /// US dollars by what they were spent for, as far as known.
+    /// Known costs in US dollars by source.
     pub costs: BTreeMap<String, Usd>,
-    /// Answers of which nobody knows what they cost.
+    /// Number of answers whose cost is unknown.
     pub unpriced: u32,
-    /// Whether a request gave no answer that a provider may nevertheless bill, and said nothing of it.
+    /// Whether a request failed without reported usage although the provider may bill it.
     pub unreported: bool,
-    /// Answers that were kept from earlier requests.
+    /// Number of answers taken from the answer cache.
     pub kept_answers: u32,
-    /// How often the conversation was made shorter.
+    /// Number of compactions.
     pub compactions: u32,
-    /// What requests began with and then no longer.
+    /// Changes of the request prefix.
     pub prefix_changes: Vec<String>,
     /// Tool calls with their outcome.
     pub tools_used: Vec<ToolUse>,
-    /// Files changed.
+    /// Changed files.
     pub files: Vec<ModifiedFile>,
-    /// The project's instructions.
+    /// Instructions of the project.
     pub instructions: Option<InstructionFile>,
     /// Calls refused in this run.
     pub denials: Vec<Denial>,
-    /// Guardrails on the conversation that spoke in this run.
+    /// Guardrails on the conversation that triggered in this run.
     pub guardrails: Vec<TriggeredGuardrail>,
-    /// Subagents that were asked.
+    /// Subagents that were started.
     pub subagents: Vec<SubagentUse>,
 }
 
-/// What the result calls the costs of subagents.
+/// Name of the subagents' costs in the result.
 const SUBAGENT: &str = "subagent";
 
 impl Tally {
-    /// Notes what an answer cost.
+    /// Adds the cost of an answer.
     pub fn add_cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
         self.cost_of(source(purpose), cost);
     }
@@ -75,15 +75,15 @@ impl Tally {
         }
     }
 
-    /// What the session cost, as far as it was reported: nothing known when an answer of it has no price, or none came
-    /// and there is no price either, as `priced` says, or something that may be billed went unreported.
+    /// Returns the total cost. It is unknown when an answer has no price, when there was no answer and `priced` is false, or when a billable
+    /// request was not reported.
     pub fn total(&self, priced: bool) -> Cost {
         let total = self.costs.values().fold(Usd::ZERO, |sum, cost| sum + *cost);
         let known = self.unpriced == 0 && (priced && !self.unreported || !self.costs.is_empty());
         Cost { total_usd: known.then_some(total), by_source: self.costs.clone() }
     }
 
-    /// What caches did.
+    /// Returns the use of the provider's prompt cache and of the answer cache.
     pub fn cache(&self) -> CacheUse {
         CacheUse {
             read_tokens: self.usage.cached_read,
@@ -93,27 +93,27 @@ impl Tally {
         }
     }
 
-    /// Notes what requests no longer begin with.
+    /// Adds changes of the request prefix.
     pub fn add_prefix_changes(&mut self, changed: &[String]) {
         let room = MAX_PREFIX_CHANGES.saturating_sub(self.prefix_changes.len());
         self.prefix_changes.extend(changed.iter().take(room).cloned());
     }
 
-    /// Notes a guardrail that spoke.
+    /// Adds a triggered guardrail.
     pub fn add_guardrail(&mut self, triggered: &TriggeredGuardrail) {
         if self.guardrails.len() < MAX_GUARDRAILS {
             self.guardrails.push(triggered.clone());
         }
     }
 
-    /// Notes the outcome of one tool call, as the use number `place` (from 0).
-    pub fn add_tool_use(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
+    /// Inserts the outcome of a tool call at `position` (from 0).
+    pub fn add_tool_use(&mut self, position: usize, name: &str, path: Option<String>, result: &ToolResult) {
         let error = result.is_error.then(|| result.summary_line().chars().take(MAX_ERROR_CHARS).collect());
         let tool_use = ToolUse { name: name.to_owned(), success: !result.is_error, path, error };
-        self.tools_used.insert(place.min(self.tools_used.len()), tool_use);
+        self.tools_used.insert(position.min(self.tools_used.len()), tool_use);
     }
 
-    /// Notes what happened in the session of the subagent that `call_id` asked; how many tool calls that were.
+    /// Adds an event of the subagent that `call_id` started, and returns the number of tool calls in it.
     pub fn add_subagent_event(&mut self, call_id: &str, event: &Event) -> u32 {
         match event {
             Event::RunStart { agent, model, .. } => self.subagents.push(SubagentUse {
@@ -123,7 +123,7 @@ impl Tally {
                 ..SubagentUse::default()
             }),
             Event::RequestSent { .. } => self.requests = self.requests.saturating_add(1),
-            Event::KeptAnswer => self.kept_answers = self.kept_answers.saturating_add(1),
+            Event::CachedAnswer => self.kept_answers = self.kept_answers.saturating_add(1),
             Event::Retry { billed: Some(BilledUsage { usage, cost_usd }), .. }
             | Event::ModelFailed { billed: Some(BilledUsage { usage, cost_usd }), .. } => {
                 self.usage += *usage;
@@ -161,7 +161,14 @@ impl Tally {
         }
     }
 
-    /// Notes a changed file; several changes of one file add up to what happened over all.
+    /// Adds changed files.
+    pub fn add_changes(&mut self, changes: &[Change]) {
+        for change in changes {
+            self.add_change(change);
+        }
+    }
+
+    /// Adds a changed file; several changes of one file are merged.
     pub fn add_change(&mut self, change: &Change) {
         let Some(at) = self.files.iter().position(|file| file.path == change.path) else {
             let (path, action, by) = (change.path.clone(), change.action, change.by);
@@ -180,12 +187,12 @@ impl Tally {
     }
 }
 
-/// The file that a call is listed with.
+/// Returns the path that is listed with a call.
 pub fn listed_path(changed: &[Change], seen: &[ObservedFile]) -> Option<String> {
     changed.first().map(|change| &change.path).or_else(|| seen.first().map(|seen| &seen.path)).cloned()
 }
 
-/// What the result calls the costs of a purpose.
+/// Returns the name of a purpose's costs in the result.
 fn source(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Step => "agent",

@@ -1,5 +1,4 @@
-//! Guardrails on the conversation: what the model is about to read is looked at before it is asked, what it has written
-//! before anybody sees it.
+//! Applies text guardrails to the conversation: to new input before each request, and to each answer before it is shown.
 
 use crate::agent::Agent;
 use crate::agent::loop_services::LoopServices;
@@ -11,8 +10,8 @@ use crate::messages;
 use crate::runtime::emitter::EmitError;
 
 impl<S: LoopServices> Agent<S> {
-    /// Whether something that the model has not read yet ends the run, which is told then. Results were looked at when they
-    /// were made, and what was to be withheld of them is. Without the words that it is told there is nothing to answer.
+    /// Checks the texts that the model has not read yet. Returns whether the run ends, and emits the guardrail then. Results were already checked
+    /// when they were created, and blocked ones withheld; a blocked message ends the run, because nothing would be left to answer.
     pub(super) fn halts_on_guardrail(&self) -> Result<bool, EmitError> {
         let Some(triggered) = self.unread_trigger() else { return Ok(false) };
         let triggered = TriggeredGuardrail { action: GuardrailAction::Halt, ..triggered };
@@ -29,12 +28,12 @@ impl<S: LoopServices> Agent<S> {
         })
     }
 
-    /// Whether answers are looked at before they are shown.
+    /// Whether answers are checked before they are shown.
     pub(super) fn has_output_guardrails(&self) -> bool {
         self.engine.has_guardrails(ConversationSide::Output)
     }
 
-    /// An answer, or what stands in its place where a guardrail finds something in it, or in it and its earlier pieces.
+    /// Returns the answer, or a notice in its place when a guardrail triggers on it (including its earlier pieces).
     pub(super) fn apply_output_guardrails(&self, message: Message) -> Result<Message, EmitError> {
         if !self.has_output_guardrails() {
             return Ok(message);

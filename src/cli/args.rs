@@ -1,4 +1,4 @@
-//! The command line's words: commands and flags, each accepted only because it works.
+//! Definition of the command line: commands, flags and the groups in which `--help` lists them.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::report::ReportArgs;
@@ -6,139 +6,168 @@ use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::stats::StatsArgs;
 use crate::engine::policy::Mode;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::fmt::Write;
 use std::path::PathBuf;
 
 /// A terminal coding agent.
 #[derive(Debug, Parser)]
 #[command(name = "agent", version, disable_help_subcommand = true, max_term_width = 110)]
 pub struct Cli {
-    /// What to do.
+    /// The command; without one the first screen is shown.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+/// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Work", &["run", "resume", "demo"]),
+    ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
+    ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
+    ("Setup", &["doctor", "models", "config", "trust", "policy", "agents", "tools", "help"]),
+    ("Machine-readable", &["apply-patch", "schema", "completions"]),
+];
+
+impl Cli {
+    /// Returns the definition of the command line whose help lists the commands in groups.
+    pub fn grouped_command() -> clap::Command {
+        let command = Self::command();
+        let mut text = String::new();
+        for (group, names) in GROUPS {
+            let _ = writeln!(text, "{group}:");
+            for name in names {
+                let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+                let _ = writeln!(text, "  {name:<12} {}", about.cloned().unwrap_or_default());
+            }
+            text.push('\n');
+        }
+        let template =
+            format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{text}Options:\n{{options}}{{after-help}}");
+        command.help_template(template)
+    }
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Work on a task in the workspace
+    /// Run a task in the workspace
     Run(RunArgs),
-    /// Go on with an earlier session
+    /// Resume an interrupted or finished session
     Resume(ResumeArgs),
-    /// Look at earlier sessions
+    /// List, show, search, export or delete sessions
     Sessions {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: SessionsCommand,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Look at the calls that wait for an answer
+    /// List pending approvals
     Approvals {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: ApprovalsCommand,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Let a call run that waits for an answer
+    /// Approve a pending call
     Approve {
         /// The call's id; `agent approvals list` shows it
         id: String,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Do not let a call run that waits for an answer
+    /// Deny a pending call
     Deny {
         /// The call's id; `agent approvals list` shows it
         id: String,
         /// Why; the model reads it
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show what a session did to files
+    /// Show the file changes of a session as a diff
     Diff(DiffArgs),
-    /// Put back what a session did to files
+    /// Undo the file changes of a session
     #[command(visible_alias = "rollback")]
     Undo(UndoArgs),
-    /// Take back the last undo
+    /// Redo what the last undo put back
     Redo(RestoreArgs),
     /// List the steps of a session that changed files
     History(HistoryArgs),
-    /// Do the runs of a session again from its journal, without model and network, and compare
+    /// Replay a session from its journal without model or network and compare
     Replay(ReplayArgs),
-    /// What models were asked in this workspace, and what it cost
+    /// Show tokens, cost and tool calls by model, session or day
     Stats(StatsArgs),
-    /// Give an account of a session: what was done, refused and changed, and what it took
+    /// Write a report on a session (calls, refusals, changes, cost)
     Report(ReportArgs),
-    /// List the agents there are
+    /// List the agents
     Agents(CommonArgs),
     /// List the tools, or call one without a model
     Tools {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: Option<ToolsCommand>,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Apply a patch as the tool of that name would, with every rule and hook
+    /// Apply a patch under the same rules and hooks as the tool
     ApplyPatch(PatchArgs),
     /// Show or check the configuration
     Config {
-        /// What to do with it.
+        /// The subcommand.
         #[command(subcommand)]
         command: ConfigCommand,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Say which rule or mode decides about a call, without making it
+    /// Show which rule or mode decides about a call
     Policy {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         command: PolicyCommand,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show what the project's configuration asks for, and allow exactly that
+    /// Show and trust the project's configuration
     Trust {
-        /// What to do about it.
+        /// What to trust or to revoke.
         #[command(flatten)]
         args: TrustArgs,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
     /// List models with their prices, or show one
     #[command(args_conflicts_with_subcommands = true)]
     Models {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: Option<ModelsCommand>,
         /// Only models whose name contains this
         filter: Option<String>,
-        /// Where to look.
+        /// Configuration and workspace.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Check what this machine and configuration offer
+    /// Check configuration, keys, models and sandbox
     Doctor(DoctorArgs),
-    /// Watch the agent fix a bug in a small project; no key, no network
+    /// Watch the agent fix a bug in a small project (no key, no network)
     Demo,
-    /// Print the JSON Schema of what this program writes or reads
+    /// Print a JSON Schema of an output or of the configuration
     Schema {
         /// Of which.
         what: SchemaArg,
     },
-    /// Print a completion script
+    /// Print a shell completion script
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -162,7 +191,7 @@ pub struct DoctorArgs {
     /// Also ask a server that is not on this machine, with the key
     #[arg(long)]
     pub online: bool,
-    /// Where configuration and workspace are.
+    /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -176,7 +205,7 @@ pub struct PatchArgs {
     /// What may happen without asking
     #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
-    /// Where configuration and workspace are.
+    /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -186,7 +215,7 @@ pub struct PatchArgs {
 pub struct HistoryArgs {
     /// The session's id; without it the newest of this workspace
     pub session: Option<String>,
-    /// Where configuration and workspace are.
+    /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -202,7 +231,7 @@ pub struct ReplayArgs {
     /// How much they may do; nobody is asked
     #[arg(short, long, requires = "live_tools", value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
-    /// Where configuration and workspace are.
+    /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -218,7 +247,7 @@ pub struct DiffArgs {
     /// Only this file
     #[arg(long, value_name = "FILE")]
     pub file: Option<String>,
-    /// Where configuration and workspace are.
+    /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -246,7 +275,7 @@ pub struct RestoreArgs {
     /// kept, which is lost
     #[arg(long)]
     pub force: bool,
-    /// Where configuration and workspace are.
+    /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -350,4 +379,19 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group_of_the_help() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = Cli::command();
+        let mut commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        commands.sort_unstable();
+        assert_eq!(grouped, commands);
+    }
 }

@@ -1,4 +1,4 @@
-//! Errors of the command line: what went wrong before or outside a run, and what to do.
+//! Errors of the command line outside a run, with the exit code they cause.
 
 use crate::cli::exit_code::ExitCode;
 use crate::core::failure::{Failure, FailureKind};
@@ -9,59 +9,59 @@ use crate::process::launch::Tier;
 /// An error that ends the program without a run.
 #[derive(Debug)]
 pub struct CliError {
-    /// Its class; decides the exit code.
+    /// Its class, which determines the exit code.
     pub kind: FailureKind,
-    /// The cause, its chain included when printed.
+    /// The cause; the printed message includes its chain.
     pub cause: anyhow::Error,
 }
 
-/// A run requires more of what confines its commands than there is.
+/// The error for a run that requires more confinement than is available.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", messages::sandbox_required(found.name(), found.meaning()))]
 pub struct InsufficientSandbox {
-    /// What there is.
+    /// The available confinement.
     pub found: Tier,
 }
 
-/// What a command gives back.
+/// The result of a command.
 pub type CliResult<T> = Result<T, CliError>;
 
 impl CliError {
-    /// An error of class `kind` with a message that says what to do.
+    /// Creates an error of class `kind`; the message should contain what to do.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, cause: anyhow::anyhow!(message.into()) }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::for_error(self.kind)
     }
 
-    /// The confinement that was found too little.
+    /// Returns the name of the insufficient confinement, if that is the error.
     pub fn sandbox(&self) -> Option<&'static str> {
         self.cause.downcast_ref::<InsufficientSandbox>().map(|too_little| too_little.found.name())
     }
 
-    /// The error as the result document reports it.
+    /// Returns the error in the form of the result document.
     pub fn failure(&self) -> Failure {
         Failure { kind: self.kind, message: self.to_string(), retryable: false }
     }
 }
 
 impl std::fmt::Display for CliError {
-    /// The error and its causes, each said once: many an error's own text already holds its cause.
+    /// Writes the error and its causes, each once: the text of an error often contains its cause already.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut said = String::new();
+        let mut text = String::new();
         for cause in self.cause.chain().map(ToString::to_string) {
-            if said.ends_with(&cause) {
+            if text.ends_with(&cause) {
                 continue;
             }
-            if !said.is_empty() {
-                said.push_str(": ");
+            if !text.is_empty() {
+                text.push_str(": ");
             }
-            said.push_str(&cause);
+            text.push_str(&cause);
         }
-        f.write_str(&said)
+        f.write_str(&text)
     }
 }
 

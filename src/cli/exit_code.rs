@@ -1,25 +1,25 @@
-//! The exit codes: one enum, one mapping from how a run ended.
+//! The exit codes, and the mapping from the result of a run to its code.
 
 use crate::core::failure::FailureKind;
 use crate::core::stop_reason::{Status, StopReason};
 use std::fmt::Write;
 
-/// What the process exits with.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
     /// The model finished.
     Success,
-    /// The provider was unusable, or a bug.
+    /// The provider was unusable, or there is a bug.
     Failed,
-    /// The run ended early; what was done stands.
+    /// The run ended early; its changes remain.
     Partial,
-    /// Configuration, usage or session errors, before a run began.
+    /// Configuration, usage or session error before the run started.
     Config,
-    /// No key, or one that is not accepted.
+    /// The API key is missing or was refused.
     Auth,
-    /// A time limit.
+    /// A time limit was reached.
     Timeout,
-    /// SIGINT or SIGTERM.
+    /// SIGINT or SIGTERM ended the run.
     Interrupted,
 }
 
@@ -34,7 +34,7 @@ impl ExitCode {
         Self::Interrupted,
     ];
 
-    /// The number.
+    /// Returns the number.
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -47,7 +47,7 @@ impl ExitCode {
         }
     }
 
-    /// The code of a run that ended for `reason`.
+    /// Returns the code of a run that ended for `reason`.
     pub fn for_stop_reason(reason: StopReason) -> Self {
         match reason {
             StopReason::LlmDone => Self::Success,
@@ -68,7 +68,7 @@ impl ExitCode {
         }
     }
 
-    /// The code of a run that ended for `reason` with `status`: what the model finished may not have passed its checks.
+    /// Returns the code of a run that ended for `reason` with `status`: a finished run may have failed its checks.
     pub fn for_result(reason: StopReason, status: Status) -> Self {
         match (Self::for_stop_reason(reason), status) {
             (Self::Success, Status::Partial) => Self::Partial,
@@ -76,7 +76,7 @@ impl ExitCode {
         }
     }
 
-    /// The code of an error before a run began.
+    /// Returns the code of an error before the run started.
     pub fn for_error(kind: FailureKind) -> Self {
         match kind {
             FailureKind::Auth => Self::Auth,
@@ -114,7 +114,7 @@ impl ExitCode {
     }
 }
 
-/// The table of the README, made from the code.
+/// Generates the table of exit codes in the README.
 pub fn table() -> String {
     let mut table = String::from("| exit | when | `status` | `stop_reason` |\n|---|---|---|---|\n");
     for code in ExitCode::ALL {

@@ -9,7 +9,7 @@ pub mod exit_code;
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     agents, apply_patch, approvals, approve, completions, config, demo, diff, doctor, help, history, models,
-    policy, redo, replay, report, run, schema, sessions, stats, tools, trust, undo,
+    policy, redo, replay, report, run, schema, sessions, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -20,7 +20,7 @@ use crate::config::environment::Environment;
 use crate::core::approval::ApprovalAnswer;
 use crate::process;
 use crate::terminal::Style;
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind as ClapError;
 
 /// Runs the program and says what it exits with.
@@ -30,8 +30,10 @@ pub fn main() -> std::process::ExitCode {
     process::allocator::configure_allocator();
     let app = App::new(Environment::read());
     panic_hook::install(&app);
-    let code = match Cli::try_parse() {
-        Ok(cli) => dispatch(&app, cli.command),
+    let parsed = Cli::grouped_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let code = match parsed {
+        Ok(Cli { command: Some(command) }) => dispatch(&app, command),
+        Ok(Cli { command: None }) => finish(&app, start::start(&app)),
         Err(error) => print_parse_error(&app, &error),
     };
     code.into()

@@ -1,4 +1,4 @@
-//! Agents: Markdown files with front matter, built in or the user's own, and what the configuration changes of them.
+//! Agents: Markdown files with front matter, built in or written by the user, and their overrides in the configuration.
 
 use super::error::{ConfigError, did_you_mean, quoted};
 use super::key_rules::KeyRule;
@@ -11,18 +11,18 @@ use crate::engine::policy::Mode;
 use crate::tools::toolbox::known_names;
 use std::path::{Path, PathBuf};
 
-/// Bytes of an agent's file: a prompt of 16,000 words; larger ones do not fit a model's attention either.
+/// Maximum size of an agent's file in bytes, about 16,000 words; models follow longer prompts badly.
 pub const MAX_AGENT_BYTES: u64 = 128 << 10;
-/// Bytes of its front matter.
+/// Maximum size of its front matter in bytes.
 pub const MAX_FRONT_MATTER_BYTES: usize = 16 << 10;
-/// Agent files in one directory.
+/// Maximum number of agent files in one directory.
 pub const MAX_AGENT_FILES: usize = 200;
-/// Steps of a subagent whose file does not say how many.
+/// Step limit of a subagent whose file sets none.
 pub const SUBAGENT_STEPS: u32 = 15;
-/// The agent of a run that names none.
+/// The agent of a run without `--agent`.
 pub const DEFAULT_AGENT: &str = "build";
 
-/// The agents that are part of the program.
+/// The agents embedded in the program, with the text of their files.
 const BUILT_IN: [(&str, &str); 6] = [
     ("build", include_str!("../../config/agents/build.md")),
     ("explore", include_str!("../../config/agents/explore.md")),
@@ -32,40 +32,40 @@ const BUILT_IN: [(&str, &str); 6] = [
     ("test", include_str!("../../config/agents/test.md")),
 ];
 
-/// An agent, complete.
+/// An agent with all its settings resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// Its name.
     pub name: String,
     /// One line for lists.
     pub description: String,
-    /// Its instructions.
+    /// Its system prompt.
     pub prompt: String,
     /// The tools it may use; empty: all.
     pub allowed_tools: Vec<String>,
     /// How much it may do without asking.
     pub mode: Mode,
-    /// Model calls a run of it may take.
+    /// Maximum number of model calls per run.
     pub max_steps: u32,
-    /// How another agent may ask it, where that is so.
+    /// Its limits as a subagent; `None` when other agents cannot use it.
     pub subagent_settings: Option<SubagentSettings>,
-    /// Whether it is part of the program.
+    /// Whether it is embedded in the program.
     pub built_in: bool,
-    /// Whether a file, variable or flag changed a built-in one.
+    /// Whether it is built in and a file, variable or flag changed it.
     pub overridden: bool,
 }
 
-/// What an agent is held to that another one asks, besides what that one is: what the flags of the run say of modes and steps
-/// is for the run.
+/// Limits of an agent that runs as a subagent, in addition to those of its parent. The flags for mode and steps apply to the
+/// parent run only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubagentSettings {
     /// How much it may do without asking.
     pub mode: Mode,
-    /// Its model calls.
+    /// Maximum number of model calls.
     pub max_steps: u32,
 }
 
-/// The keys of the head of an agent's file, and those of `agents.NAME` that they set.
+/// The keys of the front matter, and the keys of `agents.NAME` that they set.
 const FRONT_MATTER: [(&str, &str); 5] = [
     ("description", "description"),
     ("max_steps", "max_steps"),
@@ -74,7 +74,7 @@ const FRONT_MATTER: [(&str, &str); 5] = [
     ("tools", "allowed_tools"),
 ];
 
-/// What the head of an agent's file may hold.
+/// Returns the rules for the front matter of an agent's file.
 fn front_matter(rules: &KeyRule) -> KeyRule {
     let rule = |(name, key): (&str, &str)| {
         let rule = rules.find("agents.NAME")?.find(key)?.clone();
@@ -83,29 +83,28 @@ fn front_matter(rules: &KeyRule) -> KeyRule {
     KeyRule::group(FRONT_MATTER.into_iter().filter_map(rule).collect())
 }
 
-/// The layer of the agents that are part of the program.
+/// Returns the layer of the built-in agents.
 ///
 /// # Errors
-/// Only if one of them is broken, which a test excludes.
+/// Fails only if one of them is invalid, which a test excludes.
 pub fn built_in(rules: &KeyRule) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
     let head = front_matter(rules);
     for (name, text) in BUILT_IN {
-        let place = format!("built-in {name}.md");
-        let leaves = leaves(&head, name, text).map_err(|error| error.file(&place))?;
-        layer = layer.overridden_by(Layers::from_leaves(rules, LayerKind::BuiltIn, &place, leaves));
+        let source = format!("built-in {name}.md");
+        let leaves = leaves(&head, name, text).map_err(|error| error.file(&source))?;
+        layer = layer.overridden_by(Layers::from_leaves(rules, LayerKind::BuiltIn, &source, leaves));
     }
     Ok(layer)
 }
 
-/// The agent files of a directory, sorted; none when it does not exist.
+/// Returns the agent files of a directory, sorted; none when it does not exist.
 ///
 /// # Errors
-/// When the directory cannot be read or holds too many.
+/// Fails when the directory is unreadable or contains too many agents.
 pub fn agent_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
-    let unreadable = |error: std::io::Error| {
-        ConfigError::new(format!("the agents cannot be listed: {error}")).path(directory)
-    };
+    let unreadable =
+        |error: std::io::Error| ConfigError::new(format!("cannot list the agents: {error}")).path(directory);
     let listing = match directory.read_dir() {
         Ok(listing) => listing,
         Err(error) if text_file::is_absent(&error) => return Ok(Vec::new()),
@@ -125,45 +124,45 @@ pub fn agent_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     Ok(files)
 }
 
-/// The layer of one agent's file of the user's own; the agent is named like the file.
+/// Reads one agent's file of the user into a layer; the file's name is the agent's name.
 ///
 /// # Errors
-/// A bad name, a file that cannot be read, front matter that is not valid.
+/// Fails for an invalid name, an unreadable file or invalid front matter.
 pub fn file_layer(
     rules: &KeyRule,
     level: LayerKind,
     path: &Path,
-    place: &str,
+    source: &str,
 ) -> Result<Layers, ConfigError> {
-    let text = read_own_text(path, MAX_AGENT_BYTES).map_err(|error| error.file(place))?;
-    text_layer(rules, level, path, place, &text.unwrap_or_default())
+    let text = read_own_text(path, MAX_AGENT_BYTES).map_err(|error| error.file(source))?;
+    text_layer(rules, level, path, source, &text.unwrap_or_default())
 }
 
-/// The layer of an agent's file with this text.
+/// Parses the text of an agent's file into a layer.
 ///
 /// # Errors
-/// A bad name, front matter that is not valid.
+/// Fails for an invalid name or invalid front matter.
 pub fn text_layer(
     rules: &KeyRule,
     level: LayerKind,
     path: &Path,
-    place: &str,
+    source: &str,
     text: &str,
 ) -> Result<Layers, ConfigError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let named = validate::agent_name(&name).map_err(ConfigError::new);
     let leaves = named.and_then(|()| leaves(&front_matter(rules), &name, text));
-    Ok(Layers::from_leaves(rules, level, place, leaves.map_err(|error| error.file(place))?))
+    Ok(Layers::from_leaves(rules, level, source, leaves.map_err(|error| error.file(source))?))
 }
 
-/// An agent's file, whose head may hold what `rule` says, as settings of `agents.NAME`.
+/// Parses an agent's file into settings of `agents.NAME`; `rule` applies to its front matter.
 fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     let (head, body, body_line) = split_front_matter(text)?;
     let prompt = body.trim();
     if prompt.is_empty() {
         return Err(ConfigError::new("has no instructions").hint("write the prompt below the front matter"));
     }
-    // A line of padding in place of `---` makes the lines of errors those of the file.
+    // An empty line in place of `---` keeps the line numbers of errors equal to those of the file.
     let node = yaml::parse(&format!("\n{head}"))?;
     let mut leaves = validate::leaves(rule, &node)?;
     for leaf in &mut leaves {
@@ -175,7 +174,7 @@ fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigErr
     Ok(leaves)
 }
 
-/// Front matter, body and the body's first line.
+/// Returns front matter, body and the line number of the body's start.
 fn split_front_matter(text: &str) -> Result<(&str, &str, u64), ConfigError> {
     let mut lines = text.split_inclusive('\n');
     let is_fence = |line: &str| line.trim_end() == "---";
@@ -198,10 +197,10 @@ fn split_front_matter(text: &str) -> Result<(&str, &str, u64), ConfigError> {
         .hint("close it with a line `---`"))
 }
 
-/// Every agent that the layers define, by name, complete.
+/// Returns every agent that the layers define, with all settings resolved.
 ///
 /// # Errors
-/// An agent without instructions.
+/// Fails for an agent without instructions.
 pub fn resolve_agents(
     layers: &Layers,
     overrides: impl Iterator<Item = (String, AgentOverride)>,
@@ -236,7 +235,7 @@ fn unknown_agent_error(layers: &Layers, name: &str, all: &[(String, AgentOverrid
     let known = all.iter().filter(|(_, own)| own.system_prompt.is_some()).map(|(known, _)| known.as_str());
     let hint = did_you_mean(name, known).unwrap_or_else(|| "a new agent needs `system_prompt`".to_owned());
     let key = format!("agents.{name}");
-    let error = ConfigError::new("there is no agent of this name to change").hint(hint);
+    let error = ConfigError::new("there is no agent of this name to override").hint(hint);
     let error = match layers.origin(&key) {
         Some(origin) => error.file(&origin.source).line(origin.line),
         None => error,
@@ -244,9 +243,9 @@ fn unknown_agent_error(layers: &Layers, name: &str, all: &[(String, AgentOverrid
     error.key(key)
 }
 
-/// A line for people about each agent whose list names a tool that there is not.
+/// Returns a notice for each agent whose tool list contains an unknown tool.
 pub fn unknown_tools(layers: &Layers, agents: &[Agent]) -> Vec<String> {
-    /// Lines; a project with more agents like this is not read to the end anyway.
+    /// Maximum number of notices; enough to notice the mistake.
     const MAX_LINES: usize = 20;
     let known = known_names();
     let line = |agent: &Agent| {
@@ -264,10 +263,10 @@ pub fn unknown_tools(layers: &Layers, agents: &[Agent]) -> Vec<String> {
     agents.iter().filter_map(line).take(MAX_LINES).collect()
 }
 
-/// The agent of this name.
+/// Returns the agent with this name.
 ///
 /// # Errors
-/// An unknown name: lists all of them.
+/// Fails for an unknown name and lists all names.
 pub fn select<'a>(agents: &'a [Agent], name: &str) -> Result<&'a Agent, ConfigError> {
     agents.iter().find(|agent| agent.name == name).ok_or_else(|| {
         let names = agents.iter().map(|agent| agent.name.as_str());

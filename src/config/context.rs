@@ -1,35 +1,34 @@
-//! What the model reads, as configured: how long results may be, and what happens when its window fills.
+//! The section `context` of the configuration: maximum length of tool results, and compaction of the conversation.
 
 use crate::core::compaction::{CompactionLimits, CompactionStrategy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the model reads.
+/// Size of the model's input and its compaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// Longer tool results are cut to head and tail and kept; 0: never cut.
+    /// Maximum length of a tool result; longer ones are cut to head and tail, and stored in full. 0: never cut.
     #[schemars(range(min = 0, max = 1_000_000), extend("x-unit" = "tokens"))]
     pub max_tool_result_tokens: u32,
-    /// What prompt and answer may take together; absent: what the model holds; 0: no limit, and nothing is made shorter.
+    /// Limit for prompt and answer together; absent: the model's context window; 0: no limit and no compaction.
     #[schemars(range(min = 0, max = 100_000_000), extend("x-unit" = "tokens"))]
     pub max_context_tokens: Option<u32>,
-    /// What is done when that is nearly full: `layered` shortens old outputs, has the model sum up old steps, and leaves the
-    /// oldest out; `truncate` does so without the model; `off` ends the run.
+    /// At a nearly full context: `layered` shortens, summarises and drops old steps; `truncate` works without a summary; `off` ends the run.
     pub strategy: CompactionStrategy,
-    /// The part of it, in percent, from which on that is done.
+    /// The fill level of the context, in percent, at which compaction starts.
     #[schemars(range(min = 10, max = 95), extend("x-unit" = "percent"))]
     pub compact_at_percent: u32,
-    /// How many of the last steps with calls stay whole.
+    /// Number of recent steps with calls that compaction leaves unchanged.
     #[schemars(range(min = 1, max = 1_000), extend("x-unit" = "steps"))]
     pub keep_recent_steps: u32,
-    /// Steps between two times that it is done, at least; when it is due earlier, the run goes on until the window is full.
+    /// Minimum number of steps between two compactions; if it is due earlier, the run continues until the window is full.
     #[schemars(range(min = 1, max = 1_000), extend("x-unit" = "steps"))]
     pub compact_every_steps: u32,
 }
 
 impl Context {
-    /// What is done when the conversation fills the window.
+    /// Returns the limits of the compaction.
     pub fn compaction(&self) -> CompactionLimits {
         CompactionLimits {
             strategy: self.strategy,

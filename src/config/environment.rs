@@ -1,11 +1,11 @@
-//! What the surroundings say: environment variables, read once and only here, and the directories they name.
+//! Environment variables, read once and only here, and the directories derived from them.
 
 use super::error::ConfigError;
 use crate::messages;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Everything the program was told by its surroundings, read once.
+/// The environment of the process, read once.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
@@ -35,38 +35,38 @@ impl Environment {
         environment
     }
 
-    /// An environment of these variables only; the home directory is `HOME`.
+    /// Creates an environment with only these variables; the home directory is `HOME`.
     pub fn from_variables(variables: BTreeMap<String, String>, directory: &Path) -> Self {
         let home = variables.get("HOME").map(PathBuf::from);
         Self { variables, undecodable: Vec::new(), home, directory: directory.to_owned() }
     }
 
-    /// The value of a variable; an empty one counts as absent.
+    /// Returns the value of a variable; an empty one counts as absent.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All variables whose name and value are text.
+    /// Returns all variables whose name and value are valid UTF-8.
     pub fn variables(&self) -> &BTreeMap<String, String> {
         &self.variables
     }
 
-    /// Names of variables whose value is not text.
+    /// Returns the names of the variables whose value is not valid UTF-8.
     pub fn undecodable(&self) -> impl Iterator<Item = &str> {
         self.undecodable.iter().map(String::as_str)
     }
 
-    /// The directory the program was started in.
+    /// Returns the directory in which the program was started.
     pub fn current_dir(&self) -> &Path {
         &self.directory
     }
 
-    /// The user's home directory.
+    /// Returns the user's home directory.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// `path` from where the program was started, and `~/…` from home.
+    /// Resolves `path` against the start directory, and `~/…` against the home directory.
     pub fn absolute(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("~/"), &self.home) {
             (Some(below), Some(home)) => home.join(below),
@@ -75,22 +75,22 @@ impl Environment {
     }
 }
 
-/// Where things of the user live. Nothing is created here.
+/// The user's directories for configuration, state and cache. They are not created here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directories {
-    /// `config.yaml` and `agents/`.
+    /// Contains `config.yaml` and `agents/`.
     pub config: PathBuf,
-    /// Sessions and logs.
+    /// Contains sessions and logs.
     pub state: PathBuf,
-    /// What can be made again.
+    /// Contains data that can be regenerated.
     pub cache: PathBuf,
 }
 
 impl Directories {
-    /// `AGENT_HOME` for everything, else the XDG directories (absolute ones, as their specification demands).
+    /// Returns `AGENT_HOME` for everything, else the XDG directories (which must be absolute, as their specification requires).
     ///
     /// # Errors
-    /// When neither says where home is.
+    /// Fails when neither is set and there is no home directory.
     pub fn from_environment(environment: &Environment) -> Result<Self, ConfigError> {
         if let Some(home) = environment.get("AGENT_HOME") {
             let home = environment.directory.join(home);
@@ -109,12 +109,12 @@ impl Directories {
         })
     }
 
-    /// Where sessions and logs of one workspace live: a directory named by the hash of its canonical path.
+    /// Returns the state directory of one workspace, for sessions and logs; its name is the hash of the canonical path.
     pub fn workspace_state(&self, workspace: &Path) -> PathBuf {
         workspace_subdirectory(&self.state, workspace)
     }
 
-    /// Where the commands of one workspace keep what can be made again, likewise.
+    /// Returns the cache directory for the commands of one workspace, named likewise.
     pub fn workspace_cache(&self, workspace: &Path) -> PathBuf {
         workspace_subdirectory(&self.cache, workspace)
     }

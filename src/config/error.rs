@@ -1,12 +1,12 @@
-//! What is wrong with a configuration, so that a person can find and mend it.
+//! The error type for configuration problems: message, key, file, line and hint.
 
 use std::fmt;
 use std::path::Path;
 
-/// A configuration that cannot be used; ends the program before a run (exit code 3).
+/// A configuration that is unusable; ends the program before a run (exit code 3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigError {
-    /// What is wrong, without the place.
+    /// The problem, without its location.
     pub message: String,
     /// The key, dotted.
     pub key: Option<String>,
@@ -14,44 +14,44 @@ pub struct ConfigError {
     pub file: Option<String>,
     /// The line in the file, from 1.
     pub line: Option<u64>,
-    /// What to do.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl ConfigError {
-    /// An error without a place; add it with the other methods.
+    /// Creates an error without a location; add one with the other methods.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// Names the key.
+    /// Sets the key.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Names the file, variable or flag.
+    /// Sets the file, variable or flag.
     #[must_use]
     pub fn file(mut self, file: impl Into<String>) -> Self {
         self.file = Some(file.into());
         self
     }
 
-    /// Names the file by its path.
+    /// Sets the file by its path.
     #[must_use]
     pub fn path(self, path: &Path) -> Self {
         self.file(path.display().to_string())
     }
 
-    /// Names the line; 0 means unknown.
+    /// Sets the line; 0 means unknown.
     #[must_use]
     pub fn line(mut self, line: u64) -> Self {
         self.line = (line > 0).then_some(line);
         self
     }
 
-    /// Says what to do.
+    /// Sets the hint on how to fix it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -78,7 +78,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The name in `known` that `name` was probably meant to be, as a hint.
+/// Returns a hint with the name in `known` that is most similar to `name`.
 pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     /// Similarity (Jaro-Winkler, 0 to 1) from which a suggestion helps more than it misleads; clap uses 0.7.
     const SIMILAR: f64 = 0.75;
@@ -89,12 +89,12 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| format!("did you mean `{candidate}`?"))
 }
 
-/// `text` as a message may quote it: harmless, between backquotes.
+/// Returns `text` for quoting in a message: sanitized, between backquotes.
 pub fn quoted(text: &str) -> String {
     format!("`{}`", sanitize(text))
 }
 
-/// `text` on one line, control and direction characters visible, at most 80 characters.
+/// Returns `text` on one line, with control and direction characters escaped, cut to 80 characters.
 pub fn sanitize(text: &str) -> String {
     /// Characters; enough to recognise a value.
     const MAX: usize = 80;
@@ -105,7 +105,7 @@ pub fn sanitize(text: &str) -> String {
     shown
 }
 
-/// A character, escaped if it cannot be seen; quotes stay as they are.
+/// Returns a character, escaped if it is invisible; quotes stay as they are.
 fn visible(c: char) -> impl Iterator<Item = char> {
     let plain = matches!(c, '\'' | '"' | '\\').then_some(c);
     plain.into_iter().chain(c.escape_debug().filter(move |_| plain.is_none()))

@@ -1,4 +1,4 @@
-//! Small facts about the files of one workspace, as they are kept between runs: a file of their own in the state directory.
+//! Small facts about the files of one workspace, stored between runs in a file of the state directory.
 
 use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
@@ -9,27 +9,28 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Its longest content, in bytes: some thousand files with their hashes.
+/// Maximum size of the file in bytes: several thousand files with their hashes.
 const MAX_BYTES: u64 = 4 << 20;
-/// The form of the record; another one is not believed.
+/// Version of the record's format; a record of another version is rejected.
 const VERSION: u32 = 1;
-/// What somebody else must not be allowed to do with the file.
+/// Permission bits that let other users write to the file.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
-/// What is kept.
+/// The stored record.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record<Fact> {
     version: u32,
-    /// For people who look at the file.
+    /// Only for readers of the file.
     workspace: String,
-    /// The hash of the canonical path: the directory's name holds only a part of it.
-    place: String,
-    /// What is known of each file, by its path.
+    /// The hash of the canonical path; the directory's name contains only a part of it.
+    #[serde(rename = "place")]
+    workspace_hash: String,
+    /// The fact for each file, by path.
     files: BTreeMap<String, Fact>,
 }
 
-/// Where facts of one kind about one workspace are kept. Whoever keeps some replaces all that was there at once.
+/// The storage of one kind of facts about one workspace. Storing replaces the whole record.
 #[derive(Debug, Clone, Copy)]
 pub struct FactCache<'a> {
     /// The state directory of the workspace.
@@ -49,11 +50,11 @@ impl FactCache<'_> {
         blake3::hash(self.workspace.as_os_str().as_encoded_bytes()).to_hex().to_string()
     }
 
-    /// What was kept; nothing when nothing was.
+    /// Loads the stored facts; `None` when there is no record.
     ///
     /// # Errors
-    /// A record that may not be our own: in a state directory that is part of the workspace, which could bring it
-    /// along, or owned or writable by somebody else; or one that cannot be read.
+    /// Fails for a record that may come from someone else: the state directory is part of the workspace (so a repository could
+    /// contain it), or another user owns the record or may write to it. Also fails for an unreadable record.
     pub fn load<Fact: DeserializeOwned>(&self) -> io::Result<Option<BTreeMap<String, Fact>>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match rustix::fs::open(self.file(), flags, rustix::fs::Mode::empty()) {
@@ -65,28 +66,28 @@ impl FactCache<'_> {
         let metadata = file.metadata()?;
         let own = metadata.uid() == rustix::process::geteuid().as_raw();
         if !metadata.is_file() || !own || metadata.mode() & OTHERS_MAY_WRITE != 0 {
-            return Err(io::Error::other("somebody else may have written it"));
+            return Err(io::Error::other("another user may have written it"));
         }
         let mut json = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut json)?;
         let record: Record<Fact> = serde_json::from_slice(&json)?;
-        if record.version != VERSION || record.place != self.workspace_hash() {
-            return Err(io::Error::other("it is of another version or workspace"));
+        if record.version != VERSION || record.workspace_hash != self.workspace_hash() {
+            return Err(io::Error::other("it belongs to another version or workspace"));
         }
         Ok(Some(record.files))
     }
 
-    /// Keeps `files` and nothing else: written beside, for this user alone, and renamed.
+    /// Stores `files` as the whole record: writes a new file, readable by this user only, and renames it.
     ///
     /// # Errors
-    /// When it cannot be written, or could not be believed.
+    /// Fails when the record cannot be written, or would be rejected by `load`.
     pub fn store<Fact: Serialize>(&self, files: BTreeMap<String, Fact>) -> io::Result<()> {
         crate::process::scratch_dir::create_private_dir(self.state)?;
         self.check_outside_workspace()?;
         let record = Record {
             version: VERSION,
             workspace: self.workspace.to_string_lossy().into_owned(),
-            place: self.workspace_hash(),
+            workspace_hash: self.workspace_hash(),
             files,
         };
         let mut written = tempfile::NamedTempFile::new_in(self.state)?;
@@ -98,7 +99,7 @@ impl FactCache<'_> {
         Ok(())
     }
 
-    /// Forgets it; says whether there was anything.
+    /// Deletes the record; returns whether there was one.
     ///
     /// # Errors
     /// When the record cannot be removed.
@@ -114,7 +115,7 @@ impl FactCache<'_> {
     fn check_outside_workspace(&self) -> io::Result<()> {
         if self.state.canonicalize()?.starts_with(self.workspace) {
             return Err(io::Error::other(
-                "the state directory is a part of the workspace, which could bring it along",
+                "the state directory is part of the workspace, so a repository could contain the record",
             ));
         }
         Ok(())
@@ -126,9 +127,9 @@ impl FactCache<'_> {
 mod tests {
     use super::*;
 
-    struct World(tempfile::TempDir);
+    struct Fixture(tempfile::TempDir);
 
-    impl World {
+    impl Fixture {
         fn new() -> Self {
             Self(tempfile::tempdir().unwrap())
         }
@@ -154,29 +155,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_recalled_until_it_is_forgotten() {
-        let world = World::new();
-        let (state, workspace) = world.paths();
+    fn stored_facts_are_loaded_until_they_are_deleted() {
+        let fixture = Fixture::new();
+        let (state, workspace) = fixture.paths();
         let own = fact_cache(&state, &workspace);
         assert_eq!(loaded(own).unwrap(), None);
         own.store(facts()).unwrap();
         assert_eq!(loaded(own).unwrap(), Some(facts()));
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         assert_eq!((mode(&state), mode(&state.join(NAME))), (0o700, 0o600));
-        assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "no temporary file is left");
         assert!(own.delete().unwrap() && !own.delete().unwrap());
         assert_eq!(loaded(own).unwrap(), None);
     }
 
     #[test]
-    fn a_record_that_others_may_have_written_is_not_believed() {
-        let world = World::new();
-        let (state, workspace) = world.paths();
+    fn a_record_that_others_may_have_written_is_rejected() {
+        let fixture = Fixture::new();
+        let (state, workspace) = fixture.paths();
         let own = fact_cache(&state, &workspace);
         own.store(facts()).unwrap();
         let file = state.join(NAME);
         std::fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
-        assert!(loaded(own).unwrap_err().to_string().contains("somebody else"));
+        assert!(loaded(own).unwrap_err().to_string().contains("another user"));
         std::fs::rename(&file, state.join("other")).unwrap();
         std::os::unix::fs::symlink(state.join("other"), &file).unwrap();
         assert!(loaded(own).is_err(), "a link is not followed");
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(loaded(own).unwrap(), Some(facts()), "a new record replaces it");
         let elsewhere = fact_cache(&state, Path::new("/elsewhere"));
         assert!(loaded(elsewhere).unwrap_err().to_string().contains("workspace"));
-        let around = fact_cache(&state, world.0.path());
+        let around = fact_cache(&state, fixture.0.path());
         assert!(loaded(around).unwrap_err().to_string().contains("part of the workspace"));
         assert!(around.store(facts()).is_err());
     }

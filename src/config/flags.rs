@@ -1,4 +1,4 @@
-//! Settings from outside of files: command-line flags and environment variables, each a layer.
+//! Settings from command-line flags and environment variables, each as a layer.
 
 use super::environment::Environment;
 use super::error::ConfigError;
@@ -15,70 +15,70 @@ use crate::llm::effort::Effort;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What the command line says about the settings.
+/// The settings on the command line.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
-    /// `--config`: a file above user and project.
+    /// `--config`: a file with precedence over those of user and project.
     pub config: Option<PathBuf>,
     /// `--workspace`: the project directory.
     pub workspace: Option<PathBuf>,
-    /// `--agent`: its name.
+    /// `--agent`: name of the agent.
     pub agent: Option<String>,
-    /// `--mode`: how much is asked.
+    /// `--mode`: how much the agent may do without asking.
     pub mode: Option<Mode>,
-    /// `--approvals`: what becomes of a call that nobody can be asked about.
+    /// `--approvals`: what happens to a call when no user can approve it.
     pub approvals: Option<NoApprover>,
     /// `--model`: the language model.
     pub model: Option<String>,
-    /// `--fallback-model`: the models that take over, in order; empty: as configured.
+    /// `--fallback-model`: the fallback models, in order; empty: as configured.
     pub fallback: Vec<String>,
     /// `--api-base`: the server's base URL.
     pub api_base: Option<String>,
-    /// `--api-key`: the key itself.
+    /// `--api-key`: the API key.
     pub api_key: Option<Secret>,
-    /// `--effort`: how hard the model thinks.
+    /// `--effort`: the reasoning effort of the model.
     pub effort: Option<Effort>,
-    /// `--cache` and `--no-cache`: whether answers are kept and used.
+    /// `--cache` and `--no-cache`: whether answers are stored and reused.
     pub cache: Option<bool>,
-    /// `--no-stream`: answers arrive whole; set it for `--json` and `--quiet` too.
+    /// `--no-stream`: answers are not streamed; also set for `--json` and `--quiet`.
     pub no_stream: bool,
-    /// `--max-steps`: model calls.
+    /// `--max-steps`: maximum number of model calls.
     pub max_steps: Option<u32>,
-    /// `--timeout`: seconds of the whole run.
+    /// `--timeout`: time limit of the whole run in seconds.
     pub timeout: Option<u64>,
-    /// `--step-timeout`: seconds of one step.
+    /// `--step-timeout`: time limit of one step in seconds.
     pub step_timeout: Option<u64>,
-    /// `--tool-timeout`: seconds of one tool call.
+    /// `--tool-timeout`: time limit of one tool call in seconds.
     pub tool_timeout: Option<u64>,
-    /// `--budget`: US dollars of the whole run.
+    /// `--budget`: maximum cost of the run in US dollars.
     pub budget: Option<f64>,
     /// `--self-eval`: whether answers are evaluated.
     pub self_eval: Option<EvaluationMode>,
-    /// `--allow-commands`: the tool `run_command` exists.
+    /// `--allow-commands`: enables the tool `run_command`.
     pub allow_commands: bool,
-    /// `--no-commands`: it does not; wins.
+    /// `--no-commands`: disables it; takes precedence.
     pub no_commands: bool,
-    /// `--sandbox auto|require`: what happens where commands cannot be confined.
+    /// `--sandbox auto|require`: what happens when commands cannot be fully confined.
     pub sandbox: Option<SandboxMode>,
-    /// `--sandbox off`: they are not.
+    /// `--sandbox off`: commands are not confined.
     pub sandbox_off: bool,
-    /// `--allow-net`: they reach the network.
+    /// `--allow-net`: commands reach the network.
     pub allow_net: bool,
-    /// `--allow-write`: directories that they may change.
+    /// `--allow-write`: directories that commands may write to.
     pub allow_write: Vec<PathBuf>,
-    /// `--trust-workspace`: whether what the project asks for has an effect.
+    /// `--trust-workspace`: whether settings of the project that need trust take effect.
     pub trust: TrustFlag,
-    /// `--log-level`: how much is shown.
+    /// `--log-level`: the log level on standard error.
     pub log_level: Option<String>,
-    /// `--log-file`: where the JSON log goes.
+    /// `--log-file`: the path of the JSON log.
     pub log_file: Option<PathBuf>,
 }
 
-/// The layer of the environment variables that are settings.
+/// Creates the layer of the environment variables that are settings.
 ///
 /// # Errors
-/// A value that is not valid, named by its variable.
+/// Fails for an invalid value; the error names the variable.
 pub fn variables_layer(rules: &KeyRule, environment: &Environment) -> Result<Layers, ConfigError> {
     let variables = [
         ("AGENT_MODEL", "llm.model", false),
@@ -98,10 +98,10 @@ pub fn variables_layer(rules: &KeyRule, environment: &Environment) -> Result<Lay
     Ok(layer)
 }
 
-/// The layer of the flags.
+/// Creates the layer of the command-line flags.
 ///
 /// # Errors
-/// A value that is not valid, named by its flag.
+/// Fails for an invalid value; the error names the flag.
 pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError> {
     let path = |path: &PathBuf| Value::from(path.to_string_lossy());
     let commands = match (flags.no_commands, flags.allow_commands) {
@@ -156,10 +156,10 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
 fn single_layer(
     rules: &KeyRule,
     level: LayerKind,
-    place: &str,
+    source: &str,
     key: &str,
     value: &Value,
 ) -> Result<Layers, ConfigError> {
-    let leaf = validate::leaf_for_key(rules, key, value).map_err(|error| error.file(place))?;
-    Ok(Layers::from_leaves(rules, level, place, vec![leaf]))
+    let leaf = validate::leaf_for_key(rules, key, value).map_err(|error| error.file(source))?;
+    Ok(Layers::from_leaves(rules, level, source, vec![leaf]))
 }

@@ -1,4 +1,4 @@
-//! The project's own instructions for agents: found and read, within limits, and compared with what earlier runs were given.
+//! The project's instructions for agents (`AGENTS.md` and others): reading, and comparison with those of earlier runs.
 
 use super::error::ConfigError;
 use super::fact_cache::FactCache;
@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// Bytes of an instructions file that are read at all; what the model gets is cut to less.
+/// Maximum size of an instructions file in bytes; the model receives less.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The first of [`INSTRUCTION_FILES`] at the canonical root of the workspace, and a line for people about one that
-/// exists but cannot be used: it never ends a run.
+/// Reads the first of [`INSTRUCTION_FILES`] at the canonical root of the workspace. The second value is a notice about a file
+/// that exists but is unusable; it never ends a run.
 pub fn read(root: &Path) -> (Option<ProjectInstructions>, Option<String>) {
     let present = |name: &&&str| root.join(name).symlink_metadata().is_ok();
     let Some(name) = INSTRUCTION_FILES.iter().find(present) else { return (None, None) };
     let text = resolve_inside(root, name.as_ref()).and_then(|path| match path {
         Some(path) => read_text(&path, MAX_FILE_BYTES),
-        None => Err(ConfigError::new("is a link to nothing")),
+        None => Err(ConfigError::new("is a broken link")),
     });
     match text {
         Ok(text) => (text.map(|text| ProjectInstructions { name: (*name).to_owned(), text }), None),
@@ -27,32 +27,35 @@ pub fn read(root: &Path) -> (Option<ProjectInstructions>, Option<String>) {
     }
 }
 
-/// Where it is kept what the runs in a workspace were given: in its state directory.
+/// Returns the cache of the instructions' hashes, which is a file in the state directory of the workspace.
 pub fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
     FactCache { state, workspace, name: "instructions.json" }
 }
 
-/// What a run at `now_ms` is given, compared with what was kept, which it then replaces. Of two runs that begin together
-/// one may replace what the other has kept: then a later run is told of a change once more.
+/// Compares the instructions of a run at `now_ms` with the stored hash and replaces it. If two runs start at the same time,
+/// one may overwrite the other's record; a later run then reports the change again.
 ///
 /// # Errors
-/// What was kept cannot be believed or replaced; the comparison says that nothing was.
+/// Fails when the stored record is not trustworthy or cannot be replaced; the comparison then reports no earlier version.
 pub fn compare_and_store(
     fact_cache: FactCache<'_>,
-    given: &ProjectInstructions,
+    instructions: &ProjectInstructions,
     now_ms: u64,
 ) -> (InstructionFile, io::Result<()>) {
-    let hash = blake3::hash(given.text.as_bytes()).to_hex().to_string();
-    let kept = fact_cache.load::<PreviousInstructions>();
-    let (mut files, doubt) = match kept {
+    let hash = blake3::hash(instructions.text.as_bytes()).to_hex().to_string();
+    let stored = fact_cache.load::<PreviousInstructions>();
+    let (mut files, load_result) = match stored {
         Ok(files) => (files.unwrap_or_default(), Ok(())),
         Err(error) => (BTreeMap::new(), Err(error)),
     };
     let now = PreviousInstructions { hash: hash.clone(), at_ms: now_ms };
-    let before = files.insert(given.name.clone(), now);
-    // Files that no run reads any more are not kept for ever.
+    let before = files.insert(instructions.name.clone(), now);
+    // Files that are no longer read must not stay in the record for ever.
     files.retain(|name, _| INSTRUCTION_FILES.contains(&name.as_str()));
-    (InstructionFile { path: given.name.clone(), hash, before }, doubt.and(fact_cache.store(files)))
+    (
+        InstructionFile { path: instructions.name.clone(), hash, before },
+        load_result.and(fact_cache.store(files)),
+    )
 }
 
 #[cfg(test)]
@@ -79,34 +82,34 @@ mod tests {
 
     #[test]
     fn class_29_a_change_is_told_once_for_each_file() {
-        let world = project(&[]);
-        let (state, workspace) = (world.path().join("state"), world.path().join("project"));
-        let given = |name: &str, text: &str, now| {
-            let given = ProjectInstructions { name: name.into(), text: text.into() };
-            let (file, kept) = compare_and_store(fact_cache(&state, &workspace), &given, now);
-            kept.unwrap();
+        let fixture = project(&[]);
+        let (state, workspace) = (fixture.path().join("state"), fixture.path().join("project"));
+        let compare = |name: &str, text: &str, now| {
+            let instructions = ProjectInstructions { name: name.into(), text: text.into() };
+            let (file, stored) = compare_and_store(fact_cache(&state, &workspace), &instructions, now);
+            stored.unwrap();
             let same = file.before.as_ref().map(|before| before.hash == file.hash);
             (file.before.map(|before| before.at_ms), same)
         };
-        assert_eq!(given("AGENTS.md", "a", 1), (None, None));
-        assert_eq!(given("AGENTS.md", "a", 2), (Some(1), Some(true)));
-        assert_eq!(given("CLAUDE.md", "a", 3), (None, None));
-        assert_eq!(given("AGENTS.md", "b", 4), (Some(2), Some(false)));
-        assert_eq!(given("AGENTS.md", "b", 5), (Some(4), Some(true)));
+        assert_eq!(compare("AGENTS.md", "a", 1), (None, None));
+        assert_eq!(compare("AGENTS.md", "a", 2), (Some(1), Some(true)));
+        assert_eq!(compare("CLAUDE.md", "a", 3), (None, None));
+        assert_eq!(compare("AGENTS.md", "b", 4), (Some(2), Some(false)));
+        assert_eq!(compare("AGENTS.md", "b", 5), (Some(4), Some(true)));
     }
 
     #[test]
     fn class_29_a_record_that_the_project_brings_along_is_not_believed() {
-        let world = project(&[]);
-        let state = world.path().join("state");
-        let given = ProjectInstructions { name: "AGENTS.md".into(), text: "a".into() };
-        let (file, kept) = compare_and_store(fact_cache(&state, world.path()), &given, 1);
+        let fixture = project(&[]);
+        let state = fixture.path().join("state");
+        let instructions = ProjectInstructions { name: "AGENTS.md".into(), text: "a".into() };
+        let (file, stored) = compare_and_store(fact_cache(&state, fixture.path()), &instructions, 1);
         assert_eq!(file.before, None);
-        assert!(kept.unwrap_err().to_string().contains("part of the workspace"));
+        assert!(stored.unwrap_err().to_string().contains("part of the workspace"));
     }
 
     #[test]
-    fn instructions_that_cannot_be_used_are_said_and_do_not_end_the_run() {
+    fn unusable_instructions_cause_a_notice_and_do_not_end_the_run() {
         let (none, notice) = read(project(&[("AGENTS.md", b"\xff\xfe")]).path());
         assert_eq!(none, None);
         assert!(notice.unwrap().contains("UTF-8"));
@@ -117,6 +120,6 @@ mod tests {
 
         let root = project(&[]);
         std::os::unix::fs::symlink("/etc/passwd", root.path().join("AGENTS.md")).unwrap();
-        assert!(read(root.path()).1.unwrap().contains("leads out"));
+        assert!(read(root.path()).1.unwrap().contains("leaves the workspace"));
     }
 }

@@ -1,4 +1,4 @@
-//! The schema as rules that a check can follow: what each key may hold, and who may set it.
+//! The configuration schema compiled into rules: the allowed values of each key, and who may set it.
 
 use super::error::ConfigError;
 use serde::Deserialize;
@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// The schema of the configuration with every default, generated from the types (`config::schema`) and from
-/// `config/default.yaml`. It is read instead of being generated anew, and instead of the YAML, because every start waits for it.
+/// The schema of the configuration with every default, generated from the types (`config::schema`) and
+/// `config/default.yaml`. It is embedded because generating it or parsing the YAML would slow down every start.
 pub const SCHEMA: &str = include_str!("../../config/schema/config.json");
 
 /// Who may set a key.
@@ -18,27 +18,27 @@ pub enum Scope {
     /// Every layer.
     #[default]
     Anywhere,
-    /// Not an untrusted project.
+    /// Every layer except an untrusted project.
     NeedsTrust,
-    /// Not a project, trusted or not.
+    /// Every layer except a project, trusted or not.
     NeverFromProject,
 }
 
-/// What becomes of a value that several layers set.
+/// How the values of several layers are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Merge {
-    /// The highest layer's holds.
+    /// The value of the highest layer applies.
     #[default]
     Replace,
     /// Lists are joined, the lowest layer first.
     Add,
-    /// Lists are joined, the highest layer first, and what a project says after all others: where the first word
-    /// counts, a project has the last.
+    /// Lists are joined, the highest layer first, and the project's list last: where the first match
+    /// counts, the project's entries have the lowest priority.
     First,
 }
 
-/// What the text of a value must be.
+/// The required format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -46,7 +46,7 @@ pub enum Format {
     Regex,
     /// A file pattern.
     Glob,
-    /// An http or https address.
+    /// An http or https URL.
     Url,
     /// The name of an agent.
     AgentName,
@@ -56,22 +56,22 @@ pub enum Format {
     Matcher,
     /// Text that is not blank.
     Filled,
-    /// The name of a provider of models.
+    /// The name of a model provider.
     ProviderName,
-    /// The path of a request.
+    /// The path of a URL.
     Path,
-    /// Hosts of the web.
+    /// Host names, or patterns of them.
     Host,
-    /// An address of the internet with a port.
+    /// An IP address with a port.
     Socket,
 }
 
-/// What a key may hold.
+/// The type of a key's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// Fixed keys.
     Group(BTreeMap<String, KeyRule>),
-    /// Keys of the user's choosing; the rule's format is that of the keys.
+    /// Keys chosen by the user; the rule's format applies to the keys.
     Map(Arc<KeyRule>),
     /// A list.
     List(Arc<KeyRule>),
@@ -87,32 +87,32 @@ pub enum Kind {
     Number(f64, f64),
 }
 
-/// Everything the schema says about one key.
+/// Everything the schema defines for one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyRule {
-    /// What it may hold.
+    /// Its type.
     pub kind: Kind,
-    /// Whether `null` is a value.
+    /// Whether `null` is allowed.
     pub nullable: bool,
-    /// Keys of a group that must be there.
+    /// Required keys of a group.
     pub required: Vec<String>,
     /// Who may set it.
     pub scope: Scope,
-    /// Values that an untrusted project may set nevertheless.
+    /// Values that an untrusted project may set despite the scope.
     pub tightens: Vec<Value>,
-    /// Whether it may set a lower number than what holds without it, or any where nothing does.
+    /// Whether an untrusted project may lower the number in force, or set any number if there is none.
     pub may_lower: bool,
-    /// What becomes of a list that several layers set.
+    /// How the lists of several layers are combined.
     pub merge: Merge,
-    /// What the text must be.
+    /// The required format of the text.
     pub format: Option<Format>,
-    /// What it means.
+    /// The description for the user.
     pub description: String,
-    /// What a number counts.
+    /// The unit of a number.
     pub unit: Option<String>,
 }
 
-/// What the embedded schema says: every rule, and the default of every key.
+/// The contents of the embedded schema: every rule, and the default of every key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddedSchema {
     /// The rules.
@@ -121,7 +121,7 @@ pub struct EmbeddedSchema {
     pub defaults: Value,
 }
 
-/// The rules of the configuration and its defaults.
+/// Returns the rules and the defaults of the configuration.
 ///
 /// # Errors
 /// Only if the embedded schema is broken, which a test excludes.
@@ -130,10 +130,10 @@ pub fn embedded_schema() -> Result<&'static EmbeddedSchema, ConfigError> {
     DOCUMENT.as_ref().map_err(Clone::clone)
 }
 
-/// The rules and defaults of a schema as [`SCHEMA`] is one.
+/// Parses the rules and defaults of a schema in the format of [`SCHEMA`].
 ///
 /// # Errors
-/// What is not as it is written by schemars.
+/// A schema in a form that schemars does not generate for our types.
 pub fn parse_schema(text: &str) -> Result<EmbeddedSchema, ConfigError> {
     let broken = |error| ConfigError::new(format!("not the schema of the configuration: {error}"));
     let root: Schema = serde_json::from_str(text).map_err(broken)?;
@@ -142,7 +142,7 @@ pub fn parse_schema(text: &str) -> Result<EmbeddedSchema, ConfigError> {
     Ok(EmbeddedSchema { rules, defaults: root.default })
 }
 
-/// A JSON Schema, as far as schemars writes it for our types.
+/// A JSON Schema, limited to what schemars generates for our types.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Schema {
@@ -191,21 +191,21 @@ enum Types {
     Several(Vec<String>),
 }
 
-/// What holds for keys that are not listed.
+/// The schema of keys that are not listed.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum AdditionalProperties {
-    Allowed(#[expect(dead_code, reason = "it is only told from a schema")] bool),
+    Allowed(#[expect(dead_code, reason = "a boolean only has to parse")] bool),
     Values(Box<Schema>),
 }
 
-/// What schemas refer to, and the rules of what lists hold: many lists hold the same.
+/// The definitions for references, and a cache of the rules for list items: many lists have the same item type.
 struct Definitions<'a> {
     schemas: &'a BTreeMap<String, Schema>,
     items: RefCell<BTreeMap<(String, Scope), Arc<KeyRule>>>,
 }
 
-/// A schema together with what it refers to.
+/// A schema together with the definition it refers to.
 #[derive(Clone, Copy)]
 struct ResolvedSchema<'a> {
     own: &'a Schema,
@@ -213,7 +213,7 @@ struct ResolvedSchema<'a> {
 }
 
 impl<'a> ResolvedSchema<'a> {
-    /// What it says, else what it refers to says.
+    /// Returns a field of the schema, else of the definition it refers to.
     fn get<T: ?Sized>(self, field: impl Fn(&'a Schema) -> Option<&'a T>) -> Option<&'a T> {
         field(self.own).or_else(|| self.target.and_then(field))
     }
@@ -238,7 +238,7 @@ impl<'a> Definitions<'a> {
         one_of.into_iter().chain(any_of).flatten().map(|branch| self.resolve(branch))
     }
 
-    /// The words of an enumeration, however schemars wrote it.
+    /// Returns the values of an enumeration, in each form that schemars generates.
     fn words(&self, schema: ResolvedSchema<'a>) -> Vec<String> {
         let listed = schema.get(|schema| schema.enum_values.as_ref()).into_iter().flatten();
         let own = listed.filter_map(Value::as_str).chain(schema.get(|schema| schema.const_value.as_deref()));
@@ -246,7 +246,7 @@ impl<'a> Definitions<'a> {
         own.map(str::to_owned).chain(of_branches).collect()
     }
 
-    /// The rule for what a list holds.
+    /// Returns the rule for the items of a list.
     fn items(&self, items: &'a Schema, scope: Scope) -> Arc<KeyRule> {
         let only_refers = items.description.is_none() && items.scope.is_none() && items.format.is_none();
         let name = items.reference.as_ref().filter(|_| only_refers);
@@ -260,7 +260,7 @@ impl<'a> Definitions<'a> {
         })
     }
 
-    /// Compiles one schema; `inherited` is the scope of the group around it.
+    /// Compiles one schema; `inherited` is the scope of the enclosing group.
     fn rule(&self, schema: &'a Schema, inherited: Scope) -> KeyRule {
         let schema = self.resolve(schema);
         let scope = schema.get(|schema| schema.scope.as_ref()).copied().unwrap_or(inherited);
@@ -279,7 +279,7 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// What the schema allows, and whether it allows `null`.
+    /// Returns the type, and whether `null` is allowed.
     fn kind(&self, schema: ResolvedSchema<'a>, scope: Scope) -> (Kind, bool) {
         let nullable = schema.is("null") || self.branches(schema).any(|branch| branch.is("null"));
         let low = schema.get(|schema| schema.minimum.as_ref()).copied().unwrap_or(f64::NEG_INFINITY);
@@ -316,7 +316,7 @@ impl<'a> Definitions<'a> {
 }
 
 impl KeyRule {
-    /// Of a group with these keys, about which nothing else is said.
+    /// Creates the rule of a group with these keys and defaults for everything else.
     pub fn group(keys: BTreeMap<String, KeyRule>) -> Self {
         Self {
             kind: Kind::Group(keys),
@@ -332,7 +332,7 @@ impl KeyRule {
         }
     }
 
-    /// The rule for a dotted key.
+    /// Returns the rule for a dotted key.
     pub fn find(&self, key: &str) -> Option<&KeyRule> {
         key.split('.').try_fold(self, |rule, name| match &rule.kind {
             Kind::Group(rules) => rules.get(name),
@@ -341,7 +341,7 @@ impl KeyRule {
         })
     }
 
-    /// Every key that can be set, dotted, with its rule; `NAME` stands for a key of the user's choosing.
+    /// Returns every key that can be set, dotted, with its rule; `NAME` stands for a key chosen by the user.
     pub fn keys(&self) -> Vec<(String, &KeyRule)> {
         let mut out = Vec::new();
         self.collect_keys("", &mut out);

@@ -1,4 +1,4 @@
-//! Layers of settings: which value is in force, where it came from, and what a project may not set.
+//! Layers of settings: merging, the origin of each value, and restrictions on what a project may set.
 
 use super::key_rules::{KeyRule, Merge, Scope};
 use super::validate::Leaf;
@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The layers, lowest first.
+/// The layers, from lowest to highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LayerKind {
-    /// `config/default.yaml` and `config/agents/*.md`, part of the program.
+    /// `config/default.yaml` and `config/agents/*.md`, embedded in the program.
     BuiltIn,
     /// The user's own files.
     User,
@@ -43,44 +43,44 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One value as one layer set it.
+/// One value as set by one layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerValue {
     /// The value.
     pub value: Value,
     /// Where it was set.
     pub origin: Origin,
-    /// Whether it joins the lists of other layers instead of replacing them, and how.
+    /// How the value is combined with those of other layers: it replaces them, or the lists are joined.
     pub merge: Merge,
 }
 
-/// Values by dotted key: one layer, or several merged. A key that does not add has exactly one statement.
+/// Values by dotted key, of one layer or of several merged layers. A key whose values replace each other has exactly one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layers(BTreeMap<String, Vec<LayerValue>>);
 
-/// One key in force, for `agent config show`.
+/// One effective key, for `agent config show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The key, dotted.
     pub key: String,
-    /// Its value as JSON; what looks like a secret is masked.
+    /// Its value as JSON; likely secrets are masked.
     pub value: String,
-    /// Where it was set; several places when lists were joined.
+    /// Where it was set; several locations when lists were joined.
     pub origin: String,
 }
 
 impl Layers {
-    /// One layer: what one file, variable or flag sets.
-    pub fn from_leaves(rules: &KeyRule, level: LayerKind, place: &str, leaves: Vec<Leaf>) -> Self {
+    /// Creates a layer from the leaves of one file, variable or flag.
+    pub fn from_leaves(rules: &KeyRule, level: LayerKind, source: &str, leaves: Vec<Leaf>) -> Self {
         let layer_value = |leaf: Leaf| {
-            let origin = Origin { level, source: place.to_owned(), line: leaf.line };
+            let origin = Origin { level, source: source.to_owned(), line: leaf.line };
             let merge = rules.find(&leaf.key).map(|rule| rule.merge).unwrap_or_default();
             (leaf.key, vec![LayerValue { value: leaf.value, origin, merge }])
         };
         Self(leaves.into_iter().map(layer_value).collect())
     }
 
-    /// These values with `higher` on top.
+    /// Returns these values overridden by those of `higher`.
     #[must_use]
     pub fn overridden_by(mut self, higher: Self) -> Self {
         for (key, layer_values) in higher.0 {
@@ -95,18 +95,18 @@ impl Layers {
         self
     }
 
-    /// The statement in force for a key; the last one where lists are joined.
+    /// Returns the value in force for a key, with its origin; the last one where lists are joined.
     pub fn get(&self, key: &str) -> Option<&LayerValue> {
         self.0.get(key).and_then(|layer_values| layer_values.last())
     }
 
-    /// The value in force; lists of all layers joined, without repetitions.
+    /// Returns the value in force, with the lists of all layers joined and without duplicates.
     pub fn value(&self, key: &str) -> Option<Value> {
         self.0.get(key).and_then(|layer_values| merged_value(layer_values))
     }
 
-    /// The statement on `field` (`mode` or `max_steps`) that holds for an agent: that of the higher layer; within
-    /// one layer the agent's own.
+    /// Returns the value of `field` (`mode` or `max_steps`) in force for an agent: that of the higher layer; within
+    /// one layer, the agent's own takes precedence over the general one.
     pub fn for_agent(&self, agent: &str, field: &str) -> Option<&LayerValue> {
         let set = |key: &str| self.get(key).filter(|layer_value| !layer_value.value.is_null());
         match (set(&format!("agents.{agent}.{field}")), set(field)) {
@@ -115,26 +115,26 @@ impl Layers {
         }
     }
 
-    /// Where a key, or the first key of a group, was set.
+    /// Returns where a key, or the first key of a group, was set.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         let group = format!("{key}.");
         let first = self.0.iter().find(|(name, _)| *name == key || name.starts_with(&group));
         first.and_then(|(_, layer_values)| layer_values.last()).map(|layer_value| &layer_value.origin)
     }
 
-    /// Whether a layer above the built-in one set a key that begins with `prefix`.
+    /// Checks whether a layer above the built-in one set a key that starts with `prefix`.
     pub fn is_overridden(&self, prefix: &str) -> bool {
         let set = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
         set.flat_map(|(_, layer_values)| layer_values)
             .any(|layer_value| layer_value.origin.level > LayerKind::BuiltIn)
     }
 
-    /// Every key in force with its value and origin.
+    /// Returns every key in force with its value and origin.
     pub fn entries(&self) -> Vec<Entry> {
         self.0.iter().map(|(key, layer_values)| entry(key, layer_values)).collect()
     }
 
-    /// All values as one nested object.
+    /// Returns all values as one nested object.
     pub fn to_json(&self) -> Value {
         let mut root = Map::new();
         for (key, layer_values) in &self.0 {
@@ -150,12 +150,12 @@ impl Layers {
         Value::Object(root)
     }
 
-    /// Whether nothing is set.
+    /// Checks whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every statement with its key.
+    /// Iterates over all values with their keys.
     pub fn layer_values(&self) -> impl Iterator<Item = (&str, &LayerValue)> {
         self.0.iter().flat_map(|(key, all)| all.iter().map(move |layer_value| (key.as_str(), layer_value)))
     }
@@ -166,7 +166,7 @@ impl Layers {
         }
     }
 
-    /// Takes out what an untrusted project may not set on top of `below`.
+    /// Removes and returns the settings that an untrusted project may not set on top of `below`.
     pub fn take_restricted(&mut self, rules: &KeyRule, below: &Self) -> RestrictedSettings {
         let mut out = RestrictedSettings::default();
         for (key, layer_values) in std::mem::take(&mut self.0) {
@@ -185,36 +185,36 @@ impl Layers {
             let harmless =
                 |value: &Value| listed(value) || lowers(value) || tightens_agent(&key, value, below);
             let is_harmless = layer_values.iter().all(|layer_value| harmless(&layer_value.value));
-            let place = match scope {
+            let target = match scope {
                 Scope::Anywhere => &mut *self,
                 Scope::NeedsTrust | Scope::NeverFromProject if is_harmless => &mut *self,
                 Scope::NeedsTrust => &mut out.needs_trust,
                 Scope::NeverFromProject => &mut out.never_from_project,
             };
-            place.0.insert(key, layer_values);
+            target.0.insert(key, layer_values);
         }
         out
     }
 }
 
-/// What a project says without effect.
+/// Settings of a project that have no effect.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RestrictedSettings {
-    /// Has an effect in a trusted workspace.
+    /// Settings that take effect in a trusted workspace.
     pub needs_trust: Layers,
-    /// Never has an effect from a project.
+    /// Settings that never take effect from a project.
     pub never_from_project: Layers,
 }
 
-/// The mode of an agent that nothing gives one.
+/// The mode of an agent without a configured mode.
 pub const DEFAULT_MODE: Mode = Mode::ConfirmSensitive;
-/// The step limit of an agent that nothing gives one.
+/// The step limit of an agent without a configured limit.
 pub const DEFAULT_MAX_STEPS: u32 = 20;
 
-/// The rules about tool calls, of which a project may set those that only take permission away.
+/// The key of the rules on tool calls; a project may only set rules that remove permissions.
 const RULES: &str = "policy.rules";
 
-/// The statements with those rules alone whose action is `wanted`; none where that leaves nothing.
+/// Returns the values reduced to the rules whose action is `wanted`; values without such a rule are dropped.
 fn rules_with_action(layer_values: &[LayerValue], wanted: impl Fn(&str) -> bool) -> Vec<LayerValue> {
     let is_wanted = |rule: &&Value| wanted(rule.get("action").and_then(Value::as_str).unwrap_or("allow"));
     let only = |layer_value: &LayerValue| {
@@ -224,7 +224,7 @@ fn rules_with_action(layer_values: &[LayerValue], wanted: impl Fn(&str) -> bool)
     layer_values.iter().filter_map(only).collect()
 }
 
-/// Whether a limit is not above another; no limit is above all others.
+/// Checks whether a limit is at most another one; a missing limit is the highest.
 fn is_at_most(value: &Value, limit: Option<&Value>) -> bool {
     match (value.as_u64(), limit.and_then(Value::as_u64)) {
         (Some(value), limit) => limit.is_none_or(|limit| value <= limit),
@@ -232,7 +232,7 @@ fn is_at_most(value: &Value, limit: Option<&Value>) -> bool {
     }
 }
 
-/// Whether a setting of an agent defines a new one or only takes permission away from what holds for that agent in
+/// Checks whether a setting of an agent defines a new agent, or only removes permissions that the agent has in
 /// `below`.
 fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
     let Some((agent, field)) = key.strip_prefix("agents.").and_then(|rest| rest.split_once('.')) else {
@@ -261,7 +261,7 @@ fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
     }
 }
 
-/// The value of the statements of one key.
+/// Returns the value that results from the values of one key.
 fn merged_value(layer_values: &[LayerValue]) -> Option<Value> {
     let last = layer_values.last()?;
     let mut ordered: Vec<&LayerValue> = layer_values.iter().collect();
@@ -285,13 +285,13 @@ fn merged_value(layer_values: &[LayerValue]) -> Option<Value> {
 }
 
 fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {
-    /// Characters of a value that are shown: a prompt is recognised by its beginning.
+    /// Maximum number of characters of a value that are shown; enough to recognise a prompt.
     const SHOWN: usize = 200;
     let empty = |layer_value: &&LayerValue| layer_value.value.as_array().is_some_and(Vec::is_empty);
-    let mut places: Vec<String> =
+    let mut origins: Vec<String> =
         layer_values.iter().filter(|layer_value| !empty(layer_value)).map(|s| s.origin.to_string()).collect();
-    if places.is_empty() {
-        places.extend(layer_values.last().map(|layer_value| layer_value.origin.to_string()));
+    if origins.is_empty() {
+        origins.extend(layer_values.last().map(|layer_value| layer_value.origin.to_string()));
     }
     let mut value = if is_secret(key) {
         "[secret]".to_owned()
@@ -302,10 +302,10 @@ fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {
         value.truncate(end);
         value.push('…');
     }
-    Entry { key: key.to_owned(), value, origin: places.join(", ") }
+    Entry { key: key.to_owned(), value, origin: origins.join(", ") }
 }
 
-/// Whether a key is a variable for commands whose name says that it holds a secret.
+/// Checks whether a key is an environment variable for commands with a name that suggests a secret.
 fn is_secret(key: &str) -> bool {
     let Some(variable) = key.strip_prefix("commands.env.") else { return false };
     let name = variable.to_ascii_uppercase();

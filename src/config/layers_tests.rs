@@ -1,10 +1,10 @@
-//! The laws of merging, and what confinement takes away.
+//! Property tests of the merging of layers, and of the restrictions on a project.
 
 use super::*;
 use crate::config::key_rules;
 use proptest::prelude::*;
 
-/// One layer with values for some of four keys: two that are replaced, two that are joined.
+/// Generates a layer with values for some of four keys: two that are replaced, two that are joined.
 fn any_layer() -> impl Strategy<Value = Layers> {
     let level =
         prop::sample::select(vec![LayerKind::User, LayerKind::Project, LayerKind::File, LayerKind::Flag]);

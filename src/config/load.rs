@@ -1,4 +1,4 @@
-//! Brings all layers together, lowest first: built-in, user, project, named file, environment, flags.
+//! Loads and merges all layers, lowest first: built-in, user, project, named file, environment, flags.
 
 use super::agents;
 use super::environment::{Directories, Environment};
@@ -14,32 +14,32 @@ use super::validate;
 use super::yaml::Node;
 use std::path::{Path, PathBuf};
 
-/// How the lowest layer is named in messages.
+/// Name of the lowest layer in messages.
 pub const DEFAULTS_SOURCE: &str = "built-in";
 /// The user's configuration file, in [`Directories::config`].
 pub const USER_FILE: &str = "config.yaml";
 /// The user's agents, in [`Directories::config`].
 pub const USER_AGENTS: &str = "agents";
 
-/// What was loaded.
+/// The loaded configuration.
 #[derive(Debug, Clone)]
 pub struct LoadedConfig {
     /// The settings in force.
     pub settings: Settings,
-    /// Lines for people: what was ignored and why.
+    /// Notices for the user: ignored settings, with the reason.
     pub notices: Vec<String>,
     /// Every value with its origin.
     pub layers: Layers,
-    /// What the project's own files say, whether it has an effect or not.
+    /// The project's own files, including settings without effect.
     pub project: ProjectConfig,
     /// Whether the project is trusted.
     pub trust: TrustDecision,
 }
 
-/// Loads all layers into the settings in force.
+/// Loads all layers and resolves them into settings.
 ///
 /// # Errors
-/// The first thing that is wrong, with key, file, line and hint.
+/// Fails at the first problem, with key, file, line and hint.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<LoadedConfig, ConfigError> {
     let schema = key_rules::embedded_schema()?;
     let OuterLayers { directories, below, above, workspace } = OuterLayers::load(schema, flags, environment)?;
@@ -56,10 +56,10 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<LoadedConfig, Co
     Ok(LoadedConfig { settings, notices, layers, project, trust })
 }
 
-/// Where the state of a workspace is, and its canonical path, whatever the project's own files say.
+/// Returns the state directory of a workspace and its canonical path, without reading the project's own files.
 ///
 /// # Errors
-/// What is wrong with the other layers.
+/// Fails for a problem in one of the other layers.
 pub fn state_and_workspace(
     flags: &Flags,
     environment: &Environment,
@@ -68,7 +68,7 @@ pub fn state_and_workspace(
     Ok((outer.directories.workspace_state(&outer.workspace), outer.workspace))
 }
 
-/// Everything but the project: it is found by these layers, and stands between them.
+/// All layers except the project's: `below` and `above` it. They determine the workspace, and so which project is read.
 struct OuterLayers {
     directories: Directories,
     below: Layers,
@@ -95,7 +95,7 @@ impl OuterLayers {
     }
 }
 
-/// The lowest layer: every key with its default.
+/// Returns the lowest layer: every key with its default.
 fn defaults_layer(schema: &EmbeddedSchema) -> Result<Layers, ConfigError> {
     let leaves = validate::leaves(&schema.rules, &Node::of(&schema.defaults));
     let leaves = leaves.map_err(|error| error.file(DEFAULTS_SOURCE))?;
@@ -113,13 +113,13 @@ fn user_layer(rules: &KeyRule, directory: &Path) -> Result<Layers, ConfigError> 
         )?);
     }
     let path = directory.join(USER_FILE);
-    let place = path.display().to_string();
-    let text = read_own_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&place))?;
-    let own = text.map(|text| text_layer(rules, LayerKind::User, &place, &text)).transpose()?;
+    let source = path.display().to_string();
+    let text = read_own_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&source))?;
+    let own = text.map(|text| text_layer(rules, LayerKind::User, &source, &text)).transpose()?;
     Ok(layer.overridden_by(own.unwrap_or_default()))
 }
 
-/// The file of `--config`, else of `AGENT_CONFIG`; naming one that does not exist is an error.
+/// Reads the file of `--config`, else of `AGENT_CONFIG`; fails if the named file does not exist.
 fn explicit_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> Result<Layers, ConfigError> {
     let flag = flags.config.as_deref().map(|path| (path, "--config"));
     let variable = environment.get("AGENT_CONFIG").map(|path| (Path::new(path), "AGENT_CONFIG"));
@@ -133,22 +133,22 @@ fn file_layer(
     rules: &KeyRule,
     level: LayerKind,
     path: &Path,
-    place: &str,
+    source: &str,
 ) -> Result<Option<Layers>, ConfigError> {
-    let text = read_text(path, MAX_CONFIG_BYTES).map_err(|error| error.file(place))?;
-    text.map(|text| text_layer(rules, level, place, &text)).transpose()
+    let text = read_text(path, MAX_CONFIG_BYTES).map_err(|error| error.file(source))?;
+    text.map(|text| text_layer(rules, level, source, &text)).transpose()
 }
 
-/// The canonical workspace directory.
+/// Returns the canonical path of the workspace directory.
 fn workspace_root(layers: &Layers, environment: &Environment) -> Result<PathBuf, ConfigError> {
     let layer_value = layers.get("workspace.root");
     let named = layer_value.and_then(|layer_value| layer_value.value.as_str());
     let path = environment.current_dir().join(named.unwrap_or("."));
     let problem = |message: String| {
-        let place = layer_value.filter(|_| named.is_some()).map(|layer_value| &layer_value.origin);
+        let origin = layer_value.filter(|_| named.is_some()).map(|layer_value| &layer_value.origin);
         let error =
             ConfigError::new(format!("the workspace {} {message}", path.display())).key("workspace.root");
-        place.map_or(error.clone(), |place| error.file(&place.source).line(place.line))
+        origin.map_or(error.clone(), |origin| error.file(&origin.source).line(origin.line))
     };
     let root = path.canonicalize().map_err(|error| {
         problem(if is_absent(&error) {

@@ -1,10 +1,10 @@
-//! Agents, of files and of the configuration.
+//! Tests of agents, from files and from the configuration.
 
 use super::*;
 
 #[test]
 fn the_built_in_agents_have_their_limits_and_tools() {
-    let agents = World::new().loaded().settings.agents;
+    let agents = Fixture::new().loaded().settings.agents;
     let facts: Vec<_> =
         agents.iter().map(|a| (a.name.as_str(), a.mode, a.max_steps, a.allowed_tools.len())).collect();
     assert_eq!(
@@ -26,7 +26,7 @@ fn the_built_in_agents_have_their_limits_and_tools() {
 
 #[test]
 fn f05_an_override_changes_only_the_keys_it_sets() {
-    let agents = World::new().user("agents:\n  build:\n    max_steps: 5\n").loaded().settings.agents;
+    let agents = Fixture::new().user("agents:\n  build:\n    max_steps: 5\n").loaded().settings.agents;
     let build = agents::select(&agents, "build").unwrap();
     assert_eq!((build.max_steps, build.mode), (5, Mode::ConfirmSensitive));
     assert!(build.prompt.contains("Analyse") && build.overridden);
@@ -35,7 +35,7 @@ fn f05_an_override_changes_only_the_keys_it_sets() {
 
 #[test]
 fn f05_a_users_agent_has_the_form_of_the_built_in_ones() {
-    let world = World::new()
+    let fixture = Fixture::new()
         .file(
             "home/.config/agent/agents/docs.md",
             "---\ndescription: Writes\ntools: [read_file]\nmode: yolo\nmax_steps: 3\n---\n\nWrite docs.\n",
@@ -43,7 +43,7 @@ fn f05_a_users_agent_has_the_form_of_the_built_in_ones() {
         .file("project/.agent/agents/plain.md", "Only a prompt.\n")
         .file("project/.agent/agents/notes.txt", "not an agent")
         .user("agents:\n  docs:\n    max_steps: 4\n  short:\n    system_prompt: Be short.\n");
-    let agents = world.loaded().settings.agents;
+    let agents = fixture.loaded().settings.agents;
     let docs = agents::select(&agents, "docs").unwrap();
     assert_eq!((docs.prompt.as_str(), docs.mode, docs.max_steps), ("Write docs.", Mode::Yolo, 4));
     assert_eq!(docs.allowed_tools, ["read_file"]);
@@ -69,18 +69,18 @@ fn an_agents_file_that_is_wrong_names_its_line() {
         ("---\nmode: yolo\n---\n\n", None, "has no instructions"),
     ];
     for (text, line, expected) in cases {
-        let error = World::new().file("home/.config/agent/agents/x.md", text).error();
+        let error = Fixture::new().file("home/.config/agent/agents/x.md", text).error();
         assert!(line.is_none() || error.line == line, "{text}: {error}");
         assert!(
             error.to_string().contains(expected) && error.to_string().contains("x.md"),
             "{text}: {error}"
         );
     }
-    let error = World::new().file("project/.agent/agents/a b.md", "x").error();
+    let error = Fixture::new().file("project/.agent/agents/a b.md", "x").error();
     assert!(error.to_string().starts_with(".agent/agents/a b.md: the name of an agent"), "{error}");
     let long = format!("---\ndescription: {}\n---\nx\n", "y".repeat(agents::MAX_FRONT_MATTER_BYTES));
     assert!(
-        World::new().file("home/.config/agent/agents/x.md", long).error().message.contains("does not end")
+        Fixture::new().file("home/.config/agent/agents/x.md", long).error().message.contains("does not end")
     );
 }
 
@@ -88,26 +88,26 @@ fn an_agents_file_that_is_wrong_names_its_line() {
 fn an_unknown_agent_lists_all_names() {
     let flags = Flags { agent: Some("biuld".into()), ..Flags::default() };
     assert_eq!(
-        World::new().load(&flags).unwrap_err().to_string(),
+        Fixture::new().load(&flags).unwrap_err().to_string(),
         "there is no agent `biuld`; the agents are: build, explore, plan, resume, review, test (did you mean `build`?)"
     );
-    let error = World::new().user("agents:\n  reviw:\n    max_steps: 3\n").error();
-    assert_eq!(place(&error), ("config.yaml".into(), Some(3)));
+    let error = Fixture::new().user("agents:\n  reviw:\n    max_steps: 3\n").error();
+    assert_eq!(location(&error), ("config.yaml".into(), Some(3)));
     assert!(
         error
             .to_string()
-            .contains("agents.reviw: there is no agent of this name to change (did you mean `review`?)")
+            .contains("agents.reviw: there is no agent of this name to override (did you mean `review`?)")
     );
 }
 
 #[test]
 fn the_mode_of_the_higher_layer_holds_and_within_a_layer_the_agents_own() {
-    let mode = |world: World, flags: &Flags| world.load(flags).unwrap().settings.agent.mode;
+    let mode = |fixture: Fixture, flags: &Flags| fixture.load(flags).unwrap().settings.agent.mode;
     let none = Flags::default();
-    assert_eq!(mode(World::new().user("mode: yolo\n"), &none), Mode::Yolo);
+    assert_eq!(mode(Fixture::new().user("mode: yolo\n"), &none), Mode::Yolo);
     let both = "mode: yolo\nagents: {build: {mode: confirm-all}}\n";
-    assert_eq!(mode(World::new().user(both), &none), Mode::ConfirmAll);
+    assert_eq!(mode(Fixture::new().user(both), &none), Mode::ConfirmAll);
     let flags = Flags { mode: Some(Mode::Yolo), ..Flags::default() };
-    assert_eq!(mode(World::new().user(both), &flags), Mode::Yolo);
-    assert_eq!(mode(World::new().user(both).project("mode: confirm-all\n"), &none), Mode::ConfirmAll);
+    assert_eq!(mode(Fixture::new().user(both), &flags), Mode::Yolo);
+    assert_eq!(mode(Fixture::new().user(both).project("mode: confirm-all\n"), &none), Mode::ConfirmAll);
 }

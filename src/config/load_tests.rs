@@ -1,4 +1,4 @@
-//! Whole loads from real files: precedence, errors with their lines, directories.
+//! Tests that load whole configurations from files: precedence, errors with their lines, directories.
 
 #[path = "load_agents_tests.rs"]
 mod of_agents;
@@ -16,20 +16,20 @@ use std::collections::BTreeMap;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
-/// A home and a project on disk, and the variables of a run.
-struct World {
+/// A home directory and a project on disk, and the environment variables of a run.
+struct Fixture {
     directory: tempfile::TempDir,
     variables: BTreeMap<String, String>,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let world = Self { directory, variables: BTreeMap::new() };
-        create_dir_all(world.path("project")).unwrap();
-        create_dir_all(world.path("home")).unwrap();
-        let home = world.path("home");
-        world.set("HOME", home.to_str().unwrap())
+        let fixture = Self { directory, variables: BTreeMap::new() };
+        create_dir_all(fixture.path("project")).unwrap();
+        create_dir_all(fixture.path("home")).unwrap();
+        let home = fixture.path("home");
+        fixture.set("HOME", home.to_str().unwrap())
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -70,15 +70,15 @@ impl World {
     }
 }
 
-/// File name and line of an error.
-fn place(error: &ConfigError) -> (String, Option<u64>) {
+/// Returns file name and line of an error.
+fn location(error: &ConfigError) -> (String, Option<u64>) {
     let file = error.file.clone().unwrap_or_default();
     (file.rsplit('/').next().unwrap_or_default().to_owned(), error.line)
 }
 
 #[test]
 fn without_any_file_the_defaults_hold() {
-    let loaded = World::new().loaded();
+    let loaded = Fixture::new().loaded();
     let settings = loaded.settings;
     assert_eq!((settings.agent.name.as_str(), settings.agent.mode), ("build", Mode::ConfirmSensitive));
     assert_eq!(settings.agent.max_steps, 50);
@@ -90,30 +90,30 @@ fn without_any_file_the_defaults_hold() {
 
 #[test]
 fn f01_the_higher_layer_wins_at_every_level() {
-    let mut world = World::new();
-    let model = |world: &World, flags: &Flags| world.load(flags).unwrap().settings.llm.model;
+    let mut fixture = Fixture::new();
+    let model = |fixture: &Fixture, flags: &Flags| fixture.load(flags).unwrap().settings.llm.model;
     let none = Flags::default();
-    world = world.user("llm: {model: user}\n");
-    assert_eq!(model(&world, &none).as_deref(), Some("user"));
-    world = world.project("llm: {temperature: 1}\n").file("own.yaml", "llm:\n  model: file\n");
-    let own = Flags { config: Some(world.path("own.yaml")), ..Flags::default() };
-    assert_eq!(model(&world, &none).as_deref(), Some("user"));
-    assert_eq!(model(&world, &own).as_deref(), Some("file"));
-    world = world.set("AGENT_MODEL", "variable");
-    assert_eq!(model(&world, &own).as_deref(), Some("variable"));
+    fixture = fixture.user("llm: {model: user}\n");
+    assert_eq!(model(&fixture, &none).as_deref(), Some("user"));
+    fixture = fixture.project("llm: {temperature: 1}\n").file("own.yaml", "llm:\n  model: file\n");
+    let own = Flags { config: Some(fixture.path("own.yaml")), ..Flags::default() };
+    assert_eq!(model(&fixture, &none).as_deref(), Some("user"));
+    assert_eq!(model(&fixture, &own).as_deref(), Some("file"));
+    fixture = fixture.set("AGENT_MODEL", "variable");
+    assert_eq!(model(&fixture, &own).as_deref(), Some("variable"));
     let flags = Flags { model: Some("flag".into()), ..own };
-    assert_eq!(model(&world, &flags).as_deref(), Some("flag"));
-    assert_eq!(world.load(&flags).unwrap().settings.llm.temperature, Some(1.0));
+    assert_eq!(model(&fixture, &flags).as_deref(), Some("flag"));
+    assert_eq!(fixture.load(&flags).unwrap().settings.llm.temperature, Some(1.0));
 }
 
 #[test]
 fn f01_every_value_knows_where_it_came_from() {
-    let world = World::new()
+    let fixture = Fixture::new()
         .user("llm:\n  retries: 5\ncommands:\n  env:\n    API_TOKEN: hunter2\n    MODE: x\n")
         .project("guardrails:\n  protected_files: [a]\n")
         .set("AGENT_LOG_LEVEL", "DEBUG");
     let flags = Flags { max_steps: Some(7), ..Flags::default() };
-    let entries = world.load(&flags).unwrap().layers.entries();
+    let entries = fixture.load(&flags).unwrap().layers.entries();
     let find = |key: &str| {
         let entry = entries.iter().find(|entry| entry.key == key).unwrap();
         (entry.value.as_str(), entry.origin.rsplit('/').next().unwrap())
@@ -130,20 +130,20 @@ fn f01_every_value_knows_where_it_came_from() {
 
 #[test]
 fn f02_an_unknown_key_names_key_file_line_and_what_was_meant() {
-    let error = World::new().user("llm:\n  model: x\n\n  temprature: 1\n").error();
-    assert_eq!(place(&error), ("config.yaml".into(), Some(4)));
+    let error = Fixture::new().user("llm:\n  model: x\n\n  temprature: 1\n").error();
+    assert_eq!(location(&error), ("config.yaml".into(), Some(4)));
     assert!(
         error
             .to_string()
             .ends_with("/config.yaml:4: llm.temprature: unknown key (did you mean `temperature`?)"),
         "{error}"
     );
-    let error = World::new().project("xyz: 1\n").error();
+    let error = Fixture::new().project("xyz: 1\n").error();
     assert!(
         error.to_string().starts_with(".agent/config.yaml:1: xyz: unknown key (known keys here: agents, ")
     );
-    let error = World::new().user("hooks:\n  post_edit:\n    - command: x\n      comand: y\n").error();
-    assert_eq!(place(&error).1, Some(4));
+    let error = Fixture::new().user("hooks:\n  post_edit:\n    - command: x\n      comand: y\n").error();
+    assert_eq!(location(&error).1, Some(4));
     assert_eq!(error.key.as_deref(), Some("hooks.post_edit[0].comand"));
 }
 
@@ -190,107 +190,107 @@ fn f03_types_ranges_and_words_are_checked_with_their_line() {
         ("tools:\n  parallel: offf\n", 2, "did you mean `off`?"),
     ];
     for (text, line, expected) in cases {
-        let error = World::new().user(text).error();
-        assert_eq!(place(&error), ("config.yaml".into(), Some(line)), "{text}: {error}");
+        let error = Fixture::new().user(text).error();
+        assert_eq!(location(&error), ("config.yaml".into(), Some(line)), "{text}: {error}");
         assert!(error.to_string().contains(expected), "{text}: {error}");
     }
 }
 
 #[test]
 fn f03_off_needs_no_quotes() {
-    let settings = World::new().user("tools:\n  parallel: off\n").loaded().settings;
+    let settings = Fixture::new().user("tools:\n  parallel: off\n").loaded().settings;
     assert_eq!(settings.tools.parallel, Parallelism::Off);
 }
 
 #[test]
 fn f03_false_is_off_where_off_is_a_word() {
     let settings =
-        World::new().user("tools:\n  parallel: false\nevaluation: {mode: false}\n").loaded().settings;
+        Fixture::new().user("tools:\n  parallel: false\nevaluation: {mode: false}\n").loaded().settings;
     assert_eq!((settings.tools.parallel, settings.evaluation.mode), (Parallelism::Off, EvaluationMode::Off));
-    let error = World::new().user("evaluation: {mode: true}\n").error();
+    let error = Fixture::new().user("evaluation: {mode: true}\n").error();
     assert!(error.message.contains("must be one of off, basic, full, found `true`"), "{error}");
 }
 
 #[test]
 fn f03_variables_and_flags_are_checked_by_name() {
-    let error = World::new().set("AGENT_LOG_LEVEL", "loud").error();
+    let error = Fixture::new().set("AGENT_LOG_LEVEL", "loud").error();
     assert!(error.to_string().starts_with("AGENT_LOG_LEVEL: logging.level: must be one of debug"), "{error}");
     let flags = Flags { timeout: Some(0), ..Flags::default() };
-    let error = World::new().load(&flags).unwrap_err();
+    let error = Fixture::new().load(&flags).unwrap_err();
     assert!(error.to_string().starts_with("--timeout: timeout_seconds: must be a whole number"), "{error}");
 }
 
 #[test]
-fn files_that_cannot_be_read_say_why() {
+fn unreadable_files_are_errors_with_a_reason() {
     let missing = Flags { config: Some("nowhere.yaml".into()), ..Flags::default() };
-    let error = World::new().load(&missing).unwrap_err().to_string();
+    let error = Fixture::new().load(&missing).unwrap_err().to_string();
     assert!(error.ends_with("nowhere.yaml: does not exist (named by --config)"), "{error}");
-    let error = World::new().set("AGENT_CONFIG", "nowhere.yaml").error().to_string();
+    let error = Fixture::new().set("AGENT_CONFIG", "nowhere.yaml").error().to_string();
     assert!(error.ends_with("does not exist (named by AGENT_CONFIG)"), "{error}");
 
-    let world = World::new();
-    create_dir_all(world.path("home/.config/agent/config.yaml")).unwrap();
-    assert!(world.error().to_string().ends_with("config.yaml: is a directory, not a file"));
+    let fixture = Fixture::new();
+    create_dir_all(fixture.path("home/.config/agent/config.yaml")).unwrap();
+    assert!(fixture.error().to_string().ends_with("config.yaml: is a directory, not a file"));
 
-    let error = World::new().file("home/.config/agent/config.yaml", b"a: 1\nb: \xff\n").error();
-    assert_eq!((place(&error).1, error.message.as_str()), (Some(2), "is not valid UTF-8"));
+    let error = Fixture::new().file("home/.config/agent/config.yaml", b"a: 1\nb: \xff\n").error();
+    assert_eq!((location(&error).1, error.message.as_str()), (Some(2), "is not valid UTF-8"));
 
     let large = "#".repeat(usize::try_from(MAX_CONFIG_BYTES).unwrap() + 1);
-    assert!(World::new().user(&large).error().message.contains("larger than 1048576 bytes"));
+    assert!(Fixture::new().user(&large).error().message.contains("larger than 1048576 bytes"));
 
-    let error = World::new().user("a: [1\nb: 2\n").error();
+    let error = Fixture::new().user("a: [1\nb: 2\n").error();
     assert!(error.message.starts_with("not valid YAML: "), "{error}");
-    assert!(World::new().user("mode: yolo\nmode: yolo\n").error().line == Some(2));
+    assert!(Fixture::new().user("mode: yolo\nmode: yolo\n").error().line == Some(2));
 }
 
 #[test]
 fn a_pipe_or_device_in_place_of_a_file_is_refused_without_waiting() {
-    let world = World::new();
-    let path = world.path("home/.config/agent/config.yaml");
+    let fixture = Fixture::new();
+    let path = fixture.path("home/.config/agent/config.yaml");
     create_dir_all(path.parent().unwrap()).unwrap();
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &path, kind, rustix::fs::Mode::RUSR, 0).unwrap();
-    assert!(world.error().message.contains("special file"));
+    assert!(fixture.error().message.contains("special file"));
     assert!(read_text(Path::new("/dev/zero"), 10).unwrap_err().message.contains("special file"));
 }
 
 #[test]
 fn a_file_without_permission_is_an_error_and_not_absent() {
-    let world = World::new().user("mode: yolo\n");
-    let path = world.path("home/.config/agent/config.yaml");
+    let fixture = Fixture::new().user("mode: yolo\n");
+    let path = fixture.path("home/.config/agent/config.yaml");
     set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
-    // Root may read everything.
+    // Root can read every file.
     if std::fs::File::open(&path).is_err() {
-        assert!(world.error().message.starts_with("cannot be read: "));
+        assert!(fixture.error().message.starts_with("cannot be read: "));
     }
 }
 
 #[test]
 fn the_workspace_must_be_a_directory() {
     let flags = |path: &str| Flags { workspace: Some(path.into()), ..Flags::default() };
-    let error = World::new().load(&flags("none")).unwrap_err().to_string();
+    let error = Fixture::new().load(&flags("none")).unwrap_err().to_string();
     assert!(error.starts_with("--workspace: workspace.root: the workspace "), "{error}");
     assert!(error.ends_with("/none does not exist"), "{error}");
-    let error = World::new().file("project/x", "").load(&flags("x")).unwrap_err().to_string();
+    let error = Fixture::new().file("project/x", "").load(&flags("x")).unwrap_err().to_string();
     assert!(error.ends_with("is a file, not a directory"), "{error}");
-    let world = World::new().file("other/.agent/config.yaml", "llm: {retries: 7}\n");
-    let world = world.set("AGENT_WORKSPACE", "../other");
-    let settings = world.loaded().settings;
-    assert_eq!((settings.llm.retries, settings.workspace), (7, world.path("other")));
+    let fixture = Fixture::new().file("other/.agent/config.yaml", "llm: {retries: 7}\n");
+    let fixture = fixture.set("AGENT_WORKSPACE", "../other");
+    let settings = fixture.loaded().settings;
+    assert_eq!((settings.llm.retries, settings.workspace), (7, fixture.path("other")));
 }
 
 #[test]
 fn s10_no_commands_wins_over_allow_commands() {
     let flags = |allow_commands, no_commands| Flags { allow_commands, no_commands, ..Flags::default() };
-    let enabled = |world: World, flags: &Flags| world.load(flags).unwrap().settings.commands.enabled;
-    assert!(!enabled(World::new(), &flags(true, true)));
-    assert!(enabled(World::new().user("commands: {enabled: false}\n"), &flags(true, false)));
+    let enabled = |fixture: Fixture, flags: &Flags| fixture.load(flags).unwrap().settings.commands.enabled;
+    assert!(!enabled(Fixture::new(), &flags(true, true)));
+    assert!(enabled(Fixture::new().user("commands: {enabled: false}\n"), &flags(true, false)));
 }
 
 #[test]
 fn f07_the_key_of_the_command_line_is_kept_secret() {
     let flags = Flags { api_key: Some(Secret::new("sk-secret")), ..Flags::default() };
-    let loaded = World::new().load(&flags).unwrap();
+    let loaded = Fixture::new().load(&flags).unwrap();
     assert_eq!(loaded.settings.api_key.as_ref().map(Secret::expose), Some("sk-secret"));
     assert!(!format!("{:?}", loaded.settings).contains("sk-secret"));
     assert!(!format!("{:?}", loaded.layers.entries()).contains("sk-secret"));
@@ -314,7 +314,7 @@ fn directories_follow_agent_home_then_xdg_then_home() {
 
 #[test]
 fn each_workspace_has_a_state_directory_of_its_own() {
-    let directories = World::new().loaded().settings.directories;
+    let directories = Fixture::new().loaded().settings.directories;
     let one = directories.workspace_state(Path::new("/a"));
     assert_ne!(one, directories.workspace_state(Path::new("/b")));
     assert_eq!(one, directories.workspace_state(Path::new("/a")));
@@ -323,9 +323,9 @@ fn each_workspace_has_a_state_directory_of_its_own() {
 
 #[test]
 fn the_users_own_directories_are_protected_where_the_workspace_holds_them() {
-    let world = World::new();
-    let flags = Flags { workspace: Some(world.path("home")), ..Flags::default() };
-    let patterns = world.load(&flags).unwrap().settings.policy.protected_files;
+    let fixture = Fixture::new();
+    let flags = Flags { workspace: Some(fixture.path("home")), ..Flags::default() };
+    let patterns = fixture.load(&flags).unwrap().settings.policy.protected_files;
     assert_eq!(patterns, ["/.config/agent", "/.local/state/agent", "/.cache/agent"]);
-    assert_eq!(world.loaded().settings.policy.protected_files, Vec::<String>::new());
+    assert_eq!(fixture.loaded().settings.policy.protected_files, Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! Settings: the schema of every key, its layers and where each value came from, and the agents.
+//! Settings: the schema of every key, the layers and the origin of each value, and the agents.
 
 pub mod agents;
 pub mod context;

@@ -1,5 +1,4 @@
-//! What a project's own files say: read once, each with the hash of the very text that was parsed, and divided into
-//! what has an effect, what waits for trust, and what never has one.
+//! A project's own configuration files, each with the hash of the parsed text, divided into what has an effect and what does not.
 
 use super::agents;
 use super::error::{ConfigError, sanitize};
@@ -11,23 +10,23 @@ use super::yaml;
 use crate::text::lines::list_first;
 use std::path::Path;
 
-/// Bytes of a configuration file; ten times the largest sensible one.
+/// Maximum size of a configuration file in bytes; ten times the largest sensible one.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
-/// The configuration file of a project, from its root.
+/// The configuration file of a project, relative to its root.
 pub const PROJECT_FILE: &str = ".agent/config.yaml";
-/// The agents of a project, from its root.
+/// The directory of the project's agents, relative to its root.
 pub const PROJECT_AGENTS: &str = ".agent/agents";
 
 /// One file of a project's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectFile {
-    /// Its path from the root, harmless.
+    /// Its path relative to the root, sanitized.
     pub path: String,
-    /// The hash of the text that was parsed, hexadecimal.
+    /// The hash of the parsed text, hexadecimal.
     pub hash: String,
-    /// What has an effect without trust.
+    /// Settings that have an effect without trust.
     pub allowed: Layers,
-    /// What has none.
+    /// Settings that have none.
     pub restricted: RestrictedSettings,
 }
 
@@ -39,25 +38,29 @@ pub struct ProjectConfig {
 }
 
 impl ProjectConfig {
-    /// Reads the files of the project at `root`, which stand on top of `below`.
+    /// Reads the configuration files of the project at `root`; `below` are the layers below the project's.
     ///
     /// # Errors
-    /// A file that cannot be read or is not valid, a link that leaves the project.
+    /// Fails for a file that is unreadable or invalid, and for a link that leaves the project.
     pub fn read(rules: &KeyRule, root: &Path, below: &Layers) -> Result<Self, ConfigError> {
         let mut project = Self::default();
-        let mut add = |place: &str, text: &str, mut allowed: Layers| {
+        let mut add = |source: &str, text: &str, mut allowed: Layers| {
             let restricted = allowed.take_restricted(rules, below);
             let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-            project.files.push(ProjectFile { path: place.to_owned(), hash, allowed, restricted });
+            project.files.push(ProjectFile { path: source.to_owned(), hash, allowed, restricted });
         };
-        let at = |place: &'static str| move |error: ConfigError| error.file(place);
+        let at = |source: &'static str| move |error: ConfigError| error.file(source);
         if let Some(directory) = resolve_inside(root, PROJECT_AGENTS.as_ref()).map_err(at(PROJECT_AGENTS))? {
             for file in agents::agent_files(&directory)? {
                 let name = file.file_name().unwrap_or_default();
-                let place = format!("{PROJECT_AGENTS}/{}", sanitize(&name.to_string_lossy()));
-                let text = read_project_file(root, &file, agents::MAX_AGENT_BYTES, &place)?;
+                let source = format!("{PROJECT_AGENTS}/{}", sanitize(&name.to_string_lossy()));
+                let text = read_project_file(root, &file, agents::MAX_AGENT_BYTES, &source)?;
                 if let Some(text) = text {
-                    add(&place, &text, agents::text_layer(rules, LayerKind::Project, &file, &place, &text)?);
+                    add(
+                        &source,
+                        &text,
+                        agents::text_layer(rules, LayerKind::Project, &file, &source, &text)?,
+                    );
                 }
             }
         }
@@ -67,39 +70,42 @@ impl ProjectConfig {
         Ok(project)
     }
 
-    /// Whether some of it waits for trust.
+    /// Checks whether some settings need a trusted workspace.
     pub fn requires_trust(&self) -> bool {
         self.files.iter().any(|file| !file.restricted.needs_trust.is_empty())
     }
 
-    /// What of it has an effect, `trusted` or not.
+    /// Returns the settings that have an effect, as one layer.
     pub fn effective_layer(&self, trusted: bool) -> Layers {
         self.files.iter().fold(Layers::default(), |layer, file| {
-            let waiting = if trusted { file.restricted.needs_trust.clone() } else { Layers::default() };
-            layer.overridden_by(file.allowed.clone().overridden_by(waiting))
+            let trusted_settings =
+                if trusted { file.restricted.needs_trust.clone() } else { Layers::default() };
+            layer.overridden_by(file.allowed.clone().overridden_by(trusted_settings))
         })
     }
 
-    /// What of it has no effect, with the reason for people.
+    /// Returns the settings without effect, each with the reason.
     pub fn ineffective_settings(&self, trusted: bool) -> Vec<(Entry, &'static str)> {
-        let of = |file: &ProjectFile| {
-            let waiting = if trusted { Vec::new() } else { file.restricted.needs_trust.entries() };
+        let ineffective = |file: &ProjectFile| {
+            let needs_trust = if trusted { Vec::new() } else { file.restricted.needs_trust.entries() };
             let never = file.restricted.never_from_project.entries();
-            let waiting = waiting.into_iter().map(|entry| (entry, NEEDS_TRUST_REASON));
-            waiting.chain(never.into_iter().map(|entry| (entry, NEVER_ALLOWED_REASON))).collect::<Vec<_>>()
+            let needs_trust = needs_trust.into_iter().map(|entry| (entry, NEEDS_TRUST_REASON));
+            needs_trust
+                .chain(never.into_iter().map(|entry| (entry, NEVER_ALLOWED_REASON)))
+                .collect::<Vec<_>>()
         };
-        self.files.iter().flat_map(of).collect()
+        self.files.iter().flat_map(ineffective).collect()
     }
 
-    /// One line for people about each file of which something is ignored.
+    /// Returns one notice for each file with ignored settings.
     pub fn notices(&self, trusted: bool) -> impl Iterator<Item = String> {
         self.files.iter().filter_map(move |file| {
-            let part = |layers: &Layers, why: &str| {
+            let part = |layers: &Layers, reason: &str| {
                 let keys = layers.layer_values().map(|(key, _)| sanitize(key));
-                list_first(keys, MAX_LISTED_KEYS).map(|keys| format!("{keys} ({why})"))
+                list_first(keys, MAX_LISTED_KEYS).map(|keys| format!("{keys} ({reason})"))
             };
-            let waiting = part(&file.restricted.needs_trust, NEEDS_TRUST_REASON).filter(|_| !trusted);
-            let parts: Vec<String> = waiting
+            let needs_trust = part(&file.restricted.needs_trust, NEEDS_TRUST_REASON).filter(|_| !trusted);
+            let parts: Vec<String> = needs_trust
                 .into_iter()
                 .chain(part(&file.restricted.never_from_project, NEVER_ALLOWED_REASON))
                 .collect();
@@ -108,32 +114,37 @@ impl ProjectConfig {
     }
 }
 
-/// Keys that one line names; a real project has fewer.
+/// Maximum number of keys named in one line; a real project has fewer.
 const MAX_LISTED_KEYS: usize = 20;
-/// Why a value has no effect yet.
+/// Reason why a value has no effect yet.
 const NEEDS_TRUST_REASON: &str = "needs a trusted workspace: agent trust";
-/// Why a value never has one.
+/// Reason why a value never has an effect.
 const NEVER_ALLOWED_REASON: &str = "never taken from a project";
 
-/// The text of one file; the path that was found to be inside is the one that is read.
+/// Reads one file of the project; links are resolved first, and the resolved path is read.
 fn read_project_file(
     root: &Path,
     file: &Path,
     limit: u64,
-    place: &str,
+    source: &str,
 ) -> Result<Option<String>, ConfigError> {
     let read = || match resolve_inside(root, file)? {
         Some(real) => read_text(&real, limit),
         None => Ok(None),
     };
-    read().map_err(|error| error.file(place))
+    read().map_err(|error| error.file(source))
 }
 
-/// The layer of a configuration file with this text.
+/// Parses the text of a configuration file into a layer.
 ///
 /// # Errors
-/// What is wrong with it, with its line.
-pub fn text_layer(rules: &KeyRule, level: LayerKind, place: &str, text: &str) -> Result<Layers, ConfigError> {
+/// Fails at the first problem in the text, with its line.
+pub fn text_layer(
+    rules: &KeyRule,
+    level: LayerKind,
+    source: &str,
+    text: &str,
+) -> Result<Layers, ConfigError> {
     let leaves = yaml::parse(text).and_then(|node| validate::leaves(rules, &node));
-    Ok(Layers::from_leaves(rules, level, place, leaves.map_err(|error| error.file(place))?))
+    Ok(Layers::from_leaves(rules, level, source, leaves.map_err(|error| error.file(source))?))
 }

@@ -1,4 +1,4 @@
-//! The documents that are made from the schema stand in step with it. `AGENT_UPDATE_SCHEMA=1` writes them anew.
+//! Tests that the documents generated from the schema are current. `AGENT_UPDATE_SCHEMA=1` regenerates them.
 
 use super::Document;
 use crate::config::key_rules::{self, KeyRule, Kind, Scope};
@@ -7,10 +7,10 @@ use crate::config::yaml::Node;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Where people read and change the defaults.
+/// The defaults file that users read and copy from.
 const DEFAULTS: &str = include_str!("../../config/default.yaml");
 
-/// Compares a file of the repository with what it must be, or writes it.
+/// Compares a file of the repository with its expected content, or writes it.
 #[expect(clippy::disallowed_methods, reason = "a test that keeps generated files in step")]
 fn in_step(path: &str, expected: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -29,7 +29,7 @@ fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-/// What a key may hold, in words, with its scope.
+/// Describes the values that a key allows, and its scope.
 fn facts(rule: &KeyRule) -> String {
     let kind = match &rule.kind {
         Kind::Map(values) if matches!(values.kind, Kind::Group(_)) => {
@@ -49,7 +49,7 @@ fn defaults() -> Value {
     serde_yaml::from_str(DEFAULTS).unwrap()
 }
 
-/// The schema as it must be: that of the types, with the defaults.
+/// Generates the schema from the types, with the defaults.
 fn generated() -> String {
     let mut schema = schemars::schema_for!(Document);
     schema.insert("default".to_owned(), defaults());

@@ -1,4 +1,4 @@
-//! The settings in force: validated and complete, made for taking apart and handing down.
+//! The effective settings of a run, validated and complete.
 
 use super::agents::{self, Agent};
 use super::context::Context;
@@ -31,75 +31,75 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// The user's directories.
     pub directories: Directories,
-    /// Where sessions and logs of this workspace live.
+    /// The state directory of this workspace, for sessions and logs.
     pub state: PathBuf,
     /// The agent that runs.
     pub agent: Agent,
     /// All agents, by name.
     pub agents: Vec<Agent>,
-    /// In which language the log is told, calls are refused and runs close.
+    /// Language of the log, of refusals and of the closing text of a run.
     pub language: Language,
     /// The language model.
     pub llm: Llm,
-    /// The key given on the command line.
+    /// The API key from the command line.
     pub api_key: Option<Secret>,
-    /// Wall time of the run.
+    /// Time limit of the run.
     pub timeout: Option<Duration>,
-    /// Wall time of one step.
+    /// Time limit of one step.
     pub step_timeout: Option<Duration>,
-    /// Whether `delete_file` works.
+    /// Whether `delete_file` is available.
     pub allow_delete: bool,
-    /// The overview of the project.
+    /// The project overview in the system message.
     pub indexer: Indexer,
-    /// Commits of what a session makes of files.
+    /// Git commits of the changes that a session makes to files.
     pub checkpoints: CheckpointSettings,
-    /// What the model reads.
+    /// Size of the model's input and its compaction.
     pub context: Context,
     /// How tool calls run.
     pub tools: Tools,
-    /// The agents that the model may ask.
+    /// The agents to which the model can delegate work.
     pub subagents: Subagents,
     /// The tool `run_command`.
     pub commands: Commands,
-    /// What commands and hooks can reach; its paths are absolute.
+    /// Confinement of commands and hooks; its paths are absolute.
     pub sandbox: Sandbox,
-    /// Files, absolute, that commands and hooks cannot change because the project is trusted with them as they are.
+    /// Absolute paths of files that commands and hooks cannot change, because the trust in the project depends on their content.
     pub trusted_files: Vec<PathBuf>,
-    /// Whether they are not confined at all; only a flag can say so.
+    /// Whether commands are not confined at all; only a flag can set this.
     pub sandbox_off: bool,
     /// The tool `web_fetch`.
     pub web: Web,
     /// Hooks by event.
     pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
-    /// What may run.
+    /// The options of the policy on tool calls.
     pub policy: PolicyOptions,
-    /// What becomes of a call that nobody can be asked about.
+    /// What happens to a call when no user can approve it.
     pub approvals: NoApprover,
-    /// What is looked at and counted besides.
+    /// The guardrails: limits on every call and every text.
     pub guardrails: GuardrailSettings,
-    /// What the loop does at its limits.
+    /// Behaviour of the agent loop at its limits.
     pub run_loop: RunLoop,
     /// Whether answers are evaluated.
     pub evaluation: EvaluationSettings,
-    /// What a run may cost; the file is absolute.
+    /// Spending limits; the file is absolute.
     pub costs: Costs,
-    /// What is logged; the file is absolute.
+    /// Logging; the file is absolute.
     pub logging: Logging,
-    /// What is kept of earlier runs.
+    /// Storage of earlier sessions.
     pub sessions: Sessions,
 }
 
-/// The merged layers as one document.
+/// Deserializes the merged layers.
 fn document(layers: &Layers) -> Result<Document, ConfigError> {
     serde_json::from_value(layers.to_json())
-        .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))
+        .map_err(|error| ConfigError::new(format!("the settings are inconsistent: {error}")))
 }
 
 impl Settings {
-    /// Turns merged layers into settings.
+    /// Creates the settings from merged layers.
     ///
     /// # Errors
-    /// An unknown agent, an agent without instructions.
+    /// Fails for an unknown agent, an agent without instructions or an invalid provider.
     pub fn resolve(
         layers: &Layers,
         flags: &Flags,
@@ -164,7 +164,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// What the policy is made from, but for what depends on the workspace.
+    /// Returns the options of the policy, without those that depend on the workspace.
     fn policy(document: &Document, guardrails: &GuardrailSettings, agent: &Agent) -> PolicyOptions {
         PolicyOptions {
             mode: agent.mode,
@@ -181,7 +181,7 @@ impl Settings {
         }
     }
 
-    /// Lets nothing change `files`, from the root of the workspace: what was trusted is what runs.
+    /// Protects `files` (paths from the root of the workspace) from changes, so that only their trusted content runs.
     pub fn protect_trusted_files<'a>(&mut self, files: impl Iterator<Item = &'a Path>) {
         for file in files {
             self.policy.protected_files.push(policy::literal_pattern(&file.to_string_lossy()));
@@ -190,18 +190,18 @@ impl Settings {
     }
 }
 
-/// Says where the row of a provider stands that is not one.
+/// Creates the error for an invalid provider, with the location of its setting.
 fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
     let ProviderTableError::InvalidOverride { name, problem } = error else {
         return ConfigError::new(error.to_string());
     };
     let key = format!("llm.providers.{name}");
-    let place = layers.origin(&key).cloned();
+    let origin = layers.origin(&key).cloned();
     let error = ConfigError::new(problem.clone()).key(key);
-    place.map_or(error.clone(), |origin| error.file(origin.source).line(origin.line))
+    origin.map_or(error.clone(), |origin| error.file(origin.source).line(origin.line))
 }
 
-/// Protects the user's own directories where the workspace contains them, as a home directory does.
+/// Protects the user's own directories if the workspace contains them, for example when it is the home directory.
 fn protect_own_directories(patterns: &[String], own: &Directories, workspace: &Path) -> Vec<String> {
     let mut patterns = patterns.to_vec();
     for directory in [&own.config, &own.state, &own.cache] {
@@ -216,12 +216,13 @@ fn protect_own_directories(patterns: &[String], own: &Directories, workspace: &P
     patterns
 }
 
-/// Whether what `--allow-write` names is there: a name that was mistyped would be noticed when a write fails.
-fn check_writable_dirs(places: &[PathBuf], environment: &Environment) -> Result<(), ConfigError> {
-    match places.iter().find(|place| !environment.current_dir().join(place).is_dir()) {
+/// Checks that the directories of `--allow-write` exist: otherwise a typo would only show when a write fails.
+fn check_writable_dirs(directories: &[PathBuf], environment: &Environment) -> Result<(), ConfigError> {
+    match directories.iter().find(|directory| !environment.current_dir().join(directory).is_dir()) {
         None => Ok(()),
-        Some(place) => {
-            let message = format!("{} is no directory, so commands cannot write there", place.display());
+        Some(directory) => {
+            let message =
+                format!("{} is not a directory, so commands cannot write there", directory.display());
             Err(ConfigError::new(message).file("--allow-write"))
         }
     }

@@ -1,13 +1,13 @@
-//! The section `subagents` of the configuration: agents that the model may ask to do a part of the work.
+//! The section `subagents` of the configuration: agents to which the model can delegate a part of the work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Agents that the model may ask, with `dispatch_subagent` (`agent help subagents`).
+/// Agents to which the model can delegate work with `dispatch_subagent` (`agent help subagents`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subagents {
-    /// How many a run may ask; 0: the tool is not offered.
+    /// Maximum number of subagent calls per run; 0: the tool is not offered.
     #[schemars(
         range(min = 0, max = 100),
         extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "subagents")

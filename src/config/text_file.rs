@@ -1,4 +1,4 @@
-//! Reads configuration files: bounded, never waiting on a pipe, and inside the project where they belong to it.
+//! Reads configuration files with a size limit, without blocking on pipes, and without following links out of the project.
 
 use super::error::ConfigError;
 use rustix::fs::OFlags;
@@ -7,30 +7,30 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Reads a small text file; `None` when it does not exist. Never waits on a pipe and never reads past `limit` bytes.
+/// Reads a small text file; `None` when it does not exist. Never blocks on a pipe and never reads past `limit` bytes.
 ///
 /// # Errors
-/// A directory, a special file, no permission, too large, not UTF-8; the file is for the caller to name.
+/// Fails for a directory, a special file, missing permission, a file that is too large or not UTF-8. The caller adds the file's name.
 pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError> {
     open(path)?.map(|file| read_bounded(file, limit)).transpose()
 }
 
-/// As [`read_text`] for a file of the user's own: one that anybody may write, or that another user owns, says what
-/// somebody else wants.
+/// Reads a file that belongs to the user, as [`read_text`] does, but refuses one that every user may write or that another
+/// user owns, because its content may not be the user's.
 ///
 /// # Errors
-/// As [`read_text`], and such a file.
+/// Fails as [`read_text`] does, and for such a file.
 pub fn read_own_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError> {
-    /// The bit of a file's mode by which everybody may write to it.
-    const ANYBODY_WRITES: u32 = 0o002;
+    /// The permission bit that lets every user write to a file.
+    const WORLD_WRITABLE: u32 = 0o002;
     let Some(file) = open(path)? else { return Ok(None) };
     let metadata = file.metadata().map_err(|error| unreadable(&error))?;
-    if metadata.mode() & ANYBODY_WRITES != 0 {
-        return Err(ConfigError::new("anybody on this machine may change it").hint("chmod o-w"));
+    if metadata.mode() & WORLD_WRITABLE != 0 {
+        return Err(ConfigError::new("is writable by every user").hint("chmod o-w"));
     }
     let user = rustix::process::geteuid();
     if !user.is_root() && ![0, user.as_raw()].contains(&metadata.uid()) {
-        return Err(ConfigError::new("belongs to another user").hint("make it your own with chown"));
+        return Err(ConfigError::new("belongs to another user").hint("take ownership with chown"));
     }
     read_bounded(file, limit).map(Some)
 }
@@ -73,20 +73,20 @@ fn read_bounded(file: File, limit: u64) -> Result<String, ConfigError> {
     })
 }
 
-/// The real path of a project's file or directory, if it exists; a link that leaves the project is refused.
+/// Returns the real path of a file or directory of the project, if it exists.
 ///
 /// # Errors
-/// A link that leaves the project, a path that cannot be looked up; the file is for the caller to name.
+/// Fails for a link that leaves the project and a path that cannot be resolved. The caller adds the file's name.
 pub fn resolve_inside(root: &Path, relative: &Path) -> Result<Option<PathBuf>, ConfigError> {
     match root.join(relative).canonicalize() {
         Ok(path) if path.starts_with(root) => Ok(Some(path)),
-        Ok(_) => Err(ConfigError::new("leads out of the workspace")),
+        Ok(_) => Err(ConfigError::new("is a link that leaves the workspace")),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(ConfigError::new(format!("cannot be read: {error}"))),
     }
 }
 
-/// Whether an error says that there is nothing of this name.
+/// Checks whether an error means that the file does not exist.
 pub fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }

@@ -1,4 +1,4 @@
-//! Checks a file against the rules and takes it apart into leaves: one value per dotted key.
+//! Checks a configuration file against the rules and splits it into leaves: one value per dotted key.
 
 use super::error::{ConfigError, did_you_mean, quoted, sanitize};
 use super::key_rules::{Format, KeyRule, Kind};
@@ -8,7 +8,7 @@ use crate::text::pattern;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
 
-/// A value that was set, by its dotted key.
+/// A configured value with its dotted key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
     /// The key, dotted.
@@ -19,10 +19,10 @@ pub struct Leaf {
     pub line: u64,
 }
 
-/// Takes `node` apart into leaves.
+/// Splits `node` into leaves.
 ///
 /// # Errors
-/// The first unknown key, wrong type or value out of range, with key and line.
+/// Fails at the first unknown key, wrong type or value out of range, with key and line.
 pub fn leaves(rule: &KeyRule, node: &Node) -> Result<Vec<Leaf>, ConfigError> {
     let mut out = Vec::new();
     collect(rule, node, "", node.line, &mut out)?;
@@ -47,7 +47,7 @@ fn collect(
     Ok(())
 }
 
-/// The entries of a group or map; nothing (`llm:` with all its keys commented out) counts as empty.
+/// Returns the entries of a group or map; a null value (`llm:` with all its keys commented out) counts as empty.
 fn entries<'a>(rule: &KeyRule, node: &'a Node, key: &str) -> Result<&'a [Entry], ConfigError> {
     match &node.content {
         Content::Map(entries) => Ok(entries),
@@ -56,7 +56,7 @@ fn entries<'a>(rule: &KeyRule, node: &'a Node, key: &str) -> Result<&'a [Entry],
     }
 }
 
-/// The rule for one key of a group or map.
+/// Returns the rule for one key of a group or map.
 fn child<'a>(rule: &'a KeyRule, entry: &Entry, key: &str) -> Result<&'a KeyRule, ConfigError> {
     match &rule.kind {
         Kind::Group(rules) => rules.get(&entry.name).ok_or_else(|| {
@@ -78,7 +78,7 @@ fn child<'a>(rule: &'a KeyRule, entry: &Entry, key: &str) -> Result<&'a KeyRule,
     }
 }
 
-/// The value of a leaf, or of an item of a list.
+/// Returns the checked value of a leaf, or of an item of a list.
 fn value(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
     if rule.nullable && node.content == Content::Scalar(Value::Null) {
         return Ok(Value::Null);
@@ -91,7 +91,7 @@ fn value(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
             values.collect()
         }
         (Kind::Group(_) | Kind::Map(_), Content::Map(_)) => object(rule, node, key),
-        // Writers of YAML 1.1 take the word `off` for this.
+        // YAML 1.1 writers turn the word `off` into `false`.
         (Kind::Choice(words), Content::Scalar(Value::Bool(false)))
             if words.iter().any(|word| word == "off") =>
         {
@@ -116,7 +116,7 @@ fn object(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> 
     }
 }
 
-/// Whether a scalar has the rule's type and range.
+/// Checks whether a scalar has the rule's type and range.
 fn has_type_and_range(rule: &KeyRule, value: &Value) -> bool {
     let within =
         |low: &f64, high: &f64| value.as_f64().is_some_and(|number| (*low..=*high).contains(&number));
@@ -138,9 +138,9 @@ fn check_format(rule: &KeyRule, value: &Value, line: u64, key: &str) -> Result<V
     checked.map(|()| value.clone()).map_err(|problem| ConfigError::new(problem).key(key).line(line))
 }
 
-/// Whether `text` is what `format` asks for; else what is wrong.
+/// Checks that `text` has the required `format`; fails with a description of the problem.
 fn well_formed(format: Format, text: &str) -> Result<(), String> {
-    /// Bytes of a name: an agent's becomes a file name and a column of a table.
+    /// Maximum length of a name in bytes: an agent's name becomes a file name and a column of a table.
     const NAME_MAX: usize = 64;
     let named = |first: &str, rest: &str| {
         let among = |set: &str, c: char| c.is_ascii_alphanumeric() || set.contains(c);
@@ -164,7 +164,7 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
                 .to_owned())
         }
         Format::Variable if !named("_", "_") || text.starts_with(|c: char| c.is_ascii_digit()) => {
-            Err("must be the name of an environment variable; a key itself does not belong into a file"
+            Err("must be the name of an environment variable; a key itself must not be in a file"
                 .to_owned())
         }
         Format::ProviderName if !named("", "-_") || matches!(text, "local" | "scripted") => {
@@ -172,7 +172,7 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
                 .to_owned())
         }
         Format::Path if !text.starts_with('/') || text.contains(['?', '#', ' ']) => {
-            Err("must be a path that begins with a slash, without what follows a question mark".to_owned())
+            Err("must be a path that begins with a slash, without a query".to_owned())
         }
         Format::Host => HostPattern::parse(text).map(drop),
         Format::Socket if text.parse::<SocketAddr>().is_err() => {
@@ -187,7 +187,7 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
     }
 }
 
-/// Never repeats the text: it may hold a password.
+/// Checks a URL. The error never quotes the text because it may contain a password.
 fn well_formed_url(text: &str) -> Result<(), String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
@@ -198,27 +198,25 @@ fn well_formed_url(text: &str) -> Result<(), String> {
         return Err("must not hold a name and password: put the key into an environment variable".to_owned());
     }
     if text.contains(['?', '#']) {
-        return Err(
-            "must not have anything after a question mark: that is `llm.providers.NAME.query`".to_owned()
-        );
+        return Err("must not have a query: set it in `llm.providers.NAME.query`".to_owned());
     }
     Ok(())
 }
 
-/// Whether `name` may be the name of an agent.
+/// Checks whether `name` is a valid agent name.
 ///
 /// # Errors
-/// What a name must be.
+/// Fails with the rule for names.
 pub fn agent_name(name: &str) -> Result<(), String> {
     well_formed(Format::AgentName, name)
 }
 
-/// A regex error is a drawing of several lines; its last one says what is wrong.
+/// Returns the last line of a regex error, which has the reason; the lines before are a drawing.
 fn last_line(error: &regex::Error) -> String {
     error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// The error for a value of the wrong type or out of range.
+/// Creates the error for a value of the wrong type or out of range.
 fn type_error(rule: &KeyRule, node: &Node, key: &str) -> ConfigError {
     let found = match &node.content {
         Content::Scalar(Value::Null) => "nothing".to_owned(),
@@ -240,7 +238,7 @@ fn type_error(rule: &KeyRule, node: &Node, key: &str) -> ConfigError {
     }
 }
 
-/// What a rule allows, in words: for messages and the manual.
+/// Describes the values that a rule allows, for messages and the manual.
 pub fn expected(rule: &KeyRule) -> String {
     let unit = rule.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
     let range = |low: f64, high: f64| match (low.is_finite(), high.is_finite()) {
@@ -264,13 +262,13 @@ fn join(key: &str, name: &str) -> String {
     if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
 }
 
-/// The leaf for a value that does not come from a file: a variable or a flag.
+/// Creates the leaf for a value that does not come from a file but from a variable or a flag.
 ///
 /// # Errors
-/// A wrong type or a value out of range.
-pub fn leaf_for_key(rules: &KeyRule, key: &str, given: &Value) -> Result<Leaf, ConfigError> {
+/// Fails for an unknown key, a wrong type or a value out of range.
+pub fn leaf_for_key(rules: &KeyRule, key: &str, input: &Value) -> Result<Leaf, ConfigError> {
     let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
-    Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(given), key)?, line: 0 })
+    Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(input), key)?, line: 0 })
 }
 
 #[cfg(test)]
@@ -278,7 +276,7 @@ mod tests {
     use crate::config::{key_rules, validate, yaml};
     use proptest::prelude::*;
 
-    /// Text that looks like a configuration more often than chance would have it.
+    /// Generates text that resembles a configuration more often than random text does.
     fn almost_yaml() -> impl Strategy<Value = String> {
         let token = prop::sample::select(vec![
             "llm",

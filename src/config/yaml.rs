@@ -1,4 +1,4 @@
-//! YAML as a tree that knows the line of every key and value.
+//! Parses YAML into a tree with the line number of every key and value.
 
 use super::error::{ConfigError, sanitize};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -7,17 +7,17 @@ use serde_yaml::Spanned;
 use serde_yaml::budget::BudgetBreach;
 use std::fmt;
 
-/// A value and where it stands.
+/// A value and its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub content: Content,
     /// Its line, from 1; 0 when unknown.
     pub line: u64,
 }
 
 impl Node {
-    /// A value that stands in no file.
+    /// Creates a node for a value that does not come from a file.
     pub fn of(value: &Value) -> Self {
         let content = match value {
             Value::Array(items) => Content::List(items.iter().map(Self::of).collect()),
@@ -35,10 +35,10 @@ impl Node {
     }
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Text, number, boolean or nothing.
+    /// Text, number, boolean or null.
     Scalar(Value),
     /// A list.
     List(Vec<Node>),
@@ -57,16 +57,16 @@ pub struct Entry {
     pub node: Node,
 }
 
-/// How deep a document may nest; the deepest key we know is at 5.
+/// Maximum nesting depth of a document; the deepest key in the schema is at 5.
 const MAX_DEPTH: usize = 16;
-/// How many values a document may hold: far more than any real file, small enough to stay in milliseconds.
+/// Maximum number of values in a document: far more than a real file has, and parsed within milliseconds.
 const MAX_NODES: usize = 20_000;
 
-/// Reads one YAML document. Duplicate keys, anchors, merge keys and more than one document are errors; only
+/// Parses one YAML document. Duplicate keys, anchors, merge keys and more than one document are errors; only
 /// `true` and `false` are booleans, so `off` stays text.
 ///
 /// # Errors
-/// What is wrong and its line; the file is for the caller to add.
+/// Fails with the problem and its line; the caller adds the file.
 pub fn parse(text: &str) -> Result<Node, ConfigError> {
     let options = serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -90,15 +90,15 @@ fn parse_error(error: &serde_yaml::Error) -> ConfigError {
         serde_yaml::Error::Budget { breach, .. } => budget_message(breach),
         error => {
             let rendered = error.to_string();
-            let said = rendered.lines().next().unwrap_or_default();
-            // The parser goes on with advice to programmers.
-            sanitize(said.split_once(", set DuplicateKeyPolicy").map_or(said, |(said, _)| said))
+            let message = rendered.lines().next().unwrap_or_default();
+            // The rest of the message is advice for programmers.
+            sanitize(message.split_once(", set DuplicateKeyPolicy").map_or(message, |(start, _)| start))
         }
     };
     ConfigError::new(format!("not valid YAML: {message}")).line(line)
 }
 
-/// Which bound a document exceeds, for a person.
+/// Describes which limit a document exceeds.
 fn budget_message(breach: &BudgetBreach) -> String {
     match breach {
         BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. } => {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_and_value_knows_its_line() {
+    fn every_key_and_value_has_its_line() {
         let node = parse("# c\na:\n  b: 1\n\n  c:\n    - x\n    - 2\n").unwrap();
         let a = &map(&node)[0];
         assert_eq!((a.name.as_str(), a.line), ("a", 2));

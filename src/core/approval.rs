@@ -1,70 +1,70 @@
-//! A call that waits for a person's answer: what the person is shown, what the answer is for, and the answer.
+//! Approval requests for tool calls, the state that an answer applies to, and the answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A question about a call that nobody was there to answer.
+/// A request for the user's approval of a call, to be answered between runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRequest {
-    /// What `agent approve` and `agent deny` take.
+    /// The id for `agent approve` and `agent deny`.
     pub id: String,
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// Its tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it is to do, one line.
+    /// One-line summary of the call.
     pub summary: String,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reason: String,
-    /// What else a person must see, a line each: where links lead.
+    /// Further information for the decision, one note per line, such as the targets of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The diff or the command as a prompt shows it: bounded, and harmless for a terminal.
+    /// The diff or the command as a prompt shows it: shortened and sanitized for a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
-    /// When it was asked, milliseconds since the Unix epoch.
+    /// Time of the request, in milliseconds since the Unix epoch.
     pub asked_ms: u64,
-    /// What an answer is for.
+    /// The state that an answer applies to.
     pub subject: ApprovalSubject,
 }
 
-/// What must be as it was when the person was asked.
+/// State that must be unchanged since the request when the call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalSubject {
-    /// The hash of the arguments (BLAKE3, hexadecimal), as hooks left them.
+    /// Hash of the arguments (BLAKE3, hexadecimal) after hooks changed them.
     pub arguments: String,
-    /// The hash of where its paths lead through links.
+    /// Hash of the targets of its paths through links.
     pub links: String,
-    /// The files that it changes.
+    /// The files that the call changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileVersion>,
 }
 
-/// A file at some moment.
+/// Version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileVersion {
     /// Path as the call names it.
     pub path: String,
-    /// The hash of its content; absent where there is none that can be read.
+    /// Hash of the content; absent if there is no readable content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
 
-/// What the person says about a call that waits.
+/// Answer of the user to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "says")]
 pub enum ApprovalAnswer {
-    /// Run it.
+    /// Run the call.
     Approve,
-    /// Do not.
+    /// Do not run the call.
     Deny {
-        /// Why; the model reads it.
+        /// The reason, which is sent to the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
-/// A question about a call, for tests.
+/// Creates an approval request for tests.
 #[cfg(test)]
 pub(crate) fn sample_request(id: &str, call_id: &str) -> ApprovalRequest {
     ApprovalRequest {

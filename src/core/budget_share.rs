@@ -1,11 +1,11 @@
-//! Money and tokens: what is spent, what is set aside for the calls under way, and what is left of a cap.
+//! Budget of money and tokens: the amounts spent, reserved for running calls, and left of a cap.
 
 use crate::core::price::Usd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
-/// Money and tokens together.
+/// An amount of money and tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Amount {
     /// US dollars.
@@ -28,39 +28,39 @@ impl Add for Amount {
     }
 }
 
-/// What calls are paid from. Any number of them may be under way at once: the worst case of each is set aside before it
-/// goes out, so that what they cost together is never more than was there.
+/// A budget that calls are paid from. Calls may run in parallel: the maximum cost of each is reserved before it is sent, so
+/// that together they never exceed the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetShare {
-    /// Reported by the provider, or assumed where it was not.
+    /// The amount reported by the provider, or the assumed amount if none was reported.
     spent: Amount,
-    /// The most that the calls under way can cost.
+    /// The maximum cost of the running calls.
     set_aside: Amount,
 }
 
 impl BudgetShare {
-    /// What was spent.
+    /// Returns the amount spent.
     pub fn spent(&self) -> Amount {
         self.spent
     }
 
-    /// What is spent or may yet be by the calls under way.
+    /// Returns the amount spent and reserved.
     pub fn committed(&self) -> Amount {
         self.spent + self.set_aside
     }
 
-    /// A call goes out that can cost `most`.
+    /// Reserves `most` for a call that is about to be sent.
     pub fn reserve(&mut self, most: Amount) {
         self.set_aside = self.set_aside + most;
     }
 
-    /// A call for which `most` was set aside is over and cost `actual`.
+    /// Releases the reservation of `most` for a completed call, and adds its cost `actual`.
     pub fn settle(&mut self, most: Amount, actual: Amount) {
         self.set_aside = self.set_aside.saturating_sub(most);
         self.spend(actual);
     }
 
-    /// Something was spent for which nothing is returned: what is set aside stays so.
+    /// Adds an amount that was spent without a reservation to release.
     pub fn spend(&mut self, amount: Amount) {
         self.spent = self.spent + amount;
     }

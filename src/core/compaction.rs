@@ -1,70 +1,74 @@
-//! How a conversation that fills the model's window is made shorter: what is configured, and what was done.
+//! Compaction of a conversation that fills the model's context window: its settings and its events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is done about a conversation that fills the model's window.
+/// How a conversation that fills the context window is compacted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactionStrategy {
-    /// Old outputs are shortened, then the model sums up old exchanges, then the oldest are left out.
+    /// Shortens old outputs, then replaces old exchanges by a summary from the model, then drops the oldest exchanges.
     Layered,
-    /// Old outputs are shortened, then the oldest exchanges are left out: no request is made for it.
+    /// Shortens old outputs, then drops the oldest exchanges; sends no requests.
     Truncate,
-    /// Nothing: the run ends when the window is full.
+    /// Does nothing: the run ends when the window is full.
     #[default]
     Off,
 }
 
-/// When a conversation is made shorter, and what of it stays.
+/// Settings of compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactionLimits {
-    /// What is done.
+    /// The strategy.
     pub strategy: CompactionStrategy,
-    /// The part of the window, in percent, from which on it is done.
+    /// Used percentage of the context window at which compaction starts.
     pub at_percent: u32,
-    /// How many of the last exchanges stay whole.
+    /// Number of the last exchanges that stay unchanged.
     pub keep_recent_steps: u32,
-    /// Steps between two compactions, at least: one that is due earlier ends the run.
+    /// Minimum number of steps between two compactions; if one is due earlier, the run ends.
     pub every_steps: u32,
 }
 
-/// What happens when a conversation is made shorter, in order.
+/// Events of a compaction, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "way")]
 pub enum CompactionEvent {
-    /// The conversation fills the window.
+    /// The conversation fills the context window.
     Start {
-        /// Tokens of the next prompt, about.
+        /// Estimated tokens of the next prompt.
         tokens: u64,
-        /// Tokens of the window, or of the prompt where the server refused it and nobody knows the window.
+        /// Tokens of the window; tokens of the prompt if the server refused it and the window is unknown.
         window: u64,
     },
-    /// Outputs of tools were shortened; each can be read whole as `output:CALL_ID`.
-    Outputs {
-        /// The calls whose outputs they are.
+    /// Tool outputs were shortened; each can be read completely as `output:CALL_ID`.
+    #[serde(alias = "outputs")]
+    OutputsShortened {
+        /// Ids of the calls with these outputs.
         call_ids: Vec<String>,
     },
     /// Whole exchanges were replaced by a summary.
     Summary {
-        /// How many messages it reaches over, from the first; the instructions, the task and the last prompt stay.
-        upto: usize,
+        /// Number of messages from the first that the summary covers; the instructions, the task and the last prompt stay.
+        #[serde(alias = "upto")]
+        message_count: usize,
         /// The summary.
         text: String,
-        /// Whether the model wrote it; else it was put together from the calls.
+        /// Whether the model wrote the summary; otherwise it was generated from the calls.
         by_model: bool,
     },
-    /// Whole exchanges were left out.
-    LeftOut {
-        /// How many messages that reaches over, from the first; the instructions, the task, the last prompt and an earlier
-        /// summary stay.
-        upto: usize,
+    /// Whole exchanges were dropped.
+    #[serde(alias = "left_out")]
+    MessagesDropped {
+        /// Number of messages from the first in the dropped range; the instructions, the task, the last prompt and an
+        /// earlier summary stay.
+        #[serde(alias = "upto")]
+        message_count: usize,
     },
-    /// Nothing more is done.
+    /// The compaction is complete.
     End {
-        /// Tokens of the next prompt, about.
+        /// Estimated tokens of the next prompt.
         tokens: u64,
-        /// Whether at least a third of the window is free that was not; the run ends where it is not.
+        /// Whether at least a third of the window became free; if not, the run ends.
         enough: bool,
     },
 }

@@ -1,31 +1,31 @@
-//! What may happen to a tool call, and who said so.
+//! Permission decisions about tool calls: allow, ask or deny, with the rule that decided.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The answer to "may this call run?", given before anything happens.
+/// The decision whether a tool call may run, made before the call has any effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Run it.
+    /// Run the call.
     Allow,
-    /// Ask the person; without one it becomes a refusal.
+    /// Ask the user. Without a user to answer, the call is refused.
     Ask {
-        /// Why it is asked, in words.
+        /// Why approval is needed, as text for the user.
         reason: String,
-        /// The rule that asks.
+        /// The rule that requires approval.
         rule: String,
     },
-    /// Do not run it; the model reads the reason.
+    /// Do not run the call; the reason is sent to the model.
     Deny {
-        /// Why, and what to do instead.
+        /// Why the call is refused, and what to do instead.
         reason: String,
-        /// The rule that denies.
+        /// The rule that refuses the call.
         rule: String,
     },
 }
 
 impl Decision {
-    /// The stricter of the two; this one where they are as strict.
+    /// Returns the stricter of two decisions; `self` if both are equally strict.
     #[must_use]
     pub fn or_stricter(self, other: Self) -> Self {
         match (&self, &other) {
@@ -35,12 +35,12 @@ impl Decision {
     }
 }
 
-/// Why a call may not run.
+/// Why a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialReason {
-    /// Why, and what to do instead.
+    /// Why the call is refused, and what to do instead.
     pub reason: String,
-    /// The rule that refuses.
+    /// The rule that refuses the call.
     pub rule: String,
 }
 
@@ -50,15 +50,15 @@ impl From<DenialReason> for Decision {
     }
 }
 
-/// A call that did not run because it was not permitted; listed in the result.
+/// A call that was refused and did not run; listed in the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Denial {
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it was to do, one line.
+    /// One-line summary of the call.
     pub summary: String,
-    /// Why it was refused.
+    /// Why the call was refused.
     pub reason: String,
-    /// The rule that refused it.
+    /// The rule that refused the call.
     pub rule: String,
 }

@@ -1,9 +1,9 @@
-//! Self-evaluation: the model judges its own answer before a run counts as done; what is wanted of that, and what it found.
+//! Self-evaluation of an answer by the model before a run counts as done: its limits and its result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What follows from an answer that was found wanting.
+/// What happens when an answer does not pass its evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EvaluationMode {
@@ -12,15 +12,16 @@ pub enum EvaluationMode {
     Off,
     /// The run ends as partial.
     Basic,
-    /// The model is told and goes on, some times; then the run ends as partial with the best of its answers.
+    /// The shortcomings are sent to the model, which tries again, a limited number of times. Then the run ends as partial
+    /// with the best answer.
     Full,
 }
 
 impl EvaluationMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::Off, Self::Basic, Self::Full];
 
-    /// The word for it.
+    /// Returns the name used in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -30,17 +31,17 @@ impl EvaluationMode {
     }
 }
 
-/// How sure somebody is, from 0 to 1, to six decimals.
+/// A confidence from 0 to 1, with six decimals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Confidence(u32);
 
-/// A number that is no confidence.
+/// A number that is not a confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a confidence is a number from 0 to 1")]
 pub struct InvalidConfidence;
 
-/// Parts of one that are told apart.
+/// Units in a confidence of 1.
 const MILLIONTHS: f64 = 1_000_000.0;
 
 impl TryFrom<f64> for Confidence {
@@ -65,82 +66,82 @@ impl From<Confidence> for f64 {
     }
 }
 
-/// What a run is held to.
+/// Limits of the evaluation in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvaluationLimits {
-    /// What follows from an answer that was found wanting.
+    /// What happens when an answer does not pass.
     pub mode: EvaluationMode,
-    /// How often the model is told what is wanting.
+    /// How often the shortcomings are sent to the model.
     pub max_retries: u32,
-    /// The confidence that an answer needs.
+    /// The confidence that an answer needs to pass.
     #[schemars(with = "f64", range(min = 0.0, max = 1.0))]
     pub threshold: Confidence,
 }
 
-/// What the model says of an answer.
+/// The model's assessment of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assessment {
     /// Whether the task is done.
     pub completed: bool,
-    /// How sure that is.
+    /// Confidence of the assessment.
     pub confidence: Confidence,
-    /// What is wanting.
+    /// Shortcomings of the answer.
     pub issues: Vec<String>,
-    /// What to do about it.
+    /// How to fix them.
     pub suggestion: String,
 }
 
-/// Why nobody knows what an answer is worth.
+/// Class of an evaluation error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluationErrorKind {
-    /// The model could not be asked, or gave no reply.
+    /// The model could not be called, or gave no reply.
     NotMade,
-    /// Its reply is not what was asked for.
+    /// The reply does not have the requested form.
     Unreadable,
 }
 
-/// Why nobody knows what an answer is worth, in words too.
+/// Why an answer could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvaluationError {
-    /// The class.
+    /// Class of the error.
     pub kind: EvaluationErrorKind,
-    /// In words.
+    /// Description of the error.
     pub message: String,
 }
 
-/// What an evaluation found.
+/// Result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evaluation {
-    /// What follows from an answer that was found wanting.
+    /// What happens when an answer does not pass.
     pub mode: EvaluationMode,
-    /// Whether the run counts as done: the task is, with confidence enough.
+    /// Whether the run counts as done: the task is done, with enough confidence.
     pub passed: bool,
-    /// Whether the task is done; false when nobody knows.
+    /// Whether the task is done; false if unknown.
     pub completed: bool,
-    /// How sure that is, from 0 to 1; 0 when nobody knows.
+    /// Confidence of the assessment, from 0 to 1; 0 if unknown.
     #[schemars(with = "f64", range(min = 0.0, max = 1.0))]
     pub confidence: Confidence,
-    /// What is wanting.
+    /// Shortcomings of the answer.
     pub issues: Vec<String>,
-    /// What to do about it; empty where nothing was suggested.
+    /// How to fix them; empty without a suggestion.
     pub suggestion: String,
-    /// Which answer of the run was evaluated, from 1; in the result of a run that whose answer is its output.
+    /// Number of the evaluated answer in the run, from 1; in the result of a run, the number of the answer in `output`.
     pub round: u32,
-    /// How many answers of the run were, this one included.
+    /// Number of answers evaluated in the run, including this one.
     pub rounds: u32,
-    /// Why nobody knows what the answer is worth.
+    /// Why the answer could not be evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<EvaluationError>,
 }
 
 impl Evaluation {
-    /// What an answer is worth beside others of the run.
+    /// Returns a key that orders the answers of a run by quality.
     pub fn rank(&self) -> impl Ord {
         (self.was_performed(), self.completed, self.confidence)
     }
 
-    /// Whether the model can be told what is wanting.
+    /// Checks whether the model replied to the request for an evaluation.
     pub fn was_performed(&self) -> bool {
         self.error.as_ref().is_none_or(|error| error.kind != EvaluationErrorKind::NotMade)
     }

@@ -1,4 +1,4 @@
-//! What happens during a run, as typed facts, and the sink they are told to.
+//! Events of a run, the records that contain them in journals and streams, and the trait of event sinks.
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 use crate::core::budget_share::BudgetShare;
@@ -22,29 +22,29 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::sync::Arc;
 
-/// The version of [`Record`] and [`Event`] as written to journals and streams.
-pub const EVENT_SCHEMA_VERSION: u32 = 1;
+/// Version of [`Record`] and [`Event`] as written to journals and streams.
+pub const EVENT_SCHEMA_VERSION: u32 = 2;
 
-/// One event with everything needed to place it.
+/// An event with its position in the session and in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// [`EVENT_SCHEMA_VERSION`] of the writer.
     pub v: u32,
-    /// Counts the records of a session from 0 without gaps; deltas are not counted.
+    /// Sequence number of the record in the session, from 0 without gaps; deltas are not counted.
     pub seq: u64,
-    /// The run (one process's work on the session) it belongs to.
+    /// Id of the run (one process's work on the session).
     pub run: String,
-    /// The step of the run it happened in; 0 before the first.
+    /// Step of the run; 0 before the first.
     pub step: u32,
     /// Wall clock, milliseconds since the Unix epoch.
     pub wall_ms: u64,
-    /// Monotonic clock, microseconds since the process began.
+    /// Monotonic clock, microseconds since the process started.
     pub mono_us: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// Why a model is called.
+/// Purpose of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -52,87 +52,88 @@ pub enum Purpose {
     Step,
     /// The closing summary, without tools.
     Closing,
-    /// A summary of old exchanges, without tools, to make the conversation shorter.
+    /// A summary of old exchanges, without tools, to compact the conversation.
     Summary,
-    /// A verdict on an answer, without tools (`evaluation.mode`).
+    /// An evaluation of an answer, without tools (`evaluation.mode`).
     Evaluation,
 }
 
 impl Purpose {
-    /// Whether the reply is for the loop alone: no part of the conversation, and nothing that anybody is shown.
+    /// Checks whether the response is only for the loop: it is neither added to the conversation nor shown.
     pub fn is_internal(self) -> bool {
         matches!(self, Self::Summary | Self::Evaluation)
     }
 }
 
-/// How loudly a notice is told.
+/// Severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeLevel {
-    /// Only of interest when looking for a fault.
+    /// Of interest only when searching for a fault.
     Debug,
-    /// Worth knowing.
+    /// Information.
     Info,
-    /// Something did not go as asked.
+    /// A problem that does not stop the work.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
-/// What a hook decided.
+/// Decision of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookVerdict {
-    /// Exit 0.
+    /// Exit code 0: the action may proceed.
     Allow,
-    /// Exit 2, or a pre hook that could not run.
+    /// Exit code 2, or a pre hook that could not run: the action is blocked.
     Block,
-    /// The run is to end.
+    /// The run must end.
     Stop,
-    /// Anything else: told, and the work goes on.
+    /// Any other outcome: a warning is reported, and the work continues.
     Warn,
 }
 
-/// What a request used that gave no answer.
+/// Usage of a request that gave no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BilledUsage {
     /// Tokens.
     pub usage: Usage,
-    /// US dollars, where the price is known.
+    /// US dollars; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
 }
 
-/// Hashes of what the requests of a session begin with, in the order in which providers cache it.
+/// Hashes of the start of the requests of a session, in the order in which providers cache it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PrefixHashes {
-    /// Server, model and what every request says.
+    /// Server, model and parameters of the requests.
     pub parameters: String,
-    /// The tools offered.
+    /// The tool definitions.
     pub tools: String,
     /// The system message.
     pub system: String,
 }
 
-/// A fact about a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Event {
-    /// The session begins: the first record of every journal.
+    /// The session starts; the first record of every journal.
     SessionStart {
         /// `YYYYMMDD-HHMMSS-xxxxxx`.
         session_id: String,
         /// The workspace root, absolute.
         workspace: String,
-        /// The version of the program that began it.
+        /// The program version that created the session.
         program: String,
-        /// The workspace root that the session knew before it was brought here from elsewhere (`agent sessions import`).
+        /// The workspace root before the session was imported (`agent sessions import`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        brought_from: Option<String>,
+        #[serde(alias = "brought_from")]
+        imported_from: Option<String>,
     },
-    /// A process begins to work on the session.
+    /// A process starts to work on the session.
     RunStart {
-        /// The agent's name.
+        /// Name of the agent.
         agent: String,
         /// `provider/model`.
         model: String,
@@ -144,9 +145,9 @@ pub enum Event {
         max_steps: u32,
         /// Whether the session had earlier runs.
         resumed: bool,
-        /// What confines commands.
+        /// The sandbox of commands.
         sandbox: String,
-        /// What the run is held to; earlier versions did not say.
+        /// Limits of the run; absent in journals of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bounds: Option<Box<RunLimits>>,
     },
@@ -155,315 +156,328 @@ pub enum Event {
         /// The whole text.
         text: String,
     },
-    /// The project's instructions for agents, which the system message holds.
+    /// The project's instruction file, which the system message contains.
     Instructions {
-        /// The file, and what it was before.
+        /// The file, and the version that the previous run used.
         file: InstructionFile,
     },
-    /// What was said in an earlier conversation enters this one, before its first prompt (`--history`).
+    /// Messages of an earlier conversation are added before the first prompt (`--history`).
     History {
-        /// In order.
+        /// The messages, in order.
         messages: Vec<HistoryMessage>,
     },
-    /// A user message enters the conversation.
+    /// A user message is added to the conversation.
     UserMessage {
         /// The text.
         text: String,
-        /// Who put it there.
+        /// Origin of the message.
         origin: MessageOrigin,
     },
-    /// A step begins: the model is about to be asked.
+    /// A step starts: the model is about to be called.
     StepStart {
-        /// Why.
+        /// Purpose of the call.
         purpose: Purpose,
-        /// How many messages it is sent.
+        /// Number of messages in the conversation.
         messages: usize,
-        /// A hash of them, without secrets and without the marks of the session; earlier versions did not say.
+        /// Hash of the messages without secrets and without the session's untrusted-data delimiters; absent in journals of
+        /// earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
-    /// A request goes out; retries are requests too.
+    /// A request is sent; retries are requests too.
     RequestSent {
-        /// 1 for the first try.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// What the requests begin with: told at the first step of a run, and at each that begins otherwise than the step
-    /// before, which costs the provider's cache.
+    /// The start of the requests. Emitted at the first step of a run, and at each step where it differs from the step
+    /// before, so that the provider's cache is lost.
     RequestPrefix {
-        /// What it is now.
+        /// The current hashes.
         hashes: PrefixHashes,
-        /// What was other before: `parameters`, `tools`, `system`, or the first such `message N`.
+        /// What differs: `parameters`, `tools`, `system`, or the first different `message N`.
         changed: Vec<String>,
     },
-    /// The answer that follows was kept from an earlier request (`llm.cache`): none went out.
-    KeptAnswer,
-    /// A request failed and is repeated.
+    /// The following response comes from the local cache (`llm.cache`); no request is sent.
+    #[serde(alias = "kept_answer")]
+    CachedAnswer,
+    /// A request failed and is retried.
     Retry {
         /// The attempt that failed: the `attempt` of its `request_sent`.
         attempt: u32,
-        /// The number of this retry, from 1; 0 in journals of earlier versions.
+        /// Number of this retry, from 1; 0 in journals of earlier versions.
         #[serde(default)]
         retry: u32,
-        /// How many retries are allowed; 0 in journals of earlier versions.
+        /// Maximum number of retries; 0 in journals of earlier versions.
         #[serde(default)]
         max_retries: u32,
-        /// Whether the `text` and `thinking` events since that `request_sent` belong to an answer that is discarded.
+        /// Whether the `text` and `thinking` events since that `request_sent` belong to a response that is discarded.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         answer_discarded: bool,
-        /// How long we wait before the next one.
+        /// Milliseconds until the next attempt.
         delay_ms: u64,
-        /// The class of the failure.
+        /// Class of the failure.
         kind: FailureKind,
-        /// In words.
+        /// Description of the failure.
         message: String,
-        /// What it used all the same, where the provider said.
+        /// Usage of the failed request, if the provider reported it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         billed: Option<BilledUsage>,
     },
-    /// A piece of answer text arrived. Never journaled.
+    /// A piece of streamed text. Never journaled.
     #[serde(rename = "text")]
     TextDelta {
         /// The piece.
         text: String,
     },
-    /// A piece of reasoning arrived. Never journaled.
+    /// A piece of streamed reasoning. Never journaled.
     #[serde(rename = "thinking")]
     ThinkingDelta {
         /// The piece.
         text: String,
     },
-    /// The model answered.
+    /// The model responded.
     ModelResponse {
-        /// Why it was asked.
+        /// Purpose of the call.
         purpose: Purpose,
-        /// The answer.
+        /// The response.
         message: Message,
-        /// Why it stopped.
+        /// Why the model stopped.
         finish: FinishReason,
-        /// Tokens, where the provider said.
+        /// Tokens, if the provider reported them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// US dollars, where tokens and price are known.
+        /// US dollars, if tokens and price are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<Usd>,
-        /// From the request to the end of the answer.
+        /// Milliseconds from the request to the end of the response.
         latency_ms: u64,
     },
-    /// The model could not be used, retries included.
+    /// The model call failed, including all retries.
     ModelFailed {
-        /// Why it was asked.
+        /// Purpose of the call.
         purpose: Purpose,
-        /// What went wrong.
+        /// The failure.
         failure: Failure,
-        /// What the last attempt used all the same, where the provider said.
+        /// Usage of the last attempt, if the provider reported it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         billed: Option<BilledUsage>,
     },
-    /// A model call was given up before it answered.
+    /// A model call was abandoned before its response.
     ModelAbandoned {
-        /// Why it was asked.
+        /// Purpose of the call.
         purpose: Purpose,
-        /// `timeout`, `user_interrupt`, or `budget_exceeded` when a repetition no longer fits.
+        /// `timeout`, `user_interrupt`, or `budget_exceeded` if a retry no longer fits into the budget.
         reason: StopReason,
     },
-    /// A model cannot be used and the next one of `llm.fallback` takes over, for the rest of the run; the step begins again.
+    /// A model failed and the next one of `llm.fallback` is used for the rest of the run; the step is repeated.
     ModelSwitched {
         /// The model that failed.
         from: String,
-        /// The one that takes over.
+        /// The model that is used from now on.
         to: String,
-        /// What went wrong.
-        because: Failure,
+        /// The failure.
+        #[serde(alias = "because")]
+        failure: Failure,
     },
-    /// A tool call is about to be decided on and run.
+    /// A tool call is about to be checked and run.
     #[serde(rename = "tool_call_start", alias = "tool_start")]
     ToolCallStart {
         /// The call as the model made it.
         call: ToolCall,
-        /// What it is to do, one line.
+        /// One-line summary of the call.
         summary: String,
     },
-    /// A call is about to change files: where the process is killed meanwhile, the next one knows what to look at.
-    Changing {
-        /// The call.
+    /// A call is about to change files. If the process is killed, the next one checks these files.
+    #[serde(alias = "changing")]
+    FileChangesPlanned {
+        /// Id of the call.
         call_id: String,
-        /// What is to become of files; nothing for a program, whose changes are found by comparison.
+        /// The planned changes; empty for a program, whose changes are found by comparison.
         changes: Vec<Change>,
     },
-    /// A tool call has its result.
+    /// A tool call has a result.
     #[serde(rename = "tool_call_end", alias = "tool_end")]
     ToolCallEnd {
-        /// The tool's name.
+        /// Name of the tool.
         name: String,
-        /// What it was to do, one line.
+        /// One-line summary of the call.
         summary: String,
-        /// What the model reads.
+        /// The result sent to the model.
         result: ToolResult,
-        /// Files it changed.
+        /// Files that the call changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<Change>,
-        /// Files it showed to the model.
+        /// Files whose content was sent to the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         seen: Vec<ObservedFile>,
-        /// Set when it was refused rather than run.
+        /// Set if the call was refused and not run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         denial: Option<Denial>,
-        /// Set when it was simulated (`--dry-run`).
+        /// Set if the call was simulated (`--dry-run`).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
-        /// What it counts towards the limits of guardrails.
+        /// What the call adds to the limits of guardrails.
         #[serde(default, skip_serializing_if = "CallCounts::is_empty")]
-        counted: CallCounts,
-        /// Decision, hooks and execution.
+        #[serde(alias = "counted")]
+        guardrail_counts: CallCounts,
+        /// Milliseconds for decision, hooks and execution.
         duration_ms: u64,
     },
-    /// A tool call was not run: it waits, for a person's answer or for a call before it that does (`--approvals pause`).
-    #[serde(rename = "tool_call_waits")]
+    /// A tool call was not run: it needs approval, or follows a call that does (`--approvals pause`).
+    #[serde(alias = "tool_call_waits")]
     ToolCallPending {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// What a person is asked; absent when it waits its turn.
+        /// The approval request; absent if the call only waits for an earlier one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<ApprovalRequest>,
     },
-    /// The person answered, between runs (`agent approve`, `agent deny`); the last answer counts.
+    /// The user answered an approval request between runs (`agent approve`, `agent deny`); the last answer counts.
     ApprovalAnswered {
-        /// Which question.
+        /// Id of the request.
         id: String,
-        /// What was said.
+        /// The answer.
         answer: ApprovalAnswer,
-        /// Shows that it was said here, in this session and to this question.
-        seal: String,
+        /// Signature: shows that the answer was given on this machine, in this session and to this request.
+        #[serde(alias = "seal")]
+        signature: String,
     },
-    /// Something happened in the session of a subagent, which a call has asked.
+    /// An event in the session of a subagent.
     Subagent {
-        /// The call.
+        /// Id of the call that started the subagent.
         call_id: String,
-        /// What happened.
+        /// The event.
         event: Box<Event>,
-        /// What the subagent has spent, and may yet by the request under way, where that is another amount than before.
+        /// What the subagent has spent and reserved; absent if it is unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        purse: Option<BudgetShare>,
+        #[serde(alias = "purse")]
+        budget_share: Option<BudgetShare>,
     },
-    /// A command goes on in the background.
+    /// A command continues in the background.
     BackgroundStart {
-        /// What the model calls it.
+        /// Id of the command for the model.
         id: String,
         /// The command, one line.
         command: String,
     },
-    /// A background command has ended.
+    /// A background command ended.
     BackgroundEnd {
-        /// What the model calls it.
+        /// Id of the command for the model.
         id: String,
         /// The command, one line.
         command: String,
-        /// How it ended, in words.
+        /// Description of how it ended.
         outcome: String,
-        /// Set when the end of the run ended it.
+        /// Set if the command was ended at the end of the run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        with_run: bool,
+        #[serde(alias = "with_run")]
+        ended_by_run_end: bool,
     },
     /// A hook ran.
     HookEnd {
-        /// Its name, or its command.
+        /// Name of the hook, or its command.
         hook: String,
         /// The hook event.
         on: String,
-        /// What it decided.
+        /// Decision of the hook.
         verdict: HookVerdict,
-        /// Its first lines of output, bounded.
+        /// First lines of its output, limited in length.
         output: String,
-        /// How long it took.
+        /// Duration in milliseconds.
         duration_ms: u64,
     },
     /// A guardrail withheld a text or ended the run.
     Guardrail {
-        /// Which, and why.
+        /// The guardrail and its reason.
         triggered: TriggeredGuardrail,
     },
-    /// The model said that it is done, and the quality gates were looked at.
-    Gates {
-        /// What became of each, in order.
+    /// The model reported that it is done, and the quality gates were checked.
+    #[serde(alias = "gates")]
+    QualityGates {
+        /// Results of the gates, in order.
         results: Vec<GateResult>,
     },
-    /// The model has judged its own answer, or could not (`evaluation.mode`).
+    /// The model evaluated its own answer, or the evaluation failed (`evaluation.mode`).
     Evaluation {
-        /// What it found.
+        /// The result.
         #[serde(flatten)]
         result: Evaluation,
     },
-    /// The run has cost as much as one wants to be told of; once in a run.
+    /// The cost of the run reached the warning threshold; emitted once in a run.
     BudgetWarning {
-        /// US dollars of the run so far, requests that broke off included.
+        /// US dollars of the run so far, including failed requests.
         spent_usd: Usd,
-        /// What was to be told of.
-        at_usd: Usd,
+        /// The threshold, in US dollars.
+        #[serde(alias = "at_usd")]
+        threshold_usd: Usd,
     },
-    /// The conversation fills the window and is made shorter.
+    /// The conversation fills the context window and is compacted.
     Compaction {
-        /// What happens.
+        /// The part of the compaction.
         #[serde(flatten)]
         part: CompactionEvent,
     },
-    /// The step's tools have their results or wait, or it had none.
+    /// All tool calls of the step have a result or are pending.
     StepEnd,
-    /// What the session has made of files was written as a commit (`checkpoints.enabled`).
+    /// The session's files were stored as a git commit (`checkpoints.enabled`).
     Checkpoint {
-        /// The step it shows, counted over all runs of the session.
+        /// The step after which it was made, counted over all runs of the session.
         step: u32,
-        /// What it is called in the repository.
+        /// Name of the git ref.
         reference: String,
-        /// Its name.
+        /// Hash of the commit.
         commit: String,
-        /// Changed files that are not in it.
+        /// Changed files that the commit does not contain.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        left_out: Vec<String>,
+        #[serde(alias = "left_out")]
+        omitted_files: Vec<String>,
     },
-    /// The state of the session was written beside its journal: what stands before need not be read again.
-    StateKept {
-        /// The version of its form.
+    /// The session state was saved, so that earlier records need not be read again.
+    #[serde(alias = "state_kept")]
+    StateSaved {
+        /// Version of the state format.
         version: u32,
-        /// The hash of what was written (BLAKE3, hexadecimal), which names the file.
+        /// Hash of the state (BLAKE3, hexadecimal), which names its file.
         hash: String,
-        /// Lines of the journal before this one.
+        /// Number of journal lines before this one.
         lines: u64,
     },
-    /// Something worth telling.
+    /// A notice.
     Notice {
-        /// How loudly.
+        /// Severity of the notice.
         level: NoticeLevel,
-        /// In words.
+        /// Text of the notice.
         text: String,
     },
-    /// A watchdog or a breaker ends the run; the model is asked for a closing summary.
+    /// A limit or a circuit breaker ends the run; the model is asked for a closing summary.
     Closing {
-        /// Why.
+        /// Why the run ends.
         reason: StopReason,
     },
-    /// The person put files back, between runs (`agent undo`, `agent redo`).
+    /// The user restored files between runs (`agent undo`, `agent redo`).
     Restored {
-        /// Which way.
-        way: RestoreDirection,
-        /// The last step whose changes an undo left, counted over all runs of the session; 0 for a redo.
+        /// Undo or redo.
+        #[serde(alias = "way")]
+        direction: RestoreDirection,
+        /// The last step whose changes an undo left in place, counted over all runs of the session; 0 for a redo.
         to_step: u32,
-        /// The files.
+        /// The restored files.
         changed: Vec<Change>,
     },
-    /// The run ended: the last record of every run.
+    /// The run ended; the last record of every run.
     RunEnd {
-        /// The verdict and the figures.
+        /// The result.
         result: Box<RunResult>,
     },
 }
 
 impl Event {
-    /// Whether the event is told while it happens but never recorded.
+    /// Checks whether the event is streamed but never recorded.
     pub fn is_delta(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ThinkingDelta { .. })
     }
 
-    /// The files that a call has changed, of a subagent too.
+    /// Returns the files that a call changed, including calls of subagents.
     pub fn changed(&self) -> &[Change] {
         match self {
             Self::ToolCallEnd { changed, .. } => changed,
@@ -473,24 +487,24 @@ impl Event {
     }
 }
 
-/// A listener to the events of a run.
+/// Receives the events of a run.
 pub trait EventSink {
-    /// Takes note of one record.
+    /// Receives one record.
     ///
     /// # Errors
-    /// Only a [`required`](Self::required) sink's error ends the run; any other sink is dropped after its first.
+    /// The error of a [required](Self::is_required) sink ends the run; any other sink is removed after its first error.
     fn emit(&mut self, record: &Record) -> std::io::Result<()>;
 
-    /// Whether the run may not go on without this sink. Only the journal says yes.
+    /// Checks whether the run must end if this sink fails. True only for the journal.
     fn is_required(&self) -> bool {
         false
     }
 
-    /// The file that makes what was told durable when it is synced, before a side effect that cannot be repeated and at the
-    /// end; nothing where nobody relies on it.
+    /// Returns the file to sync to make all received events durable, if there is one. The run syncs it before a side effect
+    /// that cannot be repeated, and at its end.
     ///
     /// # Errors
-    /// When it lacks something that was told.
+    /// When a received event is missing from the file.
     fn file_to_sync(&self) -> std::io::Result<Option<Arc<File>>> {
         Ok(None)
     }

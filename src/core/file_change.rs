@@ -1,22 +1,22 @@
-//! What happened to a file, and which content of it the model has seen.
+//! Changes to files by calls, states of files before and after them, and files whose content the model has read.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a call did to a file.
+/// Kind of a change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAction {
-    /// The file did not exist before.
+    /// The file was created.
     Created,
-    /// Its content changed.
+    /// The content of the file changed.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
 impl ChangeAction {
-    /// The name used in JSON and messages.
+    /// Returns the name used in JSON and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -26,7 +26,7 @@ impl ChangeAction {
     }
 }
 
-/// What changed a file.
+/// Cause of a change to a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedBy {
@@ -35,12 +35,12 @@ pub enum ChangedBy {
     Tool,
     /// A command or a hook.
     Command,
-    /// The person, with `agent undo` or `agent redo`.
+    /// The user, with `agent undo` or `agent redo`.
     Person,
 }
 
 impl ChangedBy {
-    /// The name used in JSON and messages.
+    /// Returns the name used in JSON and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -50,48 +50,47 @@ impl ChangedBy {
     }
 }
 
-/// Which way files were put back.
+/// Direction of a restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreDirection {
-    /// To what they were before.
+    /// Restores the state before the changes.
     Undo,
-    /// To what they were before the last undo.
+    /// Restores the state before the last undo.
     Redo,
 }
 
-/// The bits of a mode that say what kind of file it is, and the values of them for links and for files.
+/// Bits of a mode that contain the file type, and the values of them for links and for regular files.
 const FILE_TYPE_MASK: u32 = 0o170_000;
 const SYMLINK_TYPE: u32 = 0o120_000;
 const REGULAR_FILE_TYPE: u32 = 0o100_000;
 
-/// The bits of a mode that content keeps: all but set-user-ID and set-group-ID, which end with the content they were given
-/// for, as the kernel has it for writes.
+/// Bits of a mode that are recorded: all but set-user-ID and set-group-ID, which the kernel clears when a file is written.
 const PRESERVED_MODE_BITS: u32 = FILE_TYPE_MASK | 0o1777;
 
-/// What a file is at some moment.
+/// State of a file at some time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileState {
-    /// There is none.
+    /// The file does not exist.
     Absent,
-    /// It has some content.
+    /// The file has this content.
     Content {
-        /// The hash of the content; of a link that of what it points to.
+        /// Hash of the content; for a link, hash of its target.
         hash: String,
-        /// Its kind and its permission bits (`st_mode`), where they are known.
+        /// File type and permission bits (`st_mode`), if known.
         mode: Option<u32>,
     },
-    /// It has some content, whose hash nobody knows.
+    /// The file exists; the hash of its content is unknown.
     Unknown,
 }
 
 impl FileState {
-    /// A file with this hash and this `st_mode`.
+    /// Creates the state of a file with this hash and this `st_mode`.
     pub fn from_mode(hash: String, mode: u32) -> Self {
         Self::Content { hash, mode: Some(mode & PRESERVED_MODE_BITS) }
     }
 
-    /// A regular file with this hash and these permission bits.
+    /// Creates the state of a regular file with this hash and these permission bits.
     pub fn regular_file(hash: String, permissions: u32) -> Self {
         Self::from_mode(hash, REGULAR_FILE_TYPE | permissions & !FILE_TYPE_MASK)
     }
@@ -104,7 +103,7 @@ impl FileState {
         }
     }
 
-    /// The hash of its content, where it has one that is known.
+    /// Returns the hash of the content, if known.
     pub fn hash(&self) -> Option<&str> {
         match self {
             Self::Content { hash, .. } => Some(hash),
@@ -112,7 +111,7 @@ impl FileState {
         }
     }
 
-    /// Its kind and permission bits, where they are known.
+    /// Returns the file type and permission bits, if known.
     pub fn mode(&self) -> Option<u32> {
         match self {
             Self::Content { mode, .. } => *mode,
@@ -120,12 +119,12 @@ impl FileState {
         }
     }
 
-    /// Whether it is a link.
+    /// Checks whether the file is a link.
     pub fn is_link(&self) -> bool {
         self.mode().is_some_and(|mode| mode & FILE_TYPE_MASK == SYMLINK_TYPE)
     }
 
-    /// Whether it is the same as `other`, as far as both are known.
+    /// Checks whether the known parts of both states are equal.
     pub fn is_consistent_with(&self, other: &Self) -> bool {
         let modes = (self.mode(), other.mode());
         let same_mode =
@@ -137,29 +136,29 @@ impl FileState {
     }
 }
 
-/// One file that a call changed.
+/// A change by a call to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Path from the workspace root, `/`-separated.
     pub path: String,
-    /// What happened to it.
+    /// Kind of the change.
     pub action: ChangeAction,
-    /// What changed it; older journals do not say it.
+    /// Cause of the change; absent in older journals.
     #[serde(default)]
     pub by: ChangedBy,
-    /// Content hash before, of a link that of what it points to; absent when it did not exist.
+    /// Hash of the content before, for a link of its target; absent if the file did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Content hash after; absent when it is gone.
+    /// Hash of the content after; absent if the file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Kind and permission bits before (`st_mode`); older journals do not say it.
+    /// File type and permission bits before (`st_mode`); absent in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_mode: Option<u32>,
-    /// Kind and permission bits after.
+    /// File type and permission bits after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<u32>,
-    /// How many of the directories it is in were made with it, from the innermost.
+    /// Number of parent directories created with the file, starting from the innermost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub directories: u32,
 }
@@ -170,7 +169,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Change {
-    /// The change of `path` from one state to the other.
+    /// Creates the change of `path` from one state to another.
     pub fn between(path: &str, by: ChangedBy, was: &FileState, became: &FileState) -> Self {
         let action = match (was, became) {
             (_, FileState::Absent) => ChangeAction::Deleted,
@@ -190,22 +189,22 @@ impl Change {
         }
     }
 
-    /// What the file was before.
+    /// Returns the state of the file before the change.
     pub fn before_state(&self) -> FileState {
         FileState::from_parts(self.action != ChangeAction::Created, self.before.as_ref(), self.before_mode)
     }
 
-    /// What it was after.
+    /// Returns the state of the file after the change.
     pub fn after_state(&self) -> FileState {
         FileState::from_parts(self.action != ChangeAction::Deleted, self.after.as_ref(), self.after_mode)
     }
 }
 
-/// A file whose content the model has seen, with the hash it had.
+/// A file whose content was sent to the model, with the hash of that content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedFile {
     /// Path from the workspace root, `/`-separated.
     pub path: String,
-    /// Content hash at that moment.
+    /// Hash of the content at that time.
     pub hash: String,
 }

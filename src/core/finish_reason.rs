@@ -1,34 +1,34 @@
-//! Why the model stopped an answer, from the wire.
+//! Why the model stopped generating a response, as the provider reports it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why the model stopped an answer, from the wire.
+/// Why the model stopped generating a response, as the provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The response is complete.
     Stop,
-    /// It wants tools.
+    /// The model requests tool calls.
     ToolCalls,
-    /// The token limit cut it.
+    /// The token limit cut the response off.
     Length,
-    /// The provider filtered it.
+    /// The provider filtered the response.
     ContentFilter,
-    /// The provider filtered it, and says why.
+    /// The provider filtered the response; the string is its explanation.
     Filtered(String),
-    /// The model refused.
+    /// The model refused to answer.
     Refusal,
-    /// Its window is full.
+    /// The context window is full.
     WindowFull,
-    /// Its provider paused it, to be asked for the rest.
+    /// The provider paused the response; another request continues it.
     Paused,
-    /// Something this version does not know, as it was sent.
+    /// A reason unknown to this version, as the provider sent it.
     Other(String),
 }
 
 impl FinishReason {
-    /// Whether the answer counts as far as it came, its calls too, which are whole or told to be wrong.
+    /// Checks whether the response can be used, including a cut one: its tool calls are complete or marked as malformed.
     pub fn is_usable(&self) -> bool {
         match self {
             Self::Stop | Self::ToolCalls | Self::Length | Self::Paused => true,

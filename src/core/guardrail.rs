@@ -1,35 +1,35 @@
-//! What guardrails tell and count, as events, journals and result documents hold it.
+//! Results and counts of guardrails, as events, journals and result documents contain them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which side of the conversation a guardrail looks at.
+/// Side of the conversation that a guardrail checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConversationSide {
-    /// What the model is about to read: what it is told, and the results of its calls.
+    /// Text for the model: user messages and results of calls.
     Input,
-    /// What the model has written: its answers and its calls.
+    /// Text from the model: responses and calls.
     Output,
 }
 
-/// How grave it is, in the eyes of who configured it.
+/// Severity of a guardrail, as configured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information.
     Low,
-    /// Worth looking at.
+    /// Needs attention.
     #[default]
     Medium,
-    /// Somebody should look at it soon.
+    /// Needs attention soon.
     High,
-    /// Somebody should look at it at once.
+    /// Needs attention at once.
     Critical,
 }
 
 impl Severity {
-    /// Its name in files and messages.
+    /// Returns the name used in files and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -40,47 +40,47 @@ impl Severity {
     }
 }
 
-/// What a guardrail does about a text.
+/// Action of a guardrail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GuardrailAction {
-    /// The text is withheld and the run goes on.
+    /// The text is withheld and the run continues.
     Block,
     /// The run ends.
     Halt,
 }
 
-/// A guardrail that had something to say.
+/// A guardrail that was triggered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TriggeredGuardrail {
-    /// Its name.
+    /// Name of the guardrail.
     pub name: String,
-    /// Which side of the conversation the text stood on.
+    /// Side of the conversation with the text.
     pub on: ConversationSide,
-    /// How grave it is.
+    /// Severity, as configured.
     pub severity: Severity,
-    /// What became of it: a text was withheld, or the run ended.
+    /// The action that was taken.
     pub action: GuardrailAction,
-    /// Why, in the words of who configured it.
+    /// The configured message.
     pub message: String,
 }
 
-/// What a call that ran counts towards the limits of guardrails, besides the files that it changed.
+/// What a call adds to the limits of guardrails, in addition to the files that it changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallCounts {
-    /// Lines that it added and removed; counted only while there is a limit.
+    /// Lines added and removed; counted only if a limit is set.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lines: u64,
-    /// Whether it started a command.
+    /// Whether the call started a command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub command: bool,
-    /// Whether the tests that it ran passed.
+    /// Whether the tests that the call ran passed; absent if it ran none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests_passed: Option<bool>,
 }
 
 impl CallCounts {
-    /// Whether there is nothing to count.
+    /// Checks whether all counts are zero or absent.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,9 +1,9 @@
-//! The languages in which people are told of a run, calls are refused and runs close.
+//! Languages of logs, refusals and closing summaries: English and Spanish.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A language. What stands in journals of earlier versions is English.
+/// A language. Journals of earlier versions are in English.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
@@ -15,7 +15,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The one of two texts that is in this language.
+    /// Returns the one of two texts that is in this language.
     pub fn pick<T>(self, english: T, spanish: T) -> T {
         match self {
             Self::En => english,

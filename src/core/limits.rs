@@ -1,4 +1,4 @@
-//! What a run is held to: how far it may go, what it may spend, and which models it may call.
+//! Limits of a run: steps, time, spending, circuit breakers, and the models that it may call.
 
 use crate::core::compaction::CompactionLimits;
 use crate::core::evaluation::EvaluationLimits;
@@ -8,185 +8,185 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What ends a run that reached a limit.
+/// How a run ends when it reaches a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
-    /// The model is asked, without tools, for a closing summary.
+    /// The model writes a closing summary, without tools.
     #[default]
     Summary,
     /// The run ends with a fixed text.
     Stop,
 }
 
-/// What happens when a run goes nowhere.
+/// How a run without progress is stopped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRepeat {
-    /// The model is told, then it must change its plan, then the run ends.
+    /// The model is warned, then must change its plan, then the run ends.
     #[default]
     WarnThenStop,
     /// The run ends at once.
     Stop,
 }
 
-/// When a run goes nowhere. 0 turns a breaker off.
+/// Thresholds of the circuit breakers, which detect a run without progress. 0 turns a breaker off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BreakerLimits {
-    /// What happens then.
+    /// What happens when a breaker trips.
     pub on_repeat: OnRepeat,
-    /// The number of a call, among equal ones in a row with equal results, that does not run.
+    /// The number of identical calls in a row with identical results at which the call is not run.
     pub repeated_calls: u32,
-    /// Calls in which equal rounds of calls are looked for.
+    /// Number of calls searched for repeating sequences of calls.
     pub repeat_window: u32,
     /// Tools whose calls may repeat.
     pub exempt: Vec<String>,
     /// Errors in a row that end the run.
     pub consecutive_errors: u32,
-    /// Answers in which a tool fails with the same class of error.
+    /// Responses in which a tool fails with the same class of error.
     pub same_errors: u32,
-    /// Answers in which a tool gives the same result to other arguments.
+    /// Responses in which a tool gives the same result for different arguments.
     pub same_results: u32,
-    /// Times that a file goes back to a content it had before.
+    /// How often a file is changed back to content it had before.
     pub reverted_edits: u32,
-    /// Answers without calls that say the same.
+    /// Responses without calls that have the same text.
     pub repeated_texts: u32,
-    /// How often in a row the model is asked to do what it only announced.
+    /// How often in a row the model is asked to carry out an action that it only announced.
     pub announcements: u32,
 }
 
-/// How far a run may go.
+/// Limits of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Model calls of this run; at least 1.
     pub max_steps: u32,
-    /// Wall time of the whole run, the closing summary included.
+    /// Wall time of the whole run, including the closing summary.
     pub timeout: Option<Duration>,
-    /// Wall time of one model call, retries included.
+    /// Wall time of one model call, including retries.
     pub step_timeout: Option<Duration>,
-    /// What happens when one of them is reached.
+    /// How the run ends when one of these limits is reached.
     pub on_limit: OnLimit,
-    /// How often an answer cut by the token limit is continued.
+    /// How often a response cut off by the token limit is continued.
     pub max_continuations: u32,
-    /// Calls in a row whose arguments are not JSON before the run closes; 0 turns it off.
+    /// Calls in a row with arguments that are not JSON before the run closes; 0 turns the limit off.
     pub max_malformed: u32,
-    /// When it goes nowhere; earlier versions did not look.
+    /// Circuit breakers; absent in journals of earlier versions, which had none.
     #[serde(default)]
     pub breakers: BreakerLimits,
-    /// Whether the model is told when little is left; earlier versions did not tell it.
+    /// Whether the model is told when little time or money is left; false in journals of earlier versions.
     #[serde(default)]
     pub tells_what_is_left: bool,
-    /// The language of its closing; earlier versions knew English only.
+    /// The language of the closing summary; English in journals of earlier versions.
     #[serde(default)]
     pub language: Language,
-    /// What it may spend.
+    /// Spending limits.
     pub caps: SpendingCaps,
-    /// The models that it may call.
+    /// The models that the run may call.
     pub models: FallbackChain<ModelTerms>,
-    /// Bytes of the tools that a request offers, and of the schema that it may hold.
+    /// Bytes of the tool definitions in a request, and of the schema if there is one.
     pub tools_bytes: u64,
-    /// How often the model is told that quality gates have not passed before the run ends all the same; nothing without gates.
+    /// How often failed quality gates are reported to the model before the run ends anyway; absent without gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate_rounds: Option<u32>,
-    /// What is done when the conversation fills the window; nothing in journals of earlier versions.
+    /// How the conversation is compacted when it fills the window; off in journals of earlier versions.
     #[serde(default)]
     pub compaction: CompactionLimits,
-    /// How answers are evaluated; earlier versions did not.
+    /// How answers are evaluated; off in journals of earlier versions.
     #[serde(default)]
     pub evaluation: EvaluationLimits,
 }
 
-/// What a run may spend.
+/// Spending limits of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpendingCaps {
     /// US dollars.
     pub usd: Option<Usd>,
-    /// Tokens, prompts and answers together.
+    /// Tokens, prompts and responses together.
     pub tokens: Option<u64>,
     /// Tool calls.
     pub tool_calls: Option<u32>,
-    /// The cost at which it is said once.
+    /// The cost at which one warning is emitted.
     pub warn_at: Option<Usd>,
-    /// Tokens of the tools that a request offers, at most.
+    /// Maximum tokens of the tool definitions in a request.
     pub tools_tokens: u64,
-    /// Tokens of the schema that a request holds where the server takes it, at most.
+    /// Maximum tokens of the schema in a request to a server that accepts one.
     pub schema_tokens: u64,
-    /// Whether a share is kept for a closing summary.
+    /// Whether a share is reserved for a closing summary.
     pub closes: bool,
 }
 
-/// Everything that a run is held to, as its journal keeps it.
+/// The limits of a run as its journal stores them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLimits {
-    /// When it began, in microseconds on the monotonic clock of its records.
+    /// When the run started, in microseconds on the monotonic clock of its records.
     pub began_us: u64,
-    /// Its limits, before the room that the schema takes.
+    /// The limits, before the tokens of the schema are subtracted.
     pub limits: Limits,
-    /// The JSON Schema that its answer must fit, as JSON.
+    /// The JSON Schema that the answer must fit, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
 }
 
-/// The chosen model and those that take over from it, in order.
+/// The selected model and its fallbacks, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FallbackChain<T> {
-    /// The chosen one.
+    /// The selected model.
     pub first: T,
-    /// What takes over when the one before it cannot be used.
+    /// The fallbacks; each is used when the one before it fails.
     pub fallbacks: Vec<T>,
 }
 
 impl<T> FallbackChain<T> {
-    /// Number `place`, the chosen one being 0; the chosen one as well where there are not so many.
-    pub fn at(&self, place: usize) -> &T {
-        place.checked_sub(1).and_then(|place| self.fallbacks.get(place)).unwrap_or(&self.first)
+    /// Returns entry `index`, where 0 is the selected model; the selected model if the chain is shorter.
+    pub fn at(&self, index: usize) -> &T {
+        index.checked_sub(1).and_then(|index| self.fallbacks.get(index)).unwrap_or(&self.first)
     }
 
-    /// What takes over from number `place`.
-    pub fn after(&self, place: usize) -> Option<&T> {
-        self.fallbacks.get(place)
+    /// Returns the fallback of entry `index`.
+    pub fn after(&self, index: usize) -> Option<&T> {
+        self.fallbacks.get(index)
     }
 
-    /// Those from number `place` on.
+    /// Returns the chain from entry `index` on.
     #[must_use]
-    pub fn starting_at(&self, place: usize) -> Self
+    pub fn starting_at(&self, index: usize) -> Self
     where
         T: Clone,
     {
-        let fallbacks = self.fallbacks.get(place..).unwrap_or_default().to_vec();
-        Self { first: self.at(place).clone(), fallbacks }
+        let fallbacks = self.fallbacks.get(index..).unwrap_or_default().to_vec();
+        Self { first: self.at(index).clone(), fallbacks }
     }
 
-    /// All of them, in order.
+    /// Iterates over the selected model and its fallbacks.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.fallbacks)
     }
 }
 
-/// What a run must know of a model that it may call.
+/// Properties of a model that a run needs before it calls it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelTerms {
     /// `provider/model`.
     pub model: String,
-    /// What it costs; nothing when that is not known.
+    /// The price; absent if unknown.
     pub price: Option<Price>,
-    /// Tokens of the longest answer that is asked for; the server's own limit when absent.
+    /// Maximum tokens of a response; absent to use the server's own limit.
     pub output_limit: Option<u32>,
-    /// What it may hold, where that is known.
+    /// The context window; absent if unknown.
     pub window: Option<Window>,
 }
 
-/// What a model may hold.
+/// Context window of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Tokens of prompt and answer together.
+    /// Tokens of prompt and response together.
     pub tokens: u64,
-    /// Who says so.
+    /// Where the size comes from.
     pub source: WindowSource,
 }
 
-/// Who says what a model may hold.
+/// Where the size of a context window comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowSource {
@@ -194,14 +194,14 @@ pub enum WindowSource {
     User,
     /// `context.max_context_tokens`.
     Context,
-    /// The server, when it was asked.
+    /// The server reported it.
     Server,
-    /// The table of models: true in general, not of every server and every contract.
+    /// The table of models; a server or contract may differ from it.
     Table,
 }
 
 impl WindowSource {
-    /// Who it is, in words.
+    /// Returns the name of the source, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "llm.context_window",
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn each_takes_over_from_the_one_before_it() {
         let chain = FallbackChain { first: 'a', fallbacks: vec!['b', 'c'] };
-        assert_eq!([0, 1, 2, 3].map(|place| *chain.at(place)), ['a', 'b', 'c', 'a']);
-        assert_eq!([0, 1, 2].map(|place| chain.after(place).copied()), [Some('b'), Some('c'), None]);
+        assert_eq!([0, 1, 2, 3].map(|index| *chain.at(index)), ['a', 'b', 'c', 'a']);
+        assert_eq!([0, 1, 2].map(|index| chain.after(index).copied()), [Some('b'), Some('c'), None]);
         assert_eq!(chain.iter().collect::<String>(), "abc");
         assert_eq!(chain.starting_at(1), FallbackChain { first: 'b', fallbacks: vec!['c'] });
         assert_eq!(chain.starting_at(0), chain);

@@ -1,29 +1,29 @@
-//! A conversation: messages made of parts, tool calls, tool results.
+//! Messages of a conversation: roles, parts, tool calls, tool results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who a message comes from, as the provider APIs name it.
+/// Role of a message's author, as the provider APIs name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The instructions, once, at the front.
+    /// The instructions; one message, at the start.
     System,
-    /// The person, a hook, or the loop itself (`[SYSTEM] …`).
+    /// The user, a hook, or the agent loop (`[SYSTEM] …`).
     User,
     /// The model.
     Assistant,
-    /// The results of one turn's tool calls, all of them, in the model's order.
+    /// The results of all tool calls of one response, in the order of the calls.
     Tool,
 }
 
-/// One message of the conversation.
+/// A message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who it comes from.
+    /// Role of the author.
     pub role: Role,
-    /// What it is made of, in order.
+    /// The parts of the message, in order.
     pub parts: Vec<Part>,
 }
 
@@ -36,86 +36,86 @@ pub enum Part {
         /// The text itself.
         text: String,
     },
-    /// The model's reasoning, as far as its provider shows it.
+    /// Reasoning of the model, if its provider returns it.
     Thinking {
-        /// The visible part.
+        /// The visible reasoning.
         text: String,
-        /// What the provider wants back unmodified.
+        /// Data that must be sent back to the provider unmodified.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<OpaqueData>,
     },
-    /// A request of the model to run a tool.
+    /// A tool call by the model.
     ToolCall(ToolCall),
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult),
 }
 
-/// A request of the model to run a tool.
+/// A tool call by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// Joins the call with its result; made up by us where a server sends none.
+    /// Links the call to its result; generated here if the server sends none.
     pub id: String,
-    /// The tool's name as the model wrote it.
+    /// Name of the tool as the model wrote it.
     pub name: String,
     /// The arguments exactly as the model wrote them; not necessarily valid JSON.
     pub arguments: String,
-    /// What the provider wants back unmodified.
+    /// Data that must be sent back to the provider unmodified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<OpaqueData>,
 }
 
-/// What a tool answered; every call gets exactly one.
+/// The result of a tool call; each call gets exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// The call it answers.
+    /// Id of the call.
     pub call_id: String,
-    /// What the model reads.
+    /// The text sent to the model.
     pub text: String,
     /// Whether the call failed or was refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
-/// Data of one provider that only the codec of that name may replay.
+/// Data of one provider; only the codec with this name may send it back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpaqueData {
-    /// The codec that understands it, such as `chat_completions`.
+    /// The codec that uses the data, such as `chat_completions`.
     pub codec: String,
-    /// The data, untouched.
+    /// The data, unmodified.
     pub data: Value,
 }
 
-/// Who said something in an earlier conversation.
+/// Role of the author of a message in an earlier conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryRole {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// Something that was said in an earlier conversation: words alone, no calls.
+/// A message of an earlier conversation: text only, without calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryMessage {
-    /// Who said it.
+    /// Role of the author.
     pub role: HistoryRole,
-    /// The words.
+    /// The text.
     pub content: String,
 }
 
 impl From<&HistoryMessage> for Message {
-    fn from(said: &HistoryMessage) -> Self {
-        let role = match said.role {
+    fn from(message: &HistoryMessage) -> Self {
+        let role = match message.role {
             HistoryRole::User => Role::User,
             HistoryRole::Assistant => Role::Assistant,
         };
-        Self::text(role, said.content.as_str())
+        Self::text(role, message.content.as_str())
     }
 }
 
 impl ToolResult {
-    /// Its first line, which says how it went, without the `Error:` that is there for the model.
+    /// Returns the first non-blank line, which summarizes the result, without the prefix `Error: ` added for the model.
     pub fn summary_line(&self) -> &str {
         let first = self.text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         first.strip_prefix("Error: ").unwrap_or(first)
@@ -123,7 +123,7 @@ impl ToolResult {
 }
 
 impl Message {
-    /// Drops what only the model that made the message can read.
+    /// Removes the provider-specific data.
     pub fn clear_opaque(&mut self) {
         for part in &mut self.parts {
             match part {
@@ -134,7 +134,7 @@ impl Message {
         }
     }
 
-    /// The message as it is without its calls, and without what only its model can read, which may belong to them.
+    /// Returns the message without its calls and without provider-specific data, which may belong to them.
     #[must_use]
     pub fn without_calls(mut self) -> Self {
         self.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
@@ -142,17 +142,17 @@ impl Message {
         self
     }
 
-    /// A message of one text part.
+    /// Creates a message with one text part.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, parts: vec![Part::Text { text: text.into() }] }
     }
 
-    /// The message that answers a turn's tool calls.
+    /// Creates the message with the results of a response's tool calls.
     pub fn tool_results(results: Vec<ToolResult>) -> Self {
         Self { role: Role::Tool, parts: results.into_iter().map(Part::ToolResult).collect() }
     }
 
-    /// All text parts joined; thinking is not part of it.
+    /// Returns all text parts joined, without reasoning.
     pub fn joined_text(&self) -> String {
         self.parts
             .iter()
@@ -163,7 +163,7 @@ impl Message {
             .collect()
     }
 
-    /// All reasoning joined, a line for each part.
+    /// Returns all reasoning joined, one line per part.
     pub fn joined_thinking(&self) -> String {
         let thoughts = self.parts.iter().filter_map(|part| match part {
             Part::Thinking { text, .. } if !text.is_empty() => Some(text.as_str()),
@@ -172,7 +172,7 @@ impl Message {
         thoughts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The tool calls, in the model's order.
+    /// Iterates over the tool calls, in the model's order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),

@@ -1,53 +1,53 @@
-//! Who puts user messages into a conversation: the person, the loop, or a hook.
+//! Origins of the user messages in a conversation: the user, the agent loop, or a hook.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who put a user message into the conversation.
+/// Origin of a user message in the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageOrigin {
-    /// The person.
+    /// The user.
     Prompt,
-    /// The loop itself, asking for a closing summary.
+    /// The loop requests a closing summary.
     System,
-    /// The loop itself, telling of what happened meanwhile: a background command that ended, files that were put back.
+    /// The loop reports an event from outside the conversation: a background command that ended, files that were restored.
     Background,
-    /// The loop itself, asking to go on with an answer that was cut.
+    /// The loop requests the rest of a response that was cut off.
     Continuation,
-    /// The loop itself, asking for a structured answer that fits its schema.
+    /// The loop requests a structured answer that fits its schema.
     Repair,
-    /// The loop itself, asking for another answer in place of one that a guardrail withheld.
+    /// The loop requests another answer in place of one that a guardrail withheld.
     Guardrail,
-    /// The loop itself, telling that the run goes nowhere.
+    /// The loop reports that the run makes no progress.
     Breaker,
-    /// A hook's additional context.
+    /// Additional context from a hook.
     Hook,
-    /// The loop itself, telling of quality gates that did not pass.
+    /// The loop reports quality gates that did not pass.
     Gate,
-    /// The loop itself, telling that little time or money is left.
+    /// The loop reports that little time or money is left.
     Remaining,
-    /// The loop itself, telling what another agent has planned (`--mixed`).
+    /// The loop passes on the plan of another agent (`--mixed`).
     Plan,
-    /// The loop itself, showing what has changed in the repository (`--context-git-diff`).
+    /// The loop shows the changes in the repository (`--context-git-diff`).
     GitDiff,
-    /// The loop itself, telling what an evaluation found wanting.
+    /// The loop reports the shortcomings that an evaluation found.
     Evaluation,
 }
 
-/// Who speaks in a user message.
+/// Author of a user message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageAuthor {
-    /// The person.
+    /// The user.
     Person,
-    /// The loop.
+    /// The agent loop.
     Loop,
     /// A hook.
     Hook,
 }
 
 impl MessageOrigin {
-    /// Who speaks.
+    /// Returns the author of messages with this origin.
     pub fn author(self) -> MessageAuthor {
         match self {
             Self::Prompt => MessageAuthor::Person,

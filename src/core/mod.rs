@@ -1,4 +1,4 @@
-//! Data types that every layer shares: events and messages, usage and prices, limits, reasons for an end. No effects.
+//! Data types that all layers share: events, messages, usage, prices, limits, stop reasons. No side effects.
 
 pub mod approval;
 pub mod budget_share;

@@ -1,4 +1,4 @@
-//! Money and prices: what tokens cost, exact to a picodollar, and what a call can cost at most.
+//! Amounts of money and prices of models: cost of tokens exact to a picodollar, and the maximum cost of a call.
 
 use crate::core::usage::Usage;
 use schemars::JsonSchema;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// Picodollars in a US dollar.
 const PICODOLLARS_PER_USD: f64 = 1e12;
 
-/// Tokens that a price is quoted for.
+/// Number of tokens that a quoted price is for.
 const QUOTED_TOKENS: u64 = 1_000_000;
 
-/// An amount of US dollars, counted in picodollars: a price of $0.000001 per million tokens is still a whole number
-/// per token, so that sums are exact. Written as a number of dollars.
+/// An amount of US dollars, stored in picodollars: a price of $0.000001 per million tokens is a whole number per token, so
+/// sums are exact. Serialized as a number of dollars.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,46 +19,46 @@ const QUOTED_TOKENS: u64 = 1_000_000;
 #[schemars(with = "f64")]
 pub struct Usd(u64);
 
-/// A number that is no amount of money.
+/// A number that is not a valid amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{0} is not an amount from 0 to 1,000,000 US dollars")]
 pub struct InvalidAmount(f64);
 
 impl Usd {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The largest amount; far beyond any run.
+    /// The largest valid amount; far above the cost of any run.
     pub const MAX_DOLLARS: f64 = 1_000_000.0;
 
-    /// This many times the amount.
+    /// Multiplies the amount by `factor`.
     #[must_use]
     pub fn times(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
 
-    /// One of `parts` equal parts, rounded down.
+    /// Divides the amount by `parts`, rounded down.
     #[must_use]
     pub fn div_floor(self, parts: u64) -> Self {
         Self(self.0.checked_div(parts).unwrap_or(0))
     }
 
-    /// What is left of it after `other`; nothing when `other` is more.
+    /// Subtracts `other`; zero if `other` is larger.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many picodollars.
+    /// Creates an amount from picodollars.
     pub const fn from_picodollars(count: u64) -> Self {
         Self(count)
     }
 
-    /// How many picodollars it is.
+    /// Returns the amount in picodollars.
     pub const fn picodollars(self) -> u64 {
         self.0
     }
 
-    /// How many things of `price` it pays for; no end when they are free.
+    /// Returns how many items at `price` the amount pays for; `u64::MAX` if they are free.
     pub fn affordable_count(self, price: Self) -> u64 {
         self.0.checked_div(price.0).unwrap_or(u64::MAX)
     }
@@ -84,7 +84,7 @@ impl TryFrom<f64> for Usd {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the range is checked: a million dollars are 10^18 picodollars"
+        reason = "the range is checked: a million dollars is 10^18 picodollars"
     )]
     fn try_from(dollars: f64) -> Result<Self, InvalidAmount> {
         if (0.0..=Self::MAX_DOLLARS).contains(&dollars) {
@@ -103,7 +103,7 @@ impl From<Usd> for f64 {
 }
 
 impl std::fmt::Display for Usd {
-    /// `$0.0042`, `$12.3000`: four decimals, and as many more as a small amount needs to show two figures.
+    /// Formats the amount as `$0.0042` or `$12.3000`: four decimals, more for small amounts to show two significant digits.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let dollars = f64::from(*self);
         let decimals = match self.0 {
@@ -115,7 +115,7 @@ impl std::fmt::Display for Usd {
     }
 }
 
-/// What one token of each kind costs.
+/// Cost of one token of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRates {
     /// A prompt token.
@@ -136,10 +136,10 @@ pub struct PriceQuote {
     pub input: f64,
     /// Generated tokens.
     pub output: f64,
-    /// Prompt tokens read from the cache; absent: the price of the prompt.
+    /// Prompt tokens read from the cache; the price of `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_read: Option<f64>,
-    /// Prompt tokens written to the cache; absent: the price of the prompt.
+    /// Prompt tokens written to the cache; the price of `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_write: Option<f64>,
 }
@@ -166,7 +166,7 @@ impl TokenRates {
             + self.output.times(usage.output)
     }
 
-    /// The dearest a prompt token can be.
+    /// Returns the highest rate of a prompt token.
     fn max_input_rate(self) -> Usd {
         self.input.max(self.cached_read).max(self.cached_write)
     }
@@ -176,17 +176,17 @@ impl TokenRates {
     }
 }
 
-/// What a model costs.
+/// Price of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
-    /// The usual rates.
+    /// The default rates.
     pub rates: TokenRates,
-    /// The rates of a call whose prompt is longer than this many tokens.
+    /// The rates of a call whose prompt is longer than this number of tokens.
     pub long: Option<(u64, TokenRates)>,
 }
 
 impl Price {
-    /// A model that nobody is paid for.
+    /// Price of a model that costs nothing.
     pub const FREE: Self = Self {
         rates: TokenRates {
             input: Usd::ZERO,
@@ -197,7 +197,7 @@ impl Price {
         long: None,
     };
 
-    /// What a call that used `usage` costs.
+    /// Returns the cost of a call with this usage.
     pub fn cost(self, usage: Usage) -> Usd {
         match self.long {
             Some((above, rates)) if usage.prompt_tokens() > above => rates.cost(usage),
@@ -205,26 +205,26 @@ impl Price {
         }
     }
 
-    /// Tokens of the longest answer to a prompt of so many tokens that `money` pays for in any case; nothing when it does not
-    /// even pay for the prompt.
+    /// Returns the length, in tokens, of the longest response to a prompt of `prompt` tokens that `money` is sure to pay
+    /// for; `None` if it does not pay for the prompt.
     pub fn max_answer_tokens(self, prompt: u64, money: Usd) -> Option<u64> {
         let fits = |rates: TokenRates| {
             let asked = rates.max_cost(prompt, 0);
             (asked <= money).then(|| money.saturating_sub(asked).affordable_count(rates.output))
         };
-        let usual = fits(self.rates)?;
+        let regular = fits(self.rates)?;
         match self.long {
-            Some((above, rates)) if prompt > above => fits(rates).map(|long| long.min(usual)),
-            _ => Some(usual),
+            Some((above, rates)) if prompt > above => fits(rates).map(|long| long.min(regular)),
+            _ => Some(regular),
         }
     }
 
-    /// What a call costs at most whose prompt and answer have at most this many tokens.
+    /// Returns the maximum cost of a call with at most this many tokens in prompt and response.
     pub fn max_cost(self, prompt: u64, output: u64) -> Usd {
-        let usual = self.rates.max_cost(prompt, output);
+        let regular = self.rates.max_cost(prompt, output);
         match self.long {
-            Some((above, rates)) if prompt > above => rates.max_cost(prompt, output).max(usual),
-            _ => usual,
+            Some((above, rates)) if prompt > above => rates.max_cost(prompt, output).max(regular),
+            _ => regular,
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Quality gates: checks that must pass before a run counts as done.
+//! Result of a quality gate: a check that must pass before a run counts as done.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of a gate when the model said that it is done.
+/// Result of a quality gate that ran when the model reported that it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateResult {
-    /// What it is called.
+    /// Name of the gate.
     pub name: String,
-    /// Whether the run counts as done only when it passes.
+    /// Whether the gate must pass before the run counts as done.
     pub required: bool,
-    /// Whether its command exited with 0.
+    /// Whether the gate's command exited with 0.
     pub passed: bool,
-    /// How the command ended and the end of what it wrote; empty when it passed.
+    /// Exit status of the command and the end of its output; empty if the gate passed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }

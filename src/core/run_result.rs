@@ -15,85 +15,85 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The version of the result document.
+/// Version of the result document.
 pub const RESULT_SCHEMA_VERSION: u32 = 1;
 
-/// One tool call of the run.
+/// A tool call of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolUse {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Whether it did what it was asked.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// The file it was about, if one.
+    /// The file that the call was about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What went wrong, in one line.
+    /// The error, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A subagent that the run asked.
+/// A subagent that the run started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubagentUse {
-    /// The call that asked it.
+    /// The call that started the subagent.
     pub call_id: String,
-    /// Its name.
+    /// Name of the subagent.
     pub agent: String,
     /// `provider/model`.
     pub model: String,
-    /// The three-way summary; null when it did not come to an end.
+    /// The status; null if the subagent did not finish.
     pub status: Option<Status>,
-    /// Why it ended.
+    /// Why the subagent stopped.
     pub stop_reason: Option<StopReason>,
-    /// Its model calls.
+    /// Model calls of the subagent.
     pub steps: u32,
-    /// Tool calls of its model.
+    /// Tool calls of the subagent.
     pub tool_calls: u32,
-    /// US dollars; null when the price of a model is not known.
+    /// US dollars; null if the price of a model is unknown.
     pub cost_usd: Option<Usd>,
 }
 
-/// One file the run changed, as it stands at the end compared with the start.
+/// A file that the run changed, compared with its state before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModifiedFile {
     /// Path from the workspace root.
     pub path: String,
-    /// What happened to it over the whole run.
+    /// The change over the whole run.
     pub action: ChangeAction,
-    /// What changed it.
+    /// What changed the file.
     pub by: ChangedBy,
 }
 
-/// A file of instructions for agents that the model was given.
+/// A file with project instructions that was sent to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InstructionFile {
     /// Path from the workspace root.
     pub path: String,
-    /// The hash of its content (BLAKE3, hexadecimal).
+    /// Hash of the content (BLAKE3, hexadecimal).
     pub hash: String,
-    /// What the run before in this workspace that was given this file was given; absent when none was.
+    /// The version of this file that the previous run in this workspace used; absent if no run used the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<PreviousInstructions>,
 }
 
-/// What an earlier run was given of a file of instructions.
+/// The version of an instruction file that an earlier run used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PreviousInstructions {
-    /// The hash of its content then.
+    /// Hash of the content in that run.
     pub hash: String,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time of that run, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }
 
-/// Files with a right to be executed that the run made or changed.
+/// Executable files that the run created or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Executables {
     /// Paths from the workspace root, sorted.
     pub files: Vec<String>,
-    /// How many more there are.
+    /// Number of executable files that are not listed.
     pub more: u64,
-    /// Whether everything was looked at: a large workspace is not, because the look would cost too much.
+    /// Whether the whole workspace was scanned; false for a large workspace, where a scan would take too long.
     pub complete: bool,
 }
 
@@ -103,40 +103,41 @@ impl Default for Executables {
     }
 }
 
-/// What the run cost.
+/// Cost of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// US dollars; null when the price of the model is not known.
+    /// US dollars; null if the price of the model is unknown.
     pub total_usd: Option<Usd>,
-    /// US dollars by what they were spent for: `agent`, `closing`, `summary`, `evaluation`, `subagent`.
+    /// US dollars by purpose: `agent`, `closing`, `summary`, `evaluation`, `subagent`.
     pub by_source: BTreeMap<String, Usd>,
 }
 
-/// What caches did for a session.
+/// Use of caches in the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheUse {
     /// Prompt tokens read from the provider's cache.
     pub read_tokens: u64,
     /// Prompt tokens written to the provider's cache.
     pub write_tokens: u64,
-    /// Answers that were kept from earlier requests (`llm.cache`).
+    /// Responses from the local response cache (`llm.cache`).
     pub answers: u32,
-    /// What requests began with and then no longer, in order: `parameters`, `tools`, `system`, `message N`.
+    /// Changes to the start of the prompt, which the provider's cache depends on, in order: `parameters`, `tools`,
+    /// `system`, `message N`.
     pub prefix_changes: Vec<String>,
 }
 
-/// What takes the room in the model's window, in tokens, about.
+/// Use of the model's context window, in estimated tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextUse {
-    /// Tokens that the model may hold, prompt and answer together; null when that is not known.
+    /// Size of the context window, prompt and response together; null if unknown.
     pub window: Option<u64>,
     /// Tokens of the next prompt.
     pub prompt: u64,
-    /// Those of them that are instructions.
+    /// Tokens of the instructions in it.
     pub instructions: u64,
-    /// Those that are the tools offered, and the schema of the answer.
+    /// Tokens of the tool definitions and of the answer's schema in it.
     pub tools: u64,
-    /// How often the conversation was made shorter, over all runs of the session.
+    /// How often the conversation was compacted, over all runs of the session.
     pub compactions: u32,
 }
 
@@ -144,19 +145,19 @@ pub struct ContextUse {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Output {
-    /// In words.
+    /// Plain text.
     Text(String),
-    /// A JSON value that fits the schema it was asked for.
+    /// A JSON value that fits the requested schema.
     Value(Value),
 }
 
 impl Output {
-    /// Whether it is a value that fits a schema.
+    /// Checks whether the output is a value that fits a schema.
     pub fn is_value(&self) -> bool {
         matches!(self, Self::Value(_))
     }
 
-    /// As text: a value as JSON.
+    /// Returns the output as text; a value is returned as JSON.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -165,7 +166,7 @@ impl Output {
     }
 }
 
-/// Equal is what a document tells in the same way: words, and a value that is a string.
+/// Outputs are equal if they have the same JSON form: a text equals a string value.
 impl PartialEq for Output {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -188,88 +189,88 @@ impl<T: Into<String>> From<T> for Output {
     }
 }
 
-/// A call that waits for a person's answer.
+/// A call that needs the user's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingApproval {
-    /// What `agent approve` and `agent deny` take.
+    /// The id for `agent approve` and `agent deny`.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it is to do, one line.
+    /// One-line summary of the call.
     pub summary: String,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reason: String,
 }
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
-    /// The version of this document.
+    /// Version of this document.
     pub schema_version: u32,
-    /// The three-way summary.
+    /// The status that summarizes the stop reason.
     pub status: Status,
-    /// Why the run ended; null when it never began.
+    /// Why the run ended; null if it did not start.
     pub stop_reason: Option<StopReason>,
     /// The final answer: text, or with `--output-schema` the value that fits the schema.
     pub output: Output,
     /// Whether `output` is a value that fits the schema of `--output-schema`; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_valid: Option<bool>,
-    /// The session, for `agent resume`; null when none was made.
+    /// The session, for `agent resume`; null if none was created.
     pub session_id: Option<String>,
     /// Steps of the agent: model calls that were part of the work.
     pub steps: u32,
-    /// Everything sent to the model, retries and the closing call included.
+    /// All requests sent to the model, including retries and the closing call.
     pub requests: u32,
     /// Tool calls the model made.
     pub tool_calls: u32,
-    /// Those calls, in order.
+    /// The tool calls, in order.
     pub tools_used: Vec<ToolUse>,
     /// Files changed.
     pub files_modified: Vec<ModifiedFile>,
-    /// Executables it made or changed.
+    /// Executable files that the run created or changed.
     #[serde(default)]
     pub executables: Executables,
-    /// The project's instructions, where there are some.
+    /// The project's instruction file, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<InstructionFile>,
-    /// Wall time.
+    /// Wall time, in seconds.
     pub duration_seconds: f64,
-    /// `provider/model`; null when none was chosen yet.
+    /// `provider/model`; null if no model was selected.
     pub model: Option<String>,
-    /// Tokens, summed.
+    /// Total tokens.
     pub usage: Usage,
-    /// Money.
+    /// Cost of the run.
     pub cost: Cost,
-    /// Caches.
+    /// Use of caches.
     #[serde(default)]
     pub cache: CacheUse,
-    /// What takes the room in the model's window; null when no run began.
+    /// Use of the model's context window; null if no run started.
     #[serde(default)]
     pub context: Option<ContextUse>,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
-    /// Calls that wait for an answer; absent without any.
+    /// Calls that need approval; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaiting_approval: Vec<PendingApproval>,
-    /// Guardrails on the conversation that withheld a text or ended the run; the first hundred.
+    /// Guardrails on the conversation that withheld a text or ended the run; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<TriggeredGuardrail>,
-    /// The quality gates as they were when the model last said that it is done; absent when none was looked at.
+    /// Results of the quality gates when the model last reported that it is done; absent if no gate ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quality_gates: Vec<GateResult>,
-    /// Subagents that were asked, over all runs of the session; absent where none was.
+    /// Subagents that were started, over all runs of the session; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subagents: Vec<SubagentUse>,
-    /// What the evaluation of `output` found; absent when no answer was evaluated.
+    /// Result of the evaluation of `output`; absent if no answer was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
-    /// What confined commands; null when no run began.
+    /// The sandbox of commands; null if no run started.
     pub sandbox: Option<String>,
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<ReachedLimit>,
-    /// What went wrong.
+    /// The failure that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }

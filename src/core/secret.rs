@@ -1,6 +1,6 @@
-//! A key or token that never shows itself.
+//! Wrapper of a key or token that hides the value when it is printed.
 
-/// Holds a secret; its `Debug` and `Display` are a placeholder.
+/// A secret; `Debug` and `Display` print a placeholder.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -10,7 +10,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value itself, for the one place that sends it.
+    /// Returns the value, for the code that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }

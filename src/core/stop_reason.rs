@@ -1,4 +1,4 @@
-//! Why a run ended: the one verdict, its status, and the finer cause beside it.
+//! Why a run ended: stop reason, status, and the limit that was reached.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,54 +7,54 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model finished.
+    /// The model finished its work.
     LlmDone,
     /// The step limit was reached.
     MaxSteps,
-    /// The next call could have cost more than was left of the money, the tokens or the tool calls.
+    /// The next call could have cost more than the money, tokens or tool calls that were left.
     BudgetExceeded,
-    /// The conversation no longer fits into the model's window.
+    /// The conversation no longer fits into the model's context window.
     ContextFull,
     /// The total or the step time limit was reached.
     Timeout,
-    /// The same call, or the same round of calls, was made again and again.
+    /// The same call, or the same sequence of calls, was repeated.
     RepeatedCall,
     /// Too many calls in a row failed, or had arguments that are not valid JSON.
     ConsecutiveErrors,
-    /// The calls differed and led nowhere, or an action was announced and not taken.
+    /// Different calls made no progress, or the model announced an action and did not take it.
     NoProgress,
     /// A hook ended the run.
     Guardrail,
-    /// The model refused, or its provider filtered the answer.
+    /// The model refused, or its provider filtered the response.
     ContentFilter,
-    /// The answer stayed cut after the allowed continuations.
+    /// The response was still cut off after the allowed continuations.
     Truncated,
-    /// A call waits for a person's answer.
+    /// A call needs the user's approval.
     AwaitingApproval,
     /// SIGINT, SIGTERM, or `a` at a prompt.
     UserInterrupt,
-    /// The provider was unusable after the retries.
+    /// The provider failed after all retries.
     LlmError,
-    /// 401 or 403, or no key where one is needed.
+    /// HTTP status 401 or 403, or a missing key.
     AuthError,
-    /// A bug, or the journal can no longer be written.
+    /// A bug, or the journal cannot be written.
     InternalError,
 }
 
-/// The three-way summary of a [`StopReason`].
+/// The status that summarizes a [`StopReason`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The work is done.
     Success,
-    /// The run ended early; what was done stands.
+    /// The run ended early; the work that was done remains.
     Partial,
     /// The run could not do its work.
     Failed,
 }
 
 impl StopReason {
-    /// Every reason, in the order of the table in the README.
+    /// All reasons, in the order of the table in the README.
     pub const ALL: [Self; 16] = [
         Self::LlmDone,
         Self::MaxSteps,
@@ -74,7 +74,7 @@ impl StopReason {
         Self::InternalError,
     ];
 
-    /// The status that goes with this reason.
+    /// Returns the status for this reason.
     pub fn status(self) -> Status {
         match self {
             Self::LlmDone => Status::Success,
@@ -94,7 +94,7 @@ impl StopReason {
         }
     }
 
-    /// The name used in JSON, journals and messages.
+    /// Returns the name used in JSON, journals and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::LlmDone => "llm_done",
@@ -124,7 +124,7 @@ impl std::fmt::Display for StopReason {
 }
 
 impl Status {
-    /// The name used in JSON and messages.
+    /// Returns the name used in JSON and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -134,7 +134,7 @@ impl Status {
     }
 }
 
-/// Which limit ended a run, named in the result beside the stop reason.
+/// The limit that ended a run; reported in the result with the stop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReachedLimit {
@@ -148,6 +148,6 @@ pub enum ReachedLimit {
     Steps,
     /// `--timeout` or `--step-timeout`.
     Time,
-    /// What the model may hold.
+    /// The context window of the model.
     Window,
 }

@@ -1,9 +1,9 @@
-//! Tokens spent, as the provider counted them.
+//! Token usage as the provider reports it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one model call or of many; the five figures do not overlap except that `output` holds `reasoning`.
+/// Tokens of one or more model calls. The five numbers do not overlap, except that `output` includes `reasoning`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Prompt tokens that were neither read from nor written to a cache.
@@ -12,9 +12,9 @@ pub struct Usage {
     pub cached_read: u64,
     /// Prompt tokens written to the provider's cache.
     pub cached_write: u64,
-    /// Generated tokens, reasoning included.
+    /// Generated tokens, including reasoning.
     pub output: u64,
-    /// The part of `output` that was reasoning.
+    /// Reasoning tokens; part of `output`.
     pub reasoning: u64,
 }
 
@@ -29,13 +29,14 @@ impl std::ops::AddAssign for Usage {
 }
 
 impl Usage {
-    /// Whether this counts the whole of a conversation whose last prompt had so many tokens. One shrinks a little when a
-    /// provider drops old reasoning; a figure of less than half leaves out what was cached.
+    /// Checks whether the reported usage covers the whole conversation, given the tokens of the last prompt. A prompt can
+    /// shrink a little when a provider drops old reasoning; a number below half of the last one does not include the cached
+    /// tokens.
     pub fn covers_conversation(&self, last_prompt: u64) -> bool {
         self.prompt_tokens() > 0 && self.prompt_tokens() >= last_prompt / 2
     }
 
-    /// Everything that went in, cached or not.
+    /// Returns all prompt tokens, cached or not.
     pub fn prompt_tokens(&self) -> u64 {
         self.input.saturating_add(self.cached_read).saturating_add(self.cached_write)
     }

@@ -1,21 +1,21 @@
-//! Who answers when a call must be asked: a person at a terminal, or nobody.
+//! Interface for approval questions about calls, and the approver for runs without a user.
 
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a call that is asked about where nobody answers.
+/// Handling of a call that needs approval when no user can answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NoApprover {
-    /// It is refused, and the run goes on.
+    /// The call is refused and the run continues.
     Refuse,
-    /// It waits, and the run ends.
+    /// The call stays pending and the run ends.
     Pause,
 }
 
 impl NoApprover {
-    /// The word for it.
+    /// Returns the name used in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -24,35 +24,35 @@ impl NoApprover {
     }
 }
 
-/// What a person is asked.
+/// An approval question for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it is to do, one line.
+    /// Summary of the call, one line.
     pub summary: String,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reason: String,
-    /// What else the person must see, a line each: where links lead.
+    /// Further notes for the user, one line each, such as the targets of links.
     pub notes: Vec<String>,
-    /// The diff or the command, for the person to read.
+    /// The diff or the command.
     pub preview: Option<String>,
-    /// What [`ApproverAnswer::Always`] allows from then on, in words.
+    /// Description of the calls that [`ApproverAnswer::Always`] allows.
     pub always_scope: String,
 }
 
-/// What the person says.
+/// Answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApproverAnswer {
-    /// Run it.
+    /// Run the call.
     Yes,
-    /// Run it, and do not ask about its like again in this run.
+    /// Run the call, and allow similar calls until the run ends.
     Always,
-    /// Do not run it; the model is told, with the reason if there is one, and goes on.
+    /// Refuse the call. The model receives the refusal, with the reason if there is one, and continues.
     No(Option<String>),
     /// End the run.
     Abort,
-    /// There is no person.
+    /// No user can answer.
     NoApprover,
 }
 
@@ -62,7 +62,7 @@ pub trait Approver {
     fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, ApproverAnswer>;
 }
 
-/// Nobody is there: every question is a refusal.
+/// Approver for runs without a user; answers every question with [`ApproverAnswer::NoApprover`].
 #[derive(Debug, Clone, Copy)]
 pub struct NonInteractiveApprover;
 

@@ -1,4 +1,4 @@
-//! What becomes of background commands, told in its place, and their end with the run.
+//! Reports starts and ends of background commands as events, and ends them with the run.
 
 use crate::core::event::{Event, MessageOrigin, NoticeLevel};
 use crate::engine::Engine;
@@ -8,7 +8,7 @@ use crate::tools::background::{BackgroundCommand, CommandUpdate};
 use crate::tools::command_output::background_end_text;
 
 impl Engine {
-    /// Tells what became of background commands; of an end that the model has not seen, the model too.
+    /// Emits the starts and ends of background commands, and sends ends that the model has not seen to the model.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -42,14 +42,14 @@ impl Engine {
         background.end_all().await;
         for update in background.take_updates() {
             let CommandUpdate::Ended { command, .. } = update else { continue };
-            let with_run = running.iter().any(|one| one.id == command.id);
-            self.record_end(&command, with_run)?;
+            let ended_by_run_end = running.iter().any(|one| one.id == command.id);
+            self.record_end(&command, ended_by_run_end)?;
         }
         Ok(())
     }
 
-    /// Records that a background command ended; how, in words for the model.
-    fn record_end(&self, command: &BackgroundCommand, with_run: bool) -> Result<String, EmitError> {
+    /// Emits the end of a background command and returns how it ended, as text for the model.
+    fn record_end(&self, command: &BackgroundCommand, ended_by_run_end: bool) -> Result<String, EmitError> {
         let Some(end) = command.end() else { return Ok(String::new()) };
         if let Some(warning) = end.warning() {
             let text = messages::background_command_damage(&command.id, &warning);
@@ -57,7 +57,12 @@ impl Engine {
         }
         let outcome = background_end_text(command, end);
         let (id, text) = (command.id.clone(), command.text.clone());
-        self.emitter.emit(Event::BackgroundEnd { id, command: text, outcome: outcome.clone(), with_run })?;
+        self.emitter.emit(Event::BackgroundEnd {
+            id,
+            command: text,
+            outcome: outcome.clone(),
+            ended_by_run_end,
+        })?;
         Ok(outcome)
     }
 }

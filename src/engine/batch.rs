@@ -1,4 +1,4 @@
-//! The calls of one turn: which of them run together.
+//! Runs the tool calls of one turn and decides which run in parallel.
 
 use crate::core::message::ToolCall;
 use crate::engine::call::PreparedCall;
@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// How many read-only calls run at once.
+/// Maximum number of read-only calls that run at the same time.
 const MAX_PARALLEL_READS: usize = 4;
 
 impl Engine {
-    /// Runs the calls of one turn and tells a result for each, whatever happens. `left` is the time that the run has.
+    /// Runs the calls of one turn and emits a result for each. `left` is the remaining time of the run.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -49,8 +49,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Asks about the calls behind `waiting`, so that a person can answer all of them at once. A call that changes a
-    /// file which one before it is to change is asked about in its turn: what it would do is not known yet.
+    /// Requests approval for the calls after `waiting`, so that the user can answer all at once. A call that changes the
+    /// same file as an earlier one is not included, because its effect is not known yet.
     async fn ask_later_calls(
         &self,
         waiting: &[PreparedCall<'_>],
@@ -71,8 +71,8 @@ impl Engine {
         Ok(())
     }
 
-    /// How many of the first calls of `rest` form a group. A call that a person is asked about is alone, so that the
-    /// question stands below the call and nothing is told beside it; so is one that counts towards a limit.
+    /// Returns how many of the first calls of `rest` form a group. A call that needs approval is alone, so that its
+    /// question is shown directly below it; so is a call that counts towards a limit.
     fn group_len(&self, rest: &[PreparedCall<'_>]) -> usize {
         let counts = |call: &PreparedCall<'_>| call.access != Access::Read && self.guardrails.has_limits();
         let together = |call: &&PreparedCall<'_>| match self.options.parallel {
@@ -83,8 +83,8 @@ impl Engine {
         rest.iter().take_while(together).count().max(1)
     }
 
-    /// Runs `group` together. The model's order decides who gets a lock first, because it is the order of first
-    /// polling; each call takes its locks in the order of their names, so that none waits in a circle.
+    /// Runs `group` in parallel. Locks are granted in the model's order, which is the order of first polling. Each call
+    /// acquires its locks in alphabetical order, which prevents deadlocks.
     async fn run_group(
         &self,
         group: &[PreparedCall<'_>],
@@ -112,7 +112,7 @@ impl Engine {
         outcomes.await.into_iter().collect()
     }
 
-    /// The files `prepared` would change, each by the one name that all its names lead to.
+    /// Returns the files that `prepared` would change, as paths with resolved links.
     fn written_files(&self, prepared: &PreparedCall<'_>) -> BTreeSet<String> {
         let real = |raw: &str| {
             let path = self.workspace.path(raw).ok()?;

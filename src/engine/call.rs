@@ -1,4 +1,4 @@
-//! One tool call, from the model's words to its result.
+//! Runs one tool call, from the arguments of the model to its result.
 
 use crate::core::approval::ApprovalRequest;
 use crate::core::decision::{Decision, Denial, DenialReason};
@@ -23,17 +23,17 @@ use serde_json::Value;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
-/// A call whose arguments were read and planned, or why they could not be.
+/// A call with parsed arguments and plan, or the reason why they are invalid.
 pub struct PreparedCall<'a> {
     /// The call as the model made it.
     pub call: &'a ToolCall,
-    /// The tool's kind of effect; the most careful one when there is no such tool.
+    /// The tool's kind of effect; `Execute` when there is no such tool.
     pub access: Access,
-    /// The tool, its arguments and its plan; or what the model is told.
+    /// The tool, its arguments and its plan, or the error message for the model.
     ready: Result<PlannedCall<'a>, String>,
 }
 
-/// A call that can be decided on.
+/// A call with valid arguments.
 #[derive(Clone)]
 pub(super) struct PlannedCall<'a> {
     tool: &'a dyn Tool,
@@ -41,23 +41,23 @@ pub(super) struct PlannedCall<'a> {
     plan: Plan,
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Default)]
 struct CallOutcome {
     output: ToolOutput,
     denial: Option<Denial>,
     simulated: bool,
-    counted: CallCounts,
-    /// What it did instead of what was asked, one line, where a hook changed the arguments.
+    guardrail_counts: CallCounts,
+    /// Summary of the call after a hook changed its arguments.
     summary: Option<String>,
     pending: Option<Pending>,
 }
 
-/// What a call waits for.
+/// Why a call is pending.
 enum Pending {
-    /// The calls before it.
+    /// An earlier call is pending.
     EarlierCalls,
-    /// A person's answer.
+    /// It needs the user's approval.
     Answer(Box<ApprovalRequest>),
 }
 
@@ -74,7 +74,7 @@ impl PlannedCall<'_> {
 }
 
 impl PreparedCall<'_> {
-    /// The paths the call would change.
+    /// Returns the paths that the call would change.
     pub fn written_paths(&self) -> impl Iterator<Item = &str> {
         let touched_files =
             self.ready.as_ref().map(|ready| ready.plan.touched_files.as_slice()).unwrap_or_default();
@@ -87,7 +87,7 @@ impl PreparedCall<'_> {
 }
 
 impl Engine {
-    /// Looks the tool up and reads the arguments; has no effect.
+    /// Finds the tool, parses the arguments and plans the call, without any effect.
     pub fn prepare<'a>(&'a self, call: &'a ToolCall) -> PreparedCall<'a> {
         let tool = self.toolbox.get(&call.name);
         let access = tool.as_ref().map_or(Access::Execute, |tool| tool.access());
@@ -98,7 +98,7 @@ impl Engine {
         PreparedCall { call, access, ready }
     }
 
-    /// Runs a prepared call and tells its result.
+    /// Runs a prepared call and emits its result.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -117,7 +117,7 @@ impl Engine {
             Ok(_) if cancel.is_cancelled() => self.not_executed(interrupt).into(),
             Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
         };
-        let CallOutcome { mut output, denial, simulated, counted, summary: done, pending } = outcome;
+        let CallOutcome { mut output, denial, simulated, guardrail_counts, summary: done, pending } = outcome;
         if let Some(pending) = pending {
             return self.report_pending(call, pending);
         }
@@ -146,14 +146,14 @@ impl Engine {
             seen: output.seen,
             denial,
             simulated,
-            counted,
+            guardrail_counts,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         };
         self.guardrails.note(&event);
         self.emitter.emit(event).map(drop)
     }
 
-    /// Tells that a call waits: from here on no call of the answer runs.
+    /// Emits that a call is pending; no later call of the answer runs.
     fn report_pending(&self, call: &ToolCall, pending: Pending) -> Result<(), EmitError> {
         self.has_pending_call.set(true);
         let approval = match pending {
@@ -195,7 +195,7 @@ impl Engine {
         }
         if let Some(text) = before.result {
             let mut output = ToolOutput::ok(text);
-            before.context.iter().for_each(|said| append_paragraph(&mut output.text, said));
+            before.context.iter().for_each(|text| append_paragraph(&mut output.text, text));
             return Ok(output.into());
         }
         let Some(args) = before.updated_input else {
@@ -215,13 +215,13 @@ impl Engine {
         Ok(CallOutcome { summary: Some(updated.plan.summary), ..outcome })
     }
 
-    /// The marker of a secret in a call that would put it where the secret stands.
+    /// Returns the redaction marker in the arguments of a call that would write the marker instead of the secret.
     fn echoed_marker(&self, ready: &PlannedCall<'_>) -> Option<String> {
         let changes = ready.tool.access() != Access::Read;
         changes.then(|| self.emitter.redactor().echoed_marker(&ready.args)).flatten()
     }
 
-    /// Asks where that is the decision, and runs what may run. `context` is what hooks add to the result.
+    /// Requests approval if needed, and runs the call if allowed. `context` is text that hooks add to the result.
     async fn ask_and_execute(
         &self,
         ready: &PlannedCall<'_>,
@@ -243,14 +243,14 @@ impl Engine {
         }
     }
 
-    /// Runs a call that may run. The journal is durable before anything that may have an effect.
+    /// Runs an allowed call. The journal is synced to disk before a call that may have an effect.
     async fn execute(
         &self,
         ready: &PlannedCall<'_>,
         cx: &ToolContext,
         context: Vec<String>,
     ) -> Result<CallOutcome, EmitError> {
-        // Hooks, and the person who was asked, may have changed files since the decision.
+        // Hooks or the user may have changed files since the decision.
         let mut passed = match self.check_guardrails(ready.tool, Some(&ready.args), &ready.plan) {
             Ok(passed) => passed,
             Err(DenialReason { reason, rule }) => return Ok(refusal_outcome(ready, reason, rule)),
@@ -266,17 +266,18 @@ impl Engine {
         if let Some(text) = output.warning.take() {
             self.warn(text)?;
         }
-        let counted = self.count_effects(&ready.plan, &output, &passed).await;
+        let guardrail_counts = self.count_effects(&ready.plan, &output, &passed).await;
         let remarks = passed.remarks.drain(..).filter(|_| !output.is_error);
         for text in context.into_iter().chain(remarks) {
             append_paragraph(&mut output.text, &text);
         }
         self.emitter.redactor().redact_for_model(&mut output.text);
         self.fire_post_tool_hooks(ready.view(), &mut output, &cx.cancel).await?;
-        Ok(CallOutcome { counted, ..output.into() })
+        Ok(CallOutcome { guardrail_counts, ..output.into() })
     }
 
-    /// Runs a call within the time that each has but a subagent, which has its own. One that is ended says what it has.
+    /// Runs a call with the time limit of calls, except for subagents, which have their own. At the limit, the result is what
+    /// the call produced so far.
     pub(super) async fn call_with_time_limit(&self, ready: &PlannedCall<'_>, cx: &ToolContext) -> ToolOutput {
         let time = self.options.timeout.filter(|_| ready.tool.name() != DISPATCH_SUBAGENT);
         let Some(time) = time else { return ready.tool.call(&ready.args, cx).await };
@@ -290,7 +291,7 @@ impl Engine {
         ToolOutput { text, is_error: true, ..output }
     }
 
-    /// What may happen to a call, what the person has answered before included.
+    /// Decides on a call, including earlier answers of the user.
     fn decide(&self, call_id: &str, ready: &PlannedCall<'_>) -> Decision {
         match self.judge(ready.tool, Some(&ready.args), &ready.plan) {
             refusal @ Decision::Deny { .. } => refusal,
@@ -298,19 +299,19 @@ impl Engine {
         }
     }
 
-    /// The decision, where the person has not allowed the call until the run ends.
+    /// Turns a question into `Allow` if the user has allowed similar calls until the run ends.
     fn apply_grants(&self, decision: Decision, ready: &PlannedCall<'_>) -> Decision {
         let is_asked = matches!(decision, Decision::Ask { .. });
         if is_asked && self.grants.contains(&self.grant(ready)) { Decision::Allow } else { decision }
     }
 
-    /// The calls like this one.
+    /// Returns the grant that covers calls similar to this one.
     fn grant(&self, ready: &PlannedCall<'_>) -> Grant {
         Grant::of(ready.tool.name(), &ready.args, &self.resolved(&ready.plan))
     }
 
-    /// What may happen to a call of `tool` that would do what `plan` says, by refusals, guardrails, rules and mode. What
-    /// it would make of files is known only with its arguments.
+    /// Decides on a call of `tool` with the effects `plan`, by refusals, guardrails, rules and mode. Without `args`, changes of
+    /// file contents are not checked.
     pub fn judge(&self, tool: &dyn Tool, args: Option<&Value>, plan: &Plan) -> Decision {
         let resolved = self.resolved(plan);
         let command = resolved.command.as_deref().map(|command| self.verdict(command, &resolved));
@@ -320,7 +321,7 @@ impl Engine {
         }
     }
 
-    /// The plan with all files that it names, each by its name and by where its links lead.
+    /// Returns the plan with all files that it names, each as written and with resolved links.
     pub fn resolved(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         plan.touched_files = links::touched_files(&plan);
@@ -332,7 +333,7 @@ impl Engine {
         plan
     }
 
-    /// What is known of a command. One that would show more than the file tools do is asked.
+    /// Classifies a command. A command that could show files that the file tools refuse needs approval.
     fn verdict(&self, command: &str, plan: &Plan) -> CommandVerdict {
         let verdict = classify(command, &self.commands);
         if verdict.class < CommandClass::Ask && self.may_read_protected(command, plan) {
@@ -341,8 +342,7 @@ impl Engine {
         verdict
     }
 
-    /// Whether one of the commands that only read goes through a link that leads out, or through files that may be
-    /// sensitive.
+    /// Checks whether a read-only command may follow a link out of the workspace or read sensitive files.
     fn may_read_protected(&self, command: &str, plan: &Plan) -> bool {
         read_targets(command).iter().any(|reading| {
             let is_beyond = |word: &String| {
@@ -356,14 +356,14 @@ impl Engine {
         })
     }
 
-    /// Whether a person would be asked about a call, as things stand.
+    /// Checks whether a call needs approval in the current state.
     pub(super) fn needs_approval(&self, prepared: &PreparedCall<'_>) -> bool {
         let decided = prepared.ready.as_ref().map(|ready| self.decide(&prepared.call.id, ready));
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
-    /// Asks, for as long as the run has time; `None` means yes. Nobody is asked about a call that could only fail, and
-    /// a yes is for the files that the paths led to when it was asked.
+    /// Requests approval while the run has time; `None` means approved. A call that is certain to fail is not asked about.
+    /// An approval becomes invalid when the targets of links change before the answer.
     async fn ask_approver(
         &self,
         ready: &PlannedCall<'_>,
@@ -415,7 +415,7 @@ impl Engine {
         }
     }
 
-    /// What becomes of a call that nobody could be asked about.
+    /// Refuses a call without an approver or makes it pending, depending on the settings.
     fn without_approver(
         &self,
         ready: &PlannedCall<'_>,
@@ -453,13 +453,15 @@ impl Engine {
         }
     }
 
-    /// Tells what a call is about to do to files.
+    /// Creates the callback that emits the planned file changes of a call.
     fn announcer(&self, call_id: String) -> ChangeAnnouncer {
         let emitter = Rc::clone(&self.emitter);
-        Box::new(move |changes| emitter.emit(Event::Changing { call_id: call_id.clone(), changes }).map(drop))
+        Box::new(move |changes| {
+            emitter.emit(Event::FileChangesPlanned { call_id: call_id.clone(), changes }).map(drop)
+        })
     }
 
-    /// The text the model reads, in the configured form.
+    /// Formats a result for the model in the configured form.
     fn format_result(&self, tool: &str, output: &ToolOutput) -> String {
         match (self.options.result_format, output.is_error) {
             (ResultFormat::Tagged, _) => output.tagged(tool),
@@ -484,7 +486,7 @@ fn dry_run_outcome(ready: &PlannedCall<'_>, cx: &ToolContext, language: Language
     match ready.tool.preview(&ready.args, cx) {
         Ok(Some(preview)) => append_paragraph(&mut text, &diff::truncate(&preview)),
         Ok(None) => {}
-        // What earlier calls only pretended to do may be what it lacks, so this is no error.
+        // The call may depend on effects of earlier simulated calls, so this is not an error.
         Err(problem) => append_paragraph(&mut text, &messages::would_fail(&problem, language)),
     }
     CallOutcome { simulated: true, ..ToolOutput::ok(text).into() }

@@ -1,23 +1,23 @@
-//! The arguments of a call as the model wrote them: read strictly, and told with the position when they are wrong.
+//! Parses the JSON arguments of a call strictly, with error messages that contain the position.
 
 use crate::text::json_bounds;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// How much of a key that stands twice is shown, in characters; the names of arguments are short.
+/// Maximum characters shown of a duplicate key.
 const MAX_SHOWN_KEY_CHARS: usize = 40;
 
-/// The object that `raw` is.
+/// Parses `raw` as a JSON object.
 ///
 /// # Errors
-/// In words for the model, when it is anything else. No arguments at all are not taken for an empty object: the answer
-/// may have been cut before they began. Nor does one of two values of a key win: the other may be what was meant.
+/// A message for the model when it is anything else. Empty text is an error because the answer may have been cut off.
+/// A duplicate key is an error because either value may be the intended one.
 pub fn parse(raw: &str) -> Result<Value, String> {
     if raw.trim().is_empty() {
         return Err(
             "Invalid arguments: there are none. The tool was not run; send the call again with a JSON \
-                    object, {} where nothing is to be said."
+            object, {} if the tool needs no arguments."
                 .to_owned(),
         );
     }
@@ -34,7 +34,7 @@ pub fn parse(raw: &str) -> Result<Value, String> {
     }
 }
 
-/// An object of which no key stands twice.
+/// A JSON object without duplicate keys.
 struct UniqueKeyObject(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for UniqueKeyObject {
@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for UniqueKeyVisitor {
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
                 let shown: String = key.chars().take(MAX_SHOWN_KEY_CHARS).collect();
-                return Err(A::Error::custom(format!("the key `{shown}` stands twice")));
+                return Err(A::Error::custom(format!("the key `{shown}` occurs twice")));
             }
             object.insert(key, entries.next_value()?);
         }
@@ -73,17 +73,20 @@ mod tests {
 
     #[test]
     fn l20_what_is_wrong_is_told_with_its_position() {
-        for (raw, told) in [
+        for (raw, expected) in [
             ("{\"path\":", "EOF while parsing a value at line 1 column 8"),
             ("{\"path\": \"C:\\users\"}", "invalid escape at line 1 column"),
             ("{\"path\":\"a\"}{\"path\":\"b\"}", "trailing characters at line 1 column 13"),
             ("{\"content\":\"a\nb\"}", "control character"),
-            ("{\"path\":\"a\",\n \"path\":\"b\"}", "the key `path` stands twice at line 2 column"),
+            ("{\"path\":\"a\",\n \"path\":\"b\"}", "the key `path` occurs twice at line 2 column"),
             ("[\"a\"]", "expected a JSON object at line 1 column"),
             ("3", "expected a JSON object at line 1 column"),
         ] {
             let problem = parse(raw).unwrap_err();
-            assert!(problem.contains(told) && problem.contains("The tool was not run"), "{raw}: {problem}");
+            assert!(
+                problem.contains(expected) && problem.contains("The tool was not run"),
+                "{raw}: {problem}"
+            );
         }
     }
 

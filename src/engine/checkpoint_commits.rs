@@ -1,8 +1,7 @@
-//! Checkpoints: what the session has made of files, every few steps a commit under a reference of its own. Neither branch nor
-//! index nor working tree is touched.
+//! Makes checkpoints: git commits of the files that the session has changed, under separate references.
 //!
-//! Each is a commit on top of what `HEAD` was at that moment, with every file as it is that the session has changed,
-//! untracked and ignored ones too. `git fast-import` makes it in one go.
+//! Branches, index and working tree are unchanged. Each checkpoint is a commit on top of the current `HEAD` with the current
+//! content of every file that the session has changed, including untracked and ignored ones, made by `git fast-import`.
 
 use crate::core::event::Event;
 use crate::core::file_change::FileState;
@@ -15,39 +14,39 @@ use crate::process::launch::{CommandOutcome, ExitReason};
 use crate::runtime::emitter::EmitError;
 use crate::workspace::content_store::MAX_FILE_BYTES;
 
-/// Bytes of files in one checkpoint; what is beyond is left out.
+/// Maximum bytes of files in one checkpoint; files beyond it are omitted.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Whose commits they are.
+/// Committer of checkpoints.
 const COMMITTER: &str = "agent <agent@localhost>";
 
-/// What a checkpoint begins from.
+/// Base of a checkpoint.
 struct Base {
-    /// The root of the workspace in the repository: empty, or with a `/` at its end.
+    /// Path of the workspace in the repository: empty, or with a `/` at its end.
     prefix: String,
-    /// The commit; nothing where there is none yet.
+    /// The `HEAD` commit, if there is one.
     head: Option<String>,
 }
 
-/// What a commit holds at a path.
+/// Content of a commit at a path.
 enum CommitEntry {
-    /// Nothing any more.
+    /// The file was deleted.
     Nothing,
-    /// A file or a link: its mode as git writes it, and its content.
+    /// A file or a link: its git mode and its content.
     File(&'static str, Vec<u8>),
 }
 
 impl Engine {
-    /// Makes a checkpoint after `step` of this run, if it is time for one.
+    /// Makes a checkpoint after `step` of this run, if one is due.
     ///
     /// # Errors
-    /// When the journal can no longer be written; what git cannot do is said once.
+    /// When the journal can no longer be written. A failure of git emits one warning and disables checkpoints.
     pub async fn checkpoint(&self, step: u32) -> Result<(), EmitError> {
         let Some(checkpoints) = &self.checkpoints else { return Ok(()) };
         if checkpoints.finish_step(step) { self.make_checkpoint(checkpoints).await } else { Ok(()) }
     }
 
-    /// Makes a checkpoint of what came after the last one, because the run ends.
+    /// Makes a checkpoint of the changes since the last one at the end of the run.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
@@ -70,22 +69,22 @@ impl Engine {
     async fn commit(&self, checkpoints: &Checkpoints, step: u32) -> Result<Event, String> {
         let base = self.base().await?;
         let reference = ref_name(checkpoints.session(), step);
-        let (stream, left_out) = self.stream(checkpoints, step, &reference, &base);
+        let (stream, omitted_files) = self.stream(checkpoints, step, &reference, &base);
         let exit = self.git(&["fast-import", "--quiet", "--force"], stream).await?;
         let commit = String::from_utf8_lossy(&exit.stdout.head).trim().to_owned();
         if exit.reason != ExitReason::Code(0) || commit.is_empty() {
             return Err(error_text(&exit));
         }
-        Ok(Event::Checkpoint { step, reference, commit, left_out })
+        Ok(Event::Checkpoint { step, reference, commit, omitted_files })
     }
 
-    /// Where the repository is, seen from the workspace, and what is checked out.
+    /// Returns the workspace's path in the repository and the `HEAD` commit.
     async fn base(&self) -> Result<Base, String> {
         let words = ["rev-parse", "--show-prefix", "--quiet", "--verify", "HEAD^{commit}"];
         let exit = self.git(&words, Vec::new()).await?;
         let text = String::from_utf8_lossy(&exit.stdout.head).into_owned();
         let mut lines = text.lines();
-        // Without a commit it says no more than the prefix.
+        // Without a commit, git prints only the prefix.
         let Some(prefix) = lines.next() else { return Err(error_text(&exit)) };
         Ok(Base { prefix: prefix.to_owned(), head: lines.next().map(str::to_owned) })
     }
@@ -94,7 +93,7 @@ impl Engine {
         git(&self.launcher, self.workspace.root(), words, stdin).await
     }
 
-    /// The commit in the words of `git fast-import`, and the files that are not in it.
+    /// Builds the input of `git fast-import`, and lists the files that the commit omits.
     fn stream(
         &self,
         checkpoints: &Checkpoints,
@@ -112,7 +111,7 @@ impl Engine {
         if let Some(head) = &base.head {
             stream.extend(format!("from {head}\n").bytes());
         }
-        let (mut left_out, mut left) = (Vec::new(), MAX_BYTES);
+        let (mut omitted_files, mut left) = (Vec::new(), MAX_BYTES);
         for path in checkpoints.files() {
             let name = quoted(&format!("{}{path}", base.prefix));
             match self.commit_entry(&path, left) {
@@ -123,15 +122,15 @@ impl Engine {
                     stream.extend(bytes);
                     stream.push(b'\n');
                 }
-                None => left_out.push(path),
+                None => omitted_files.push(path),
             }
         }
         stream.extend(b"\nget-mark :1\ndone\n");
-        (stream, left_out)
+        (stream, omitted_files)
     }
 
-    /// What a commit is to hold at a path. Nothing where that is not its business: a file that is sensitive or has a secret in
-    /// it, is too large, or belongs to a repository below the root.
+    /// Returns the content for a path. Returns `None` for a file that is sensitive, contains a secret, is too large or belongs
+    /// to a repository below the root.
     fn commit_entry(&self, path: &str, limit: u64) -> Option<CommitEntry> {
         let path = self.workspace.path(path).ok()?;
         if self.policy.is_sensitive(path.as_str()) || self.workspace.is_in_repository_below(&path) {
@@ -157,7 +156,7 @@ impl Engine {
     }
 }
 
-/// A path as `git fast-import` reads it.
+/// Quotes a path for `git fast-import`.
 fn quoted(path: &str) -> String {
     let escaped = path.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{escaped}\"")

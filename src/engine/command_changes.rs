@@ -1,4 +1,4 @@
-//! Programs are watched: what they change is listed, and kept before they run.
+//! Runs programs and lists the files that they change; the contents before are stored first.
 
 use crate::core::event::{Event, NoticeLevel};
 use crate::engine::Engine;
@@ -13,18 +13,18 @@ use crate::workspace::content_store::MAX_FILE_BYTES;
 use std::sync::{Arc, PoisonError};
 
 impl Engine {
-    /// Runs a program, which begins when the journal is durable and the files are known, and lists those that changed
-    /// meanwhile, or says that they cannot be listed, of all that follow once.
+    /// Runs a program after the journal is synced and the files are scanned, and adds the files that it changed to the result.
+    /// Emits a warning if the changes cannot be listed; if that holds for the rest of the run, only once.
     pub(super) async fn run_and_list_changes(
         &self,
         program: &PlannedCall<'_>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, EmitError> {
-        let (lift, barrier) = Barrier::new();
+        let (release, barrier) = Barrier::new();
         let launcher = Launcher::clone(&self.launcher).with_barrier(barrier).into();
         let own = ToolContext { launcher, ..self.context(&cx.call_id, &cx.cancel) };
         let (compared, mut output) =
-            tokio::join!(self.prepare_start(lift, &cx.announce), self.call_with_time_limit(program, &own));
+            tokio::join!(self.prepare_start(release, &cx.announce), self.call_with_time_limit(program, &own));
         let compared = compared?;
         let changes =
             if compared { self.with_baseline(Baseline::after_command).await.flatten() } else { None };
@@ -43,10 +43,10 @@ impl Engine {
         Ok(output)
     }
 
-    /// Does what must be done before a program begins. Whether the files are known.
+    /// Syncs the journal, scans the files and then releases the program. Returns whether the scan succeeded.
     async fn prepare_start(
         &self,
-        lift: BarrierRelease,
+        release: BarrierRelease,
         announce: &ChangeAnnouncer,
     ) -> Result<bool, EmitError> {
         let file_to_sync = self.emitter.file_to_sync()?;
@@ -61,7 +61,7 @@ impl Engine {
         if compared {
             announce(Vec::new())?;
         }
-        lift.release();
+        release.release();
         Ok(compared)
     }
 
@@ -75,14 +75,14 @@ impl Engine {
         }
     }
 
-    /// A look at the files, which takes a while; nothing when it broke.
+    /// Runs `work` with the baseline on a blocking thread; returns `None` when it panicked.
     async fn with_baseline<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&mut Baseline) -> T + Send + 'static,
+        work: impl FnOnce(&mut Baseline) -> T + Send + 'static,
     ) -> Option<T> {
         let baseline = Arc::clone(&self.baseline);
-        let work = move || look(&mut baseline.lock().unwrap_or_else(PoisonError::into_inner));
-        tokio::task::spawn_blocking(work).await.ok()
+        let locked_work = move || work(&mut baseline.lock().unwrap_or_else(PoisonError::into_inner));
+        tokio::task::spawn_blocking(locked_work).await.ok()
     }
 
     pub(super) fn warn(&self, text: String) -> Result<(), EmitError> {

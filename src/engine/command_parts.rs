@@ -1,28 +1,29 @@
-//! The parts of a command that rules are about: every program that it names or may run.
+//! Splits a command into the parts that rules match: every program that it names or may run.
 
 use super::command_class::program::Program;
 use super::command_class::walk::{self, Command};
 use crate::text::shell::{Direction, Redirection, Word};
 
-/// Words of a wrapper, options aside, of which one may be the program that it runs: `timeout 5 git`, `flock FILE git`.
+/// Number of a wrapper's first words, not counting options, that may be the program it runs: `timeout 5 git`,
+/// `flock FILE git`.
 const WRAPPER_OPERANDS: usize = 2;
 
-/// One thing that a command runs or may run.
+/// One program that a command runs or may run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CommandPart<'a> {
-    /// All words, where a program is named plainly.
+    /// All words of a simple command; empty for a program in a wrapper.
     pub(super) words: &'a [Word],
-    /// The program, where there is one.
+    /// The program, if there is one.
     pub(super) program: Option<&'a Program<'a>>,
-    /// Whether this is all that is to be said: nothing in front of it, no file written, no wrapper around it.
+    /// Whether it has no assignments, writes no file by redirection, defines no function and is not run by a wrapper.
     pub(super) is_plain: bool,
-    /// Whether the text tells what runs.
+    /// Whether the text determines which program runs.
     pub(super) is_known: bool,
-    /// What stands for words from elsewhere among its arguments, where it gets some; behind them there may be more.
+    /// The placeholder for words inserted into its arguments at run time, if any; words may also be appended.
     pub(super) placeholder: Option<&'a str>,
 }
 
-/// Shows the parts of `command` to `visit`, in order.
+/// Calls `visit` with the parts of `command`, in order.
 pub(super) fn visit_parts(command: &str, visit: &mut dyn FnMut(CommandPart<'_>)) {
     walk::walk(command, &mut |found| match found {
         walk::ScriptPart::Script(script) if script.is_list => {}
@@ -32,7 +33,7 @@ pub(super) fn visit_parts(command: &str, visit: &mut dyn FnMut(CommandPart<'_>))
     });
 }
 
-/// A command, and what a wrapper among its words runs in its turn.
+/// Visits a simple command and the programs that its wrappers run.
 fn visit_command(command: &Command<'_>, visit: &mut dyn FnMut(CommandPart<'_>)) {
     let simple = command.simple;
     let is_file = |to: &Redirection| to.direction == Direction::Write && to.target.text != "/dev/null";
@@ -51,7 +52,7 @@ fn visit_command(command: &Command<'_>, visit: &mut dyn FnMut(CommandPart<'_>)) 
     let (mut operands, mut placeholder) = (0, command.programs.first().and_then(Program::placeholder));
     for program in command.programs.iter().skip(1) {
         if program.has_literal_name || program.is_substituted || operands < WRAPPER_OPERANDS {
-            // Of words that may not even be a program nothing more is guessed.
+            // If the word may not be a program at all, its placeholder is not used.
             let placeholder = placeholder.filter(|_| program.has_literal_name);
             visit(CommandPart {
                 program: Some(program),

@@ -1,4 +1,4 @@
-//! File patterns of rules, matched against every path that some file system would take for the same.
+//! File patterns of rules, matched against every spelling of a path that a file system may treat as the same.
 
 use crate::process::sandbox::protected_names::literal_path;
 use crate::workspace::path_variants;
@@ -6,17 +6,18 @@ use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// File patterns as in ignore files: without a slash they match a name at any depth, with one the path from the
-/// root; what is below a matching directory matches too. A path matches when some file system would take it for one
-/// that does ([`alias`]); a name without wildcards also stands for its short names.
+/// File patterns as in ignore files: without a slash they match a name at any depth, with a slash the path from the
+/// root; files below a matching directory match too. A path also matches if one of its [`path_variants`] does, and a
+/// name without wildcards also matches its short (8.3) names.
 #[derive(Debug, Clone)]
 pub(super) struct FilePatterns {
     sources: Vec<String>,
-    /// Names without wildcards, long and short: which pattern each belongs to. They need no regular expression, which
-    /// would cost every start some of its milliseconds.
+    /// Names without wildcards, long and short, with the index of their pattern. A map avoids compiling regular expressions
+    /// at every start.
     names: HashMap<String, usize>,
-    /// All others, and which pattern each is.
+    /// All other patterns.
     globs: GlobSet,
+    /// Index of the pattern of each glob.
     glob_indices: Vec<usize>,
 }
 
@@ -24,7 +25,7 @@ impl FilePatterns {
     /// Compiles `patterns`.
     ///
     /// # Errors
-    /// A glob that is not valid.
+    /// When a glob is not valid.
     pub(super) fn new(patterns: impl Iterator<Item = String>) -> Result<Self, globset::Error> {
         let (mut sources, mut names, mut glob_indices) = (Vec::new(), HashMap::new(), Vec::new());
         let mut globs = GlobSetBuilder::new();
@@ -46,17 +47,17 @@ impl FilePatterns {
         Ok(Self { sources, names, globs: globs.build()?, glob_indices })
     }
 
-    /// Whether there are none.
+    /// Checks whether there are no patterns.
     pub(super) fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
-    /// The paths from the root that those without wildcards are.
+    /// Returns the patterns without wildcards as paths relative to the root.
     pub(super) fn literals(&self) -> Vec<PathBuf> {
         self.sources.iter().filter_map(|pattern| literal_path(pattern)).map(Path::to_owned).collect()
     }
 
-    /// The first pattern that matches `path` or a directory above it; an absolute path counts from `root`.
+    /// Returns the first pattern that matches `path` or a directory above it. Absolute paths are made relative to `root`.
     pub(super) fn find(&self, path: &str, root: &str) -> Option<&str> {
         if self.sources.is_empty() {
             return None;
@@ -69,7 +70,7 @@ impl FilePatterns {
         })
     }
 
-    /// The first pattern that matches the path of these components itself.
+    /// Returns the first pattern that matches exactly the path of these components.
     fn matching(&self, components: &[String]) -> Option<&str> {
         let last = components.last()?;
         let named =

@@ -1,4 +1,4 @@
-//! The quality gates: commands that are run when the model says that it is done.
+//! Runs the quality gates: commands that must pass when the model reports that it is done.
 
 use crate::core::event::Event;
 use crate::core::quality_gate::GateResult;
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Characters of the end of standard output that a failed gate shows (spec.md 1.10).
+/// Characters shown from the end of a failed gate's standard output (spec.md 1.10).
 const STDOUT_CHARS: usize = 500;
 
-/// The same of standard error, where compilers and test runners say what is wrong.
+/// Characters shown from the end of its standard error.
 const STDERR_CHARS: usize = 1500;
 
 impl Engine {
-    /// Runs the gates one after another until `cancel`, and tells what became of them.
+    /// Runs the gates one after another until `cancel`, and emits their results.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -30,7 +30,7 @@ impl Engine {
         for gate in &self.gates {
             results.push(self.run_gate(gate, cancel).await);
         }
-        self.emitter.emit(Event::Gates { results }).map(drop)
+        self.emitter.emit(Event::QualityGates { results }).map(drop)
     }
 
     async fn run_gate(&self, gate: &QualityGate, cancel: &CancellationToken) -> GateResult {
@@ -58,25 +58,25 @@ impl Engine {
     }
 }
 
-/// How a gate ended that has not passed, and the end of what it wrote.
+/// Describes how a failed gate ended, with the end of its output.
 fn failure_text(exit: &CommandOutcome, timeout: Duration) -> String {
     let written = [(&exit.stdout, STDOUT_CHARS), (&exit.stderr, STDERR_CHARS)];
     let ends = written.map(|(captured, most)| last_chars(captured, most));
     let how = match exit.reason {
         ExitReason::TimedOut => format!("It took longer than its {} s and was ended.", timeout.as_secs()),
-        ExitReason::Cancelled => "It was ended: the run was interrupted, or its time was over.".to_owned(),
+        ExitReason::Cancelled => "It was ended because the run was interrupted or out of time.".to_owned(),
         other => end_text(other, timeout),
     };
     let all = std::iter::once(how).chain(ends);
     all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// The last `most` characters that were written.
+/// Returns the last `most` characters of an output.
 fn last_chars(captured: &Captured, most: usize) -> String {
     let bytes: Vec<u8> = captured.head.iter().chain(&captured.tail).copied().collect();
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_end();
     let skipped = text.chars().count().saturating_sub(most);
-    let kept: String = text.chars().skip(skipped).collect();
-    if skipped > 0 { format!("[...]{kept}") } else { kept }
+    let end: String = text.chars().skip(skipped).collect();
+    if skipped > 0 { format!("[...]{end}") } else { end }
 }

@@ -1,21 +1,21 @@
-//! Git, called so that nothing runs that a repository names: no hook, no filter, no monitor.
+//! Runs git without any program that a repository configures: no hooks, filters or file system monitors.
 
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Time for one call.
+/// Time limit of one git call.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
-/// Options that let it run nothing and ask nobody.
+/// Options that disable hooks, monitors and network access.
 const SAFE_OPTIONS: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
 
-/// Calls git in `root` with these words and this standard input.
+/// Runs git in `root` with these arguments and standard input.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When git cannot be started.
 pub(super) async fn git(
     launcher: &Launcher,
     root: &Path,
@@ -25,7 +25,7 @@ pub(super) async fn git(
     git_with_config(launcher, root, words, stdin, &[]).await
 }
 
-/// The same with these settings, by their names, in the environment: there a name may hold any character.
+/// Runs git with additional settings, passed in the environment because their names may contain any character.
 async fn git_with_config(
     launcher: &Launcher,
     root: &Path,
@@ -48,14 +48,14 @@ async fn git_with_config(
         stdin,
         timeout: MAX_TIME,
     };
-    // It takes a moment, and an interrupt is no reason to lose it.
+    // An interrupt does not cancel git, because it takes only a moment.
     launcher.launch(spec, &CancellationToken::new()).await.map_err(|error| error.to_string())
 }
 
-/// Removes the references of checkpoints from the repository of `root`: all of them or none. One that has gone is no error.
+/// Deletes checkpoint references from the repository of `root`, all or none. A missing reference is not an error.
 ///
 /// # Errors
-/// When git cannot be started, or says no.
+/// When git cannot be started or fails.
 pub async fn delete_references(
     launcher: &Launcher,
     root: &Path,
@@ -64,19 +64,19 @@ pub async fn delete_references(
     if references.is_empty() {
         return Ok(());
     }
-    let orders: String = references.iter().flat_map(|name| ["delete ", name.as_str(), "\n"]).collect();
-    let exit = git(launcher, root, &["update-ref", "--stdin"], orders.into_bytes()).await?;
+    let commands: String = references.iter().flat_map(|name| ["delete ", name.as_str(), "\n"]).collect();
+    let exit = git(launcher, root, &["update-ref", "--stdin"], commands.into_bytes()).await?;
     if exit.reason == ExitReason::Code(0) { Ok(()) } else { Err(error_text(&exit)) }
 }
 
-/// Characters of a comparison that are shown (spec.md 1.5).
+/// Maximum characters of a diff (spec.md 1.5).
 const MAX_CHANGES_CHARS: usize = 50_000;
 
-/// What differs between the working tree and the commit that `reference` names, in short and line by line, without files that
-/// are `hidden`; nothing where nothing does.
+/// Returns the diffstat and diff between the commit `reference` and the working tree, without `hidden` files, or `None` if
+/// nothing differs.
 ///
 /// # Errors
-/// What git has to say when it cannot tell.
+/// The error message of git.
 pub async fn changes_since(
     launcher: &Launcher,
     root: &Path,
@@ -110,19 +110,19 @@ pub async fn changes_since(
     }
     Ok(Some(match text.char_indices().nth(MAX_CHANGES_CHARS) {
         Some((end, _)) => {
-            format!("{}\n[... the comparison is longer ...]", text.get(..end).unwrap_or(text))
+            format!("{}\n[... the rest of the diff is omitted ...]", text.get(..end).unwrap_or(text))
         }
         None => text.to_owned(),
     }))
 }
 
-/// Settings that switch off the programs which the configuration of a repository runs over the content of files.
+/// Returns settings that disable the filter programs in the repository's configuration.
 async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String, &'static str)>, String> {
     let words =
         ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
     let exit = git(launcher, root, &words, Vec::new()).await?;
     let names = &exit.stdout;
-    // Without any it ends with 1. One that is not known would run.
+    // Exit code 1 means that there are no filters. An incomplete list is an error because an unlisted filter would run.
     if !matches!(exit.reason, ExitReason::Code(0 | 1)) || names.total > names.head.len() as u64 {
         return Err("the filters that its configuration names cannot be listed".to_owned());
     }
@@ -135,7 +135,7 @@ async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String
     Ok(names.split('\0').filter(|name| !name.is_empty()).map(off).collect())
 }
 
-/// What git printed: its beginning, where that is much.
+/// Returns the standard output of git; only its captured start if it is long.
 fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
     match exit.reason {
         ExitReason::Code(0) => Ok(String::from_utf8_lossy(&exit.stdout.head).into_owned()),
@@ -143,7 +143,7 @@ fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
     }
 }
 
-/// What git said, or how it ended.
+/// Returns the first line of git's error output, or how it ended.
 pub(super) fn error_text(exit: &CommandOutcome) -> String {
     let text = String::from_utf8_lossy(&exit.stderr.head);
     let line = text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What a person has allowed until the run ends: a question about its like is answered already.
+//! Approvals that the user has granted for all similar calls until the run ends.
 
 use crate::core::language::Language;
 use crate::messages;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 
-/// Calls of one tool that are alike.
+/// Permission for similar calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Grant {
     tool: String,
     scope: GrantScope,
 }
 
-/// What they have in common. Commands are alike only when they are the same: none of its words can be left to chance.
+/// The common property of similar calls. Commands are similar only if they are identical.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum GrantScope {
     Files(BTreeSet<String>),
@@ -23,7 +23,7 @@ enum GrantScope {
 }
 
 impl Grant {
-    /// The calls that are like this one. The plan names each file by every path that it has.
+    /// Creates the grant for calls similar to this one. The plan must contain each file under all of its paths.
     pub fn of(tool: &str, args: &Value, plan: &Plan) -> Self {
         let scope = match &plan.host {
             Some(host) => GrantScope::Host(host.clone()),
@@ -35,7 +35,7 @@ impl Grant {
         Self { tool: tool.to_owned(), scope }
     }
 
-    /// Which calls these are, for the person who is to allow them.
+    /// Describes the covered calls for the user.
     pub fn description(&self, language: Language) -> String {
         match &self.scope {
             GrantScope::Files(files) => {
@@ -53,12 +53,12 @@ impl Grant {
 pub struct Grants(RefCell<HashSet<Grant>>);
 
 impl Grants {
-    /// Allows calls until the run ends.
+    /// Adds a grant.
     pub fn add(&self, grant: Grant) {
         self.0.borrow_mut().insert(grant);
     }
 
-    /// Whether calls are allowed.
+    /// Checks whether a grant exists.
     pub fn contains(&self, grant: &Grant) -> bool {
         self.0.borrow().contains(grant)
     }

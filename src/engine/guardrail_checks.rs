@@ -1,4 +1,4 @@
-//! What guardrails look at when a call is decided on and when it has run: what it makes of files, and how much that is.
+//! Applies guardrails to calls: checks planned file changes and commands, and counts the effects of calls that ran.
 
 use crate::core::decision::DenialReason;
 use crate::core::event::Event;
@@ -18,20 +18,20 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of changed files whose lines are counted after one command; the rest is not counted.
+/// Maximum bytes of changed files whose lines are counted after one command; the rest is not counted.
 const MAX_COUNTED_BYTES: usize = 64 << 20;
 
-/// What guardrails say about a call that they let run.
+/// Result of the guardrail checks for an allowed call.
 #[derive(Debug, Default)]
 pub(super) struct GuardrailPass {
-    /// What the model is told besides the result.
+    /// Remarks for the model, appended to the result.
     pub(super) remarks: Vec<String>,
-    /// How many lines it adds and removes.
+    /// Number of lines that the call adds and removes.
     lines: u64,
 }
 
 impl Engine {
-    /// Looks at a call before anything happens. Without arguments only its plan is looked at.
+    /// Checks a call before it runs. Without `args`, only its plan is checked.
     pub(super) fn check_guardrails(
         &self,
         tool: &dyn Tool,
@@ -47,7 +47,7 @@ impl Engine {
             }
             (Access::Write, Some(args), _) if self.guardrails.checks_edits() => {
                 let cx = self.context("", &CancellationToken::new());
-                // A call that can only fail changes nothing, and says why itself.
+                // A call that fails changes nothing, and its own error message explains why.
                 let rewrites = tool.rewrites(args, &cx).unwrap_or_default();
                 let edits: Vec<Edit> = rewrites.into_iter().map(|rewrite| self.edit(rewrite)).collect();
                 let remarks = self.guardrails.check_edits(&edits)?;
@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// The files of the workspace that a call names and writes, each by the name that all its names lead to.
+    /// Returns the workspace files that a call names and writes, as paths with resolved links.
     fn planned_writes(&self, plan: &Plan) -> BTreeSet<String> {
         let written = links::touched_files(plan).into_iter().filter(|touch| touch.write);
         let path = |raw: &str| {
@@ -76,7 +76,7 @@ impl Engine {
         Edit::new(path, rewrite)
     }
 
-    /// What a call that ran counts.
+    /// Counts the effects of a call that ran.
     pub(super) async fn count_effects(
         &self,
         plan: &Plan,
@@ -100,7 +100,7 @@ impl Engine {
         CallCounts { lines, command: command.is_some(), tests_passed: tests_passed.filter(|_| is_test) }
     }
 
-    /// How many lines changes added and removed, as far as what was and what is there is kept.
+    /// Counts added and removed lines of files whose contents before and after are stored.
     async fn count_changed_lines(&self, changes: Vec<Change>) -> u64 {
         let workspace = Workspace::clone(&self.workspace);
         let count = move || {
@@ -120,7 +120,7 @@ impl Engine {
         tokio::task::spawn_blocking(count).await.unwrap_or_default()
     }
 
-    /// What the model reads in place of a text that a guardrail keeps from it.
+    /// Returns the replacement for a text that a guardrail withholds from the model, if one does.
     pub(super) fn withheld_note(&self, text: &str) -> Result<Option<String>, EmitError> {
         let found = self.guardrails.texts.find(ConversationSide::Input, text);
         let Some(triggered) = found.filter(|found| found.action == GuardrailAction::Block) else {
@@ -131,7 +131,7 @@ impl Engine {
     }
 }
 
-/// The text of a file in this state, where it is kept and is one.
+/// Returns the stored text of a file in this state, if it is stored and is text.
 fn stored_text(workspace: &Workspace, state: &FileState) -> Option<String> {
     match state {
         FileState::Absent => Some(String::new()),

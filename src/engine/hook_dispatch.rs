@@ -1,4 +1,4 @@
-//! Where hooks meet the engine: before and after one tool call, and around model calls and the run.
+//! Fires hooks before and after tool calls, and applies their results.
 
 use crate::core::event::{Event, HookVerdict};
 use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState, ObservedFile};
@@ -14,7 +14,7 @@ use crate::workspace::path::RelPath;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// A tool call as hooks are told about it.
+/// The parts of a tool call that are passed to hooks.
 #[derive(Clone, Copy)]
 pub(super) struct CallView<'a> {
     pub tool: &'a str,
@@ -23,14 +23,15 @@ pub(super) struct CallView<'a> {
     pub plan: &'a Plan,
 }
 
-/// A file as a call left it, before hooks; nothing where it cannot be read.
+/// A file after a call and before the hooks.
 struct EditedFile {
     path: RelPath,
+    /// The content; `None` when it cannot be read.
     content: Option<Content>,
 }
 
 impl Engine {
-    /// Fires the hooks of `event` and tells what each did. None begins once `cancel` has fired.
+    /// Fires the hooks of `event` and emits the outcome of each. No hook starts after `cancel`.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -59,7 +60,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// The hooks before a call.
+    /// Fires the hooks before a call.
     pub(super) async fn fire_pre_tool_hooks(
         &self,
         call: CallView<'_>,
@@ -71,7 +72,7 @@ impl Engine {
         self.fire(HookEvent::PreToolUse, self.hook_input(call), cancel).await
     }
 
-    /// The hooks after a call; what they say is appended to the output, and what they changed is shown.
+    /// Fires the hooks after a call, and appends their messages and their changes of edited files to the output.
     pub(super) async fn fire_post_tool_hooks(
         &self,
         call: CallView<'_>,
@@ -88,22 +89,22 @@ impl Engine {
             tool_success: Some(!output.is_error),
             ..self.hook_input(call)
         };
-        let mut said = Vec::new();
+        let mut outcomes = Vec::new();
         if output.is_error {
             let mut outcome = self.fire(HookEvent::OnError, about(output), cancel).await?;
             if let Some(text) = outcome.result.take() {
                 (output.text, output.is_error) = (text, false);
             }
-            said.push(outcome);
+            outcomes.push(outcome);
         }
         let input = about(output);
-        said.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
+        outcomes.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
         for file in &edited {
             let file_path = Some(file.path.as_str().to_owned());
             let input = HookInput { file_path, other_files: Vec::new(), ..input.clone() };
-            said.push(self.fire(HookEvent::PostEdit, input, cancel).await?);
+            outcomes.push(self.fire(HookEvent::PostEdit, input, cancel).await?);
         }
-        for text in said.into_iter().flat_map(HookOutcome::into_model_texts) {
+        for text in outcomes.into_iter().flat_map(HookOutcome::into_model_texts) {
             append_paragraph(&mut output.text, &text);
         }
         for file in edited {
@@ -126,14 +127,14 @@ impl Engine {
         }
     }
 
-    /// Where `path`, as the model wrote it, leads inside the workspace; nothing when it leads nowhere or out.
+    /// Resolves `path`, as the model wrote it, inside the workspace; returns `None` when it does not exist or is outside.
     pub(super) fn real_path(&self, path: &str) -> Option<RelPath> {
         let path = self.workspace.path(path).ok()?;
         self.workspace.resolve(&path).ok()
     }
 
-    /// The files that a file tool changed and left there. What a command changed is not among them: it is known by
-    /// comparison only, and somebody else may have changed it.
+    /// Returns the files that a file tool changed and did not delete. Changes by commands are not included, because they are
+    /// only detected by comparison and may have another cause.
     fn edited_files(&self, access: Access, output: &ToolOutput) -> Vec<EditedFile> {
         let is_edit = |change: &&Change| access == Access::Write && change.action != ChangeAction::Deleted;
         let paths = output.changed.iter().filter(is_edit).filter_map(|change| self.real_path(&change.path));
@@ -145,7 +146,7 @@ impl Engine {
         self.workspace.read(path, MAX_EDIT_BYTES)
     }
 
-    /// A hook may reformat what was written; the model is shown how, so that its next edit fits.
+    /// Appends a diff of the changes that hooks made to an edited file, so that the model's next edit matches.
     fn show_change_by_hooks(&self, file: EditedFile, output: &mut ToolOutput) {
         let EditedFile { path, content: Some(before) } = file else { return };
         let after = match self.content(&path) {
@@ -161,7 +162,7 @@ impl Engine {
             |content: &Content| FileState::regular_file(content.hash.clone(), content.mode.as_raw_mode());
         let became = after.as_ref().map_or(FileState::Absent, state);
         output.changed.push(Change::between(&path, ChangedBy::Command, &state(&before), &became));
-        // What the model has not seen whole stays unseen, although it is shown the difference.
+        // A file that the model has not seen completely stays unobserved, although the diff is shown.
         let was_seen = output.seen.iter().any(|seen| seen.path == path);
         output.seen.retain(|seen| seen.path != path);
         match hash {
@@ -180,7 +181,7 @@ impl Engine {
     }
 }
 
-/// Adds a paragraph to what the model reads.
+/// Appends a paragraph to a text for the model.
 pub(super) fn append_paragraph(text: &mut String, paragraph: &str) {
     text.push_str("\n\n");
     text.push_str(paragraph.trim_end());

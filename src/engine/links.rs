@@ -1,4 +1,4 @@
-//! Where the paths of a call lead through links: told to the person who decides, and looked at again after the answer.
+//! Symbolic links among the paths of a call: shown to the user before approval, and checked again after it.
 
 use crate::core::language::Language;
 use crate::engine::Engine;
@@ -9,18 +9,18 @@ use crate::workspace::error::FileError;
 use crate::workspace::file;
 use crate::workspace::path::RelPath;
 
-/// Links that a question tells of; a command may name hundreds.
+/// Maximum number of links shown in a question.
 const MAX_SHOWN_LINKS: usize = 6;
 
-/// A path that is not where its name says.
+/// A path that leads through a symbolic link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link {
     path: RelPath,
-    /// Where it is; nothing when that is outside of the workspace.
+    /// The resolved path; `None` when it is outside the workspace.
     real: Option<RelPath>,
 }
 
-/// What a call touches by name: its own paths, and the files that its command plainly names.
+/// Returns the files that a call names: its path arguments and the files in its command.
 pub fn touched_files(plan: &Plan) -> Vec<TouchedFile> {
     let named = plan.command.as_deref().map(named_files).unwrap_or_default().into_iter();
     let named =
@@ -28,7 +28,7 @@ pub fn touched_files(plan: &Plan) -> Vec<TouchedFile> {
     plan.touched_files.iter().cloned().chain(named).collect()
 }
 
-/// What a person is told of `links`, a line each.
+/// Describes `links` for the user, one line each.
 pub fn notes(links: &[Link], language: Language) -> Vec<String> {
     let note = |link: &Link| {
         let real = link.real.as_ref().map(RelPath::as_str);
@@ -39,17 +39,17 @@ pub fn notes(links: &[Link], language: Language) -> Vec<String> {
     links.iter().take(MAX_SHOWN_LINKS).map(note).chain(more).collect()
 }
 
-/// A hash of where `links` lead.
+/// Returns a hash of the links and their targets.
 pub fn digest(links: &[Link]) -> String {
-    let places: Vec<[Option<&str>; 2]> = links
+    let targets: Vec<[Option<&str>; 2]> = links
         .iter()
         .map(|link| [Some(link.path.as_str()), link.real.as_ref().map(RelPath::as_str)])
         .collect();
-    file::hash(serde_json::json!(places).to_string().as_bytes())
+    file::hash(serde_json::json!(targets).to_string().as_bytes())
 }
 
 impl Engine {
-    /// The paths of a call that lead elsewhere, where its command runs among them.
+    /// Returns the paths of a call that lead through links, including the directory of its command.
     pub(super) fn links(&self, plan: &Plan) -> Vec<Link> {
         let named = touched_files(plan).into_iter().map(|touch| touch.path).chain(plan.directory.clone());
         let link = |name: String| {

@@ -1,4 +1,4 @@
-//! One tool call in its fixed order: look up, plan, decide, hooks, approve, execute, hooks.
+//! The engine: runs tool calls in a fixed order (look up, plan, decide, hooks, approve, execute, hooks).
 
 pub mod approver;
 mod background;
@@ -50,42 +50,42 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Which calls of one turn run together.
+/// Which calls of one turn run in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Parallelism {
-    /// None: one after another.
+    /// None: calls run one after another.
     Off,
-    /// Consecutive read-only calls; any other alone, in the model's order.
+    /// Consecutive read-only calls; all others run alone, in the model's order.
     Reads,
-    /// All of them; writers of one path in the model's order.
+    /// All calls; those that write the same path run in the model's order.
     All,
 }
 
-/// The form of a tool result for the model.
+/// Format of a tool result for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultFormat {
-    /// The text; a failure begins with `Error:`.
+    /// The text; a failure starts with `Error:`.
     Plain,
     /// `[tool] Success:` or `[tool] Error:` before the text.
     Tagged,
 }
 
-/// What of the engine's behaviour can be set.
+/// Settings of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Which calls of one turn run together.
+    /// Which calls of one turn run in parallel.
     pub parallel: Parallelism,
-    /// What becomes of a call that nobody can be asked about.
+    /// Handling of a call that needs approval when no user can answer.
     pub no_approver: NoApprover,
-    /// Reads run, everything else is only described.
+    /// Whether only read calls run and all others are simulated.
     pub dry_run: bool,
-    /// The form of a result for the model.
+    /// Format of a result for the model.
     pub result_format: ResultFormat,
-    /// Longer results are cut and kept; 0: never cut.
+    /// Tokens beyond which results are cut and stored; 0: no limit.
     pub max_result_tokens: usize,
-    /// Time for one call, whatever the tool.
+    /// Time limit of one call of any tool but `dispatch_subagent`.
     pub timeout: Option<Duration>,
 }
 
@@ -93,52 +93,52 @@ pub struct EngineOptions {
 pub struct Engine {
     /// The tools.
     pub toolbox: Toolbox,
-    /// What may run.
+    /// Decides which calls may run.
     pub policy: Arc<Policy>,
-    /// What is looked at besides, and counted.
+    /// Guardrails and their counters.
     pub guardrails: Rc<Guardrails>,
-    /// How commands are classified.
+    /// Settings of the classification of commands.
     pub commands: CommandOptions,
     /// The hooks.
     pub hooks: Rc<Hooks>,
-    /// What must pass before a run counts as done.
+    /// Commands that must pass before a run counts as done.
     pub gates: Vec<QualityGate>,
-    /// Who answers questions.
+    /// Answers approval questions.
     pub approver: Rc<dyn Approver>,
-    /// What was answered for all of the run.
+    /// Approvals that hold until the run ends.
     pub grants: Rc<Grants>,
-    /// What was asked and answered between runs.
+    /// Approvals requested by earlier runs and answered between runs.
     pub approvals: Approvals,
-    /// Whether a call of the answer at work waits: no call after it runs.
+    /// Whether a call of the current answer is pending, so that no later call runs.
     pub has_pending_call: Cell<bool>,
-    /// Where every fact is told.
+    /// Emits events.
     pub emitter: Rc<Emitter>,
     /// The clock.
     pub source: Rc<Clock>,
     /// The project directory.
     pub workspace: Rc<Workspace>,
-    /// Starts children.
+    /// Starts child processes.
     pub launcher: Rc<Launcher>,
-    /// What the model has seen.
+    /// Versions of files that the model has seen.
     pub observed_files: Rc<ObservedFiles>,
-    /// Commands that run in the background.
+    /// Background commands.
     pub background: Rc<BackgroundCommands>,
-    /// Long outputs.
+    /// Stored long outputs.
     pub outputs: Rc<Outputs>,
-    /// What can be set.
+    /// Settings.
     pub options: EngineOptions,
-    /// Whether a hook has ended the run: no further call runs.
+    /// Whether a hook has ended the run, so that no further call runs.
     pub is_stopped_by_hook: Cell<bool>,
-    /// The files as they were before the command that runs, or after the last one.
+    /// State of the files before the running command, or after the last one.
     pub baseline: Arc<Mutex<Baseline>>,
-    /// Commits of what the session has made of files, where they are asked for.
+    /// Checkpoints, if configured.
     pub checkpoints: Option<Checkpoints>,
-    /// Whether it was said that changes made by commands are not listed any more.
+    /// Whether the warning that changes by commands are no longer listed was emitted.
     pub has_warned_unlisted: Cell<bool>,
 }
 
-/// Runs `work`, and cancels it when `time` is up, before it begins if there is none: work ends by itself then, with
-/// whatever result it has.
+/// Runs `work` and fires `cancel` after `time`, immediately if it is zero. It then still waits for `work`, which must end
+/// itself on `cancel`.
 pub async fn with_time_limit<T>(
     time: Option<Duration>,
     cancel: &CancellationToken,
@@ -157,7 +157,7 @@ pub async fn with_time_limit<T>(
 }
 
 impl Engine {
-    /// Which paths are sensitive, for tools that come across files.
+    /// Returns a filter for sensitive paths, for tools that search files.
     fn sensitive_filter(&self) -> PathFilter {
         let policy = Arc::clone(&self.policy);
         Arc::new(move |path| policy.is_sensitive(path))

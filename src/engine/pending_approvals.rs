@@ -1,4 +1,4 @@
-//! Calls that wait for an answer which comes between runs: what is asked, and whether the answer is still for the call.
+//! Creates approval requests that are answered between runs, and checks that an answer still matches its call.
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject, FileVersion};
 use crate::core::decision::Decision;
@@ -12,11 +12,12 @@ use crate::terminal;
 use crate::workspace::file;
 use std::borrow::Cow;
 
-/// What stands in place of a rule where a call is not what the person approved.
+/// Rule name of the refusal of a call that differs from the approved one.
 const CALL_CHANGED_RULE: &str = "approval";
 
 impl Engine {
-    /// What is kept of `question`, to be answered later; nothing where the call holds a secret, which nothing keeps.
+    /// Creates the stored approval request for `question`; returns `None` when the call contains a secret, because secrets
+    /// are never stored.
     pub(super) fn pending_approval(
         &self,
         call_id: &str,
@@ -38,7 +39,7 @@ impl Engine {
         })
     }
 
-    /// The refusal of a call that the person has denied.
+    /// Returns the refusal of a call that the user has denied.
     pub(super) fn recorded_denial(&self, call_id: &str) -> Option<Decision> {
         let (_, RecordedAnswer { answer: ApprovalAnswer::Deny { reason }, .. }) =
             self.approvals.answered(call_id)?
@@ -49,14 +50,14 @@ impl Engine {
         Some(Decision::Deny { reason, rule: DECLINED_RULE.to_owned() })
     }
 
-    /// The decision about a call, with what the person has answered about it: it runs if it is what was approved.
+    /// Applies the user's answer to the decision on a call: it is allowed if it is still the approved call.
     pub(super) fn apply_answer(&self, call_id: &str, call: CallView<'_>, decision: Decision) -> Decision {
-        let (Decision::Allow | Decision::Ask { .. }, Some((asked, answered))) =
+        let (Decision::Allow | Decision::Ask { .. }, Some((request, recorded))) =
             (&decision, self.approvals.answered(call_id))
         else {
             return decision;
         };
-        match self.changed_since_asked(call, asked, answered) {
+        match self.changed_since_asked(call, request, recorded) {
             None => Decision::Allow,
             Some(what) => Decision::Deny {
                 reason: messages::approved_call_changed(&what, self.policy.language()),
@@ -65,19 +66,19 @@ impl Engine {
         }
     }
 
-    /// What is no longer as it was when the person was asked.
+    /// Describes the first difference between the call now and when approval was requested.
     fn changed_since_asked(
         &self,
         call: CallView<'_>,
-        asked: &ApprovalRequest,
-        answered: &RecordedAnswer,
+        request: &ApprovalRequest,
+        recorded: &RecordedAnswer,
     ) -> Option<String> {
-        let (then, now) = (&asked.subject, self.subject(call));
+        let (then, now) = (&request.subject, self.subject(call));
         let language = self.policy.language();
-        if !answered.is_genuine {
+        if !recorded.is_genuine {
             return Some(messages::answer_mismatch(language).to_owned());
         }
-        if asked.tool != call.tool {
+        if request.tool != call.tool {
             return Some(messages::tool_changed(language).to_owned());
         }
         if then.arguments != now.arguments {
@@ -90,7 +91,7 @@ impl Engine {
         Some(messages::file_changed(&file.path, language))
     }
 
-    /// What an answer about this call is for.
+    /// Returns the subject of an approval: hashes of the arguments, the link targets and the files to be written.
     fn subject(&self, call: CallView<'_>) -> ApprovalSubject {
         let written = call.plan.touched_files.iter().filter(|touch| touch.write);
         ApprovalSubject {
@@ -102,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// The hash of a file's content, where there is a file that can be read.
+    /// Returns the hash of a file's content, if the file can be read.
     fn file_hash(&self, path: &str) -> Option<String> {
         let opened = self.workspace.open_file(&self.workspace.path(path).ok()?).ok()?;
         file::hash_reader(opened.file).ok()

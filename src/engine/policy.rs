@@ -1,4 +1,4 @@
-//! What may run: modes compiled to rules, the agent's tools, protected and sensitive files, blocked commands.
+//! The permission policy: decides on calls by allowed tools, protected and sensitive files, blocked commands, rules and mode.
 
 use super::command_class::{CommandClass, CommandVerdict};
 use super::file_patterns::FilePatterns;
@@ -14,22 +14,22 @@ use crate::workspace::FileProtection;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How much the agent may do without asking, the least first.
+/// Permission mode: what the agent may do without approval, from least to most.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Every call is asked.
+    /// Every call needs approval.
     ConfirmAll,
-    /// Calls that change something are asked.
+    /// Calls that change something need approval.
     ConfirmSensitive,
-    /// Nothing is asked; refusals stand.
+    /// No call needs approval; refusals still apply.
     Yolo,
 }
 
 impl Mode {
-    /// Its name in files, flags and messages.
+    /// Returns its name in files, flags and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::ConfirmAll => "confirm-all",
@@ -39,14 +39,14 @@ impl Mode {
     }
 }
 
-/// What a policy is made of.
+/// Settings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyOptions {
-    /// How much is asked.
+    /// The permission mode.
     pub mode: Mode,
-    /// The agent's name, for reasons.
+    /// The agent's name, for messages.
     pub agent: String,
-    /// The tools the agent may use; empty: all.
+    /// Tools that the agent may use; empty: all.
     pub allowed_tools: Vec<String>,
     /// Globs of files that may be read but not changed, besides [`TOOL_CONFIGURATIONS`].
     pub protected_files: Vec<String>,
@@ -56,17 +56,17 @@ pub struct PolicyOptions {
     pub blocked_commands: Vec<String>,
     /// Whether dangerous commands are refused in every mode.
     pub allowed_only: bool,
-    /// Whether the kernel keeps commands inside the workspace, and that is enough to build and test unasked.
+    /// Whether the sandbox confines commands well enough to build and test without approval.
     pub trusts_sandbox: bool,
-    /// What people have said about calls, in order.
+    /// The configured rules, in order.
     pub rules: Vec<PolicyRule>,
     /// The workspace's path, so that absolute paths below it match relative patterns.
     pub root: String,
-    /// The language of refusals and of the reasons for questions.
+    /// Language of refusals and of the reasons for questions.
     pub language: Language,
 }
 
-/// The rules of one run. Pure: asks nothing and touches nothing.
+/// The policy of one run. It has no side effects.
 #[derive(Debug, Clone)]
 pub struct Policy {
     mode: Mode,
@@ -80,20 +80,20 @@ pub struct Policy {
     sensitive: FilePatterns,
     blocked: BlockedCommands,
     rules: Rules,
-    /// Of a subagent: what whoever asks it is held to, and it too.
+    /// For a subagent: the policy of the agent that started it, which also applies.
     parent: Option<Arc<Policy>>,
 }
 
 /// A policy that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// A pattern of the guardrails.
+    /// An invalid pattern of the guardrails.
     #[error("guardrails: {0}")]
     Pattern(#[from] globset::Error),
-    /// A regular expression of blocked commands.
+    /// An invalid regular expression of blocked commands.
     #[error("guardrails.blocked_commands: {0}")]
     Blocked(#[from] regex::Error),
-    /// One of the rules.
+    /// An invalid rule.
     #[error(transparent)]
     Rule(#[from] RuleError),
 }
@@ -102,7 +102,7 @@ impl Policy {
     /// Compiles the rules.
     ///
     /// # Errors
-    /// A glob that is not valid, or another part of a rule.
+    /// When a glob, a regular expression or a rule is not valid.
     pub fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
         let own = options.protected_files.into_iter();
         let built_in = [GIT].into_iter().chain(TOOL_CONFIGURATIONS.iter().copied());
@@ -123,11 +123,11 @@ impl Policy {
         })
     }
 
-    /// That of the subagent called `agent`, which may use `allowed_tools` in `mode` as far as this policy lets whoever asks it:
-    /// of both decisions the stricter holds. Of `rules` those that hold for it are its own.
+    /// Creates the policy of the subagent `agent` with `allowed_tools`, `mode` and the `rules` for that agent. Of its own
+    /// decision and that of this policy, the stricter applies.
     ///
     /// # Errors
-    /// A part of a rule that is not valid.
+    /// When a rule is not valid.
     pub fn for_subagent(
         self: &Arc<Self>,
         agent: &str,
@@ -145,19 +145,19 @@ impl Policy {
         })
     }
 
-    /// Whether the agent may use this tool at all; others are not offered to the model either.
+    /// Checks whether the agent may use this tool at all; other tools are not offered to the model.
     pub fn allows_tool(&self, tool: &str) -> bool {
         let is_allowed =
             self.allowed_tools.is_empty() || self.allowed_tools.iter().any(|allowed| allowed == tool);
         is_allowed && self.parent.as_ref().is_none_or(|parent| parent.allows_tool(tool))
     }
 
-    /// Whether a path is one of the sensitive files, which searches leave out.
+    /// Checks whether a path is a sensitive file.
     pub fn is_sensitive(&self, path: &str) -> bool {
         self.sensitive.find(path, &self.root).is_some()
     }
 
-    /// The same rules about files for the workspace, which knows where a path really leads when it is opened.
+    /// Returns the file rules for the workspace, which applies them to resolved paths when it opens files.
     pub fn file_guard(policy: &Arc<Self>) -> FileProtection {
         let (sensitive, protected) = (Arc::clone(policy), Arc::clone(policy));
         FileProtection {
@@ -167,13 +167,13 @@ impl Policy {
         }
     }
 
-    /// Whether there are sensitive files at all.
+    /// Checks whether there are patterns of sensitive files.
     pub fn has_sensitive_files(&self) -> bool {
         !self.sensitive.is_empty()
     }
 
-    /// May this call run? `command` is what is known of the plan's command. Refusals come first, in every mode; then the
-    /// rules.
+    /// Decides on a call; `command` is the classification of the plan's command. Refusals come first, in every mode, then the
+    /// rules, then the mode.
     pub fn decide(
         &self,
         tool: &str,
@@ -200,17 +200,17 @@ impl Policy {
             .unwrap_or_else(|| self.by_mode(access, plan, command))
     }
 
-    /// What the rules say about a call that is not refused anyway.
+    /// Returns the decision of the rules on a call, without refusals and mode.
     pub fn ruling(&self, tool: &str, plan: &Plan) -> Option<Ruling> {
         self.rules.decide(tool, plan, &self.root)
     }
 
-    /// How much is asked where no rule says anything.
+    /// Returns the mode, which applies where no rule matches.
     pub fn mode(&self) -> Mode {
         self.parent.as_ref().map_or(self.mode, |parent| self.mode.min(parent.mode()))
     }
 
-    /// The language of refusals and of the reasons for questions.
+    /// Returns the language of refusals and of the reasons for questions.
     pub fn language(&self) -> Language {
         self.language
     }
@@ -263,26 +263,26 @@ impl Policy {
             _ if self.mode == Mode::Yolo => return Decision::Allow,
             _ if self.mode == Mode::ConfirmAll => self
                 .language
-                .pick("every tool call is confirmed", "toda llamada a una herramienta se confirma"),
+                .pick("every tool call needs approval", "toda llamada a una herramienta requiere aprobación"),
             Access::Execute if command.is_some_and(|command| self.runs_unasked(command)) => {
                 return Decision::Allow;
             }
             Access::Execute if command.is_some_and(|command| command.class == CommandClass::Ask) => {
                 self.language.pick(
-                    "commands that destroy, reach beyond the workspace or are not understood are confirmed",
-                    "los comandos que destruyen, salen del espacio de trabajo o no se entienden se confirman",
+                    "commands that are destructive, reach beyond the workspace or cannot be parsed need approval",
+                    "los comandos que destruyen, salen del espacio de trabajo o no se entienden requieren aprobación",
                 )
             }
             Access::Execute => self.language.pick(
-                "commands that are not known to be safe are confirmed",
-                "los comandos que no se sabe que son seguros se confirman",
+                "commands that are not known to be safe need approval",
+                "los comandos que no se sabe que son seguros requieren aprobación",
             ),
             Access::Network => self
                 .language
-                .pick("requests to the web are confirmed", "las peticiones a la web se confirman"),
+                .pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
             Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
             Access::Write | Access::Read => {
-                self.language.pick("changes to files are confirmed", "los cambios de archivos se confirman")
+                self.language.pick("changes to files need approval", "los cambios de archivos requieren aprobación")
             }
         };
         let mode = self.mode.name();
@@ -291,24 +291,25 @@ impl Policy {
     }
 
     fn by_rule(&self, Ruling { action, rule, reason }: Ruling) -> Decision {
-        let words = reason.as_deref();
+        let reason = reason.as_deref();
         match action {
             Action::Allow => Decision::Allow,
             Action::Ask => {
-                Decision::Ask { reason: messages::asked_by_rule(&rule, words, self.language), rule }
+                Decision::Ask { reason: messages::asked_by_rule(&rule, reason, self.language), rule }
             }
             Action::Deny => {
-                Decision::Deny { reason: messages::denied_by_rule(&rule, words, self.language), rule }
+                Decision::Deny { reason: messages::denied_by_rule(&rule, reason, self.language), rule }
             }
         }
     }
 
-    /// What a question becomes when there is nobody to answer it: a refusal, in these words for the model.
+    /// Returns the refusal, for the model, of a call that needs approval when no user can answer.
     pub fn no_approver_message(&self, tool: &str, rule: &str) -> String {
         messages::no_approver(tool, rule, rule.starts_with(MODE_RULE_PREFIX), self.language)
     }
 
-    /// Whether a command runs in the mode that asks about changes only: it reads, or it builds and tests behind walls.
+    /// Checks whether a command runs without approval in `confirm-sensitive`: it only reads, or it builds or tests in the
+    /// sandbox.
     fn runs_unasked(&self, command: &CommandVerdict) -> bool {
         match command.class {
             CommandClass::Safe => true,
@@ -318,16 +319,16 @@ impl Policy {
     }
 }
 
-/// What the names of modes begin with where they stand in place of a rule.
+/// Prefix of the rule name of a decision by mode.
 pub const MODE_RULE_PREFIX: &str = "mode.";
-/// What stands in place of a rule where the person who was asked said no.
+/// Rule name of a refusal by the user.
 pub const DECLINED_RULE: &str = "person";
 
 fn deny(rule: &str, reason: String) -> Decision {
     Decision::Deny { reason, rule: rule.to_owned() }
 }
 
-/// A pattern that matches exactly this path and what is below it.
+/// Returns a pattern that matches exactly this path and everything below it.
 pub fn literal_pattern(path: &str) -> String {
     format!("/{}", globset::escape(path))
 }

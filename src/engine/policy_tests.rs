@@ -1,4 +1,4 @@
-//! Tests of the policy: the tables of modes and commands, and what no mode permits.
+//! Tests of the policy: decisions by mode and command class, and refusals in every mode.
 
 use super::*;
 use crate::tools::TouchedFile;
@@ -80,7 +80,7 @@ fn s02_the_person_who_is_asked_is_told_why() {
             other => panic!("{other:?}"),
         }
     };
-    assert!(asked(CommandClass::Ask).contains("destroy, reach beyond the workspace"));
+    assert!(asked(CommandClass::Ask).contains("are destructive, reach beyond the workspace"));
     assert!(asked(CommandClass::Confine).contains("not known to be safe"));
 }
 
@@ -254,7 +254,7 @@ fn s03_without_a_person_a_question_becomes_a_refusal_with_three_remedies() {
     assert!(reason.contains("(mode.confirm-sensitive)"), "{reason}");
 }
 
-/// A path as a model might write it instead of `components`.
+/// Generates spellings of the path `components` that a model might write.
 fn disguised(components: &'static [&'static str]) -> impl Strategy<Value = String> {
     let part = |name: &'static str| {
         (prop::collection::vec(any::<bool>(), name.len()), 0..4_usize, 0..3_usize).prop_map(

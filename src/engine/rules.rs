@@ -1,8 +1,8 @@
-//! `policy.rules`: what people have said about calls, in their order; the first rule that matches decides.
+//! The configured `policy.rules`: the first rule that matches a call decides.
 //!
-//! A command is judged by its parts. A rule that forbids or asks matches a part that it may be about; a rule that allows
-//! matches what it is certainly about, and allows a command only when every part of it is allowed. Of rules that a part may
-//! be about, where its text does not tell, the strictest decides: no rule in front of another one lets it through.
+//! Commands are matched by their parts. A `deny` or `ask` rule matches every part that it possibly covers. An `allow` rule
+//! matches only parts that it certainly covers, and a command is allowed only when every part is. If the text of a part does
+//! not determine which rule covers it, the strictest possible rule decides, whatever their order.
 
 use super::command_class::program::{self, Program};
 use super::command_parts::{CommandPart, visit_parts};
@@ -14,40 +14,40 @@ use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a rule does with the calls that it matches; the later the stricter.
+/// Action of a rule, in order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// They run without a question, in every mode.
+    /// The call runs without approval, in every mode.
     Allow,
-    /// A person is asked, in every mode.
+    /// The call needs approval, in every mode.
     Ask,
-    /// They do not run, in no mode.
+    /// The call never runs, in any mode.
     Deny,
 }
 
-/// One rule as it is configured. It matches a call when all that it names fits; what it does not name fits always.
+/// A configured rule. It matches a call when all of its conditions match; missing conditions always match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
-    /// What becomes of the call.
+    /// The action on a matching call.
     pub action: Action,
-    /// The tool's name; `*` stands for any letters.
+    /// Glob on the tool's name.
     #[schemars(extend("x-format" = "glob"))]
     pub tool: Option<String>,
-    /// A file pattern, as in ignore files.
+    /// File pattern, as in ignore files.
     #[schemars(extend("x-format" = "glob"))]
     pub path: Option<String>,
-    /// The words that a command begins with.
+    /// First words of a command.
     #[schemars(extend("x-format" = "filled"))]
     pub command: Option<String>,
-    /// A host of the web: `example.org`, `*.example.org` for all below, `*` for every one.
+    /// Web host: `example.org`, `*.example.org` for all subdomains, `*` for every host.
     #[schemars(extend("x-format" = "host"))]
     pub host: Option<String>,
-    /// The agent.
+    /// Name of the agent.
     #[schemars(extend("x-format" = "agent-name"))]
     pub agent: Option<String>,
-    /// Why: read by the person who is asked and by the model that is refused.
+    /// Reason, shown to the user in the question and to the model in the refusal.
     #[schemars(extend("x-format" = "filled"))]
     pub reason: Option<String>,
 }
@@ -60,18 +60,18 @@ pub struct RuleError {
     problem: String,
 }
 
-/// What the rules say about a call.
+/// Decision of a rule on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// What becomes of it.
+    /// The action.
     pub action: Action,
     /// The rule's name, `policy.rules[0]`.
     pub rule: String,
-    /// Why, in the words of who wrote the rule.
+    /// The configured reason.
     pub reason: Option<String>,
 }
 
-/// The rules that hold for an agent, compiled.
+/// The compiled rules of an agent.
 #[derive(Debug, Clone)]
 pub(super) struct Rules(Vec<Rule>);
 
@@ -87,10 +87,10 @@ struct Rule {
 }
 
 impl Rules {
-    /// Compiles those of `rules` that hold for `agent`.
+    /// Compiles the rules that apply to `agent`.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// When a pattern is not valid.
     pub(super) fn new(rules: &[PolicyRule], agent: &str) -> Result<Self, RuleError> {
         let holds = |rule: &PolicyRule| rule.agent.as_ref().is_none_or(|wanted| wanted == agent);
         let compile = |(index, rule): (usize, &PolicyRule)| {
@@ -105,7 +105,7 @@ impl Rules {
             .map(Self)
     }
 
-    /// What the rules say about a call of `tool`; nothing where none of them does.
+    /// Returns the decision of the rules on a call of `tool`; `None` when no rule matches.
     pub(super) fn decide(&self, tool: &str, plan: &Plan, root: &str) -> Option<Ruling> {
         let about: Vec<&Rule> = self.0.iter().filter(|rule| rule.applies_to(tool, plan, root)).collect();
         if about.is_empty() {
@@ -120,7 +120,7 @@ impl Rules {
     }
 }
 
-/// The first rule that matches a part; the strictest of those up to the first that certainly does.
+/// Returns the strictest of the rules that match a part, up to and including the first that certainly covers it.
 fn first<'a>(about: &[&'a Rule], part: &CommandPart<'_>) -> Option<&'a Rule> {
     let mut strictest: Option<&Rule> = None;
     for rule in about.iter().copied().filter(|rule| rule.matches(part)) {
@@ -154,7 +154,7 @@ impl Rule {
         })
     }
 
-    /// Whether all fits but the words of the command.
+    /// Checks all conditions except the words of the command.
     fn applies_to(&self, tool: &str, plan: &Plan, root: &str) -> bool {
         let names = |pattern: &HostPattern| plan.host.as_ref().is_some_and(|host| pattern.matches(host));
         self.tool.as_ref().is_none_or(|glob| glob.is_match(tool))
@@ -163,7 +163,8 @@ impl Rule {
             && (self.command.is_none() || plan.command.is_some())
     }
 
-    /// A command touches more than the files that it names, so that none of them says that it may run.
+    /// Checks the file pattern. An `allow` rule with a path never matches a command, which may touch files that it does not
+    /// name.
     fn applies_to_files(&self, pattern: &FilePatterns, plan: &Plan, root: &str) -> bool {
         let mut fitting = plan.touched_files.iter().map(|touch| pattern.find(&touch.path, root).is_some());
         match self.action {
@@ -185,7 +186,7 @@ impl Rule {
         }
     }
 
-    /// Whether a rule that matches a part is about it whatever the shell makes of the text.
+    /// Checks whether a matching rule covers a part with certainty, whatever the shell expands.
     fn is_certain(&self, part: &CommandPart<'_>) -> bool {
         let Some(wanted) = &self.command else { return true };
         let is_literal =
@@ -200,13 +201,13 @@ impl Rule {
     }
 }
 
-/// Whether these are certainly the first words.
+/// Checks whether `words` certainly start with `wanted`.
 fn starts_with_words(words: &[Word], wanted: &[String]) -> bool {
     words.len() >= wanted.len()
         && words.iter().zip(wanted).all(|(word, wanted)| word.is_literal && word.text == *wanted)
 }
 
-/// Whether it may be called with these first words, whatever directory it is in and whichever options stand between.
+/// Checks whether a program call may start with `wanted`, ignoring the program's directory and any options in between.
 fn may_start_with(program: &Program<'_>, placeholder: Option<&str>, wanted: &[String]) -> bool {
     let Some((name, rest)) = wanted.split_first() else { return false };
     let mut args = program.args.iter();
@@ -214,8 +215,8 @@ fn may_start_with(program: &Program<'_>, placeholder: Option<&str>, wanted: &[St
         && rest.iter().all(|wanted| may_follow(&mut args, placeholder, wanted))
 }
 
-/// Whether `wanted` may be next, behind options and a value for each; words from elsewhere may be where their placeholder is, and at
-/// the end.
+/// Checks whether `wanted` may be the next argument after options with at most one value each. Inserted words may be at
+/// their placeholder and at the end.
 fn may_follow<'a>(
     args: &mut impl Iterator<Item = &'a Word>,
     placeholder: Option<&str>,

@@ -1,10 +1,10 @@
-//! Tests of the rules: which is the first that matches, and what a command is judged by.
+//! Tests of the rules: the order of matching and the matching of commands.
 
 use super::*;
 use crate::tools::TouchedFile;
 use proptest::prelude::*;
 
-/// Rules as they stand in a file, one JSON object each.
+/// Parses rules, one JSON object each.
 fn rules(rules: &[&str]) -> Rules {
     let rules: Vec<PolicyRule> = rules.iter().map(|rule| serde_json::from_str(rule).unwrap()).collect();
     Rules::new(&rules, "build").unwrap()
@@ -19,7 +19,7 @@ fn touching(paths: &[&str]) -> Plan {
     Plan { touched_files: paths.iter().map(touch).collect(), ..Plan::default() }
 }
 
-/// The action and the number of the rule that decides.
+/// Returns the action and the index of the deciding rule.
 fn decided(rules: &Rules, tool: &str, plan: &Plan) -> Option<(Action, String)> {
     rules.decide(tool, plan, "/srv/shop").map(|ruling| (ruling.action, ruling.rule))
 }

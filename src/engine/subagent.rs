@@ -1,4 +1,4 @@
-//! The engine of a subagent: that of the run which asks it, with tools, a policy and a memory of its own.
+//! Creates the engine of a subagent from that of its parent run, with separate tools, policy and observed files.
 
 use crate::engine::approver::NoApprover;
 use crate::engine::policy::Policy;
@@ -11,10 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl Engine {
-    /// An engine for the subagent that call `call_id` asks, which may do what `policy` says with the tools in `toolbox`, and tells
-    /// `emitter`. It works in the same workspace behind the same walls, the same hooks and guardrails
-    /// look at its calls, and what a person has granted holds for it. Its calls cannot wait for an answer: nobody could go on
-    /// with it.
+    /// Creates the engine for the subagent started by call `call_id`, with its own `policy`, `toolbox` and `emitter`. It shares
+    /// workspace, sandbox, hooks, guardrails and grants with this engine. Its calls cannot become pending, because a subagent
+    /// cannot be resumed.
     #[must_use]
     pub fn for_subagent(
         &self,

@@ -1,7 +1,7 @@
-//! One page of the web: asked for at addresses that were checked before they are dialled, under a time limit and a size cap.
+//! Fetches a web page for the model, from addresses that are checked before they are dialled, under a time limit and a size limit.
 //!
-//! Each hop is resolved once, here; every address that came back is judged, and the client can dial nothing else,
-//! because its resolver knows only those. It goes directly: a proxy would decide itself what a name means.
+//! Each host, including those of redirects, is resolved once, here. Every resolved address is checked, and the client can
+//! dial no other, because its resolver returns only those. No proxy is used: it would resolve the name itself.
 
 pub mod page_url;
 pub mod public_ip;
@@ -17,64 +17,65 @@ use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{Instant, timeout_at};
 
-/// The time of a whole fetch, redirects and body included (spec.md T28).
+/// Maximum time of a whole fetch, including redirects and body (spec.md T28).
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many redirects are followed (spec.md T28).
+/// Maximum number of redirects that are followed (spec.md T28).
 pub const MAX_REDIRECTS: usize = 5;
-/// The most of a body that is read, in bytes after decompression (spec.md 1.9).
+/// Maximum bytes read of a body, after decompression (spec.md 1.9).
 pub const BODY_CAP: usize = 1_000_000;
-/// Addresses of one name that are judged and tried; a name with more is cut, because each is a wait.
+/// Maximum number of addresses of one name that are checked and tried; each may cost waiting time.
 const MAX_ADDRESSES: usize = 16;
-/// The first port that a server needs no right for; of those below it, pages are served at [`PAGE_PORTS`] alone.
+/// The first unprivileged port; below it, only [`PAGE_PORTS`] are allowed.
 const FIRST_FREE_PORT: u16 = 1024;
 /// The ports of http and https.
 const PAGE_PORTS: [u16; 2] = [80, 443];
-/// What is liked best, so that servers which keep Markdown send it.
+/// The Accept header: Markdown is preferred, for servers that offer it.
 const ACCEPTED_TYPES: &str =
     "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5";
 
-/// Why a page was not fetched; worded for the model.
+/// Why a page was not fetched; the text is written for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The address is none of a page; as [`page_url::parse_page_url`] says it.
+    /// The URL is invalid; see [`page_url::parse_page_url`].
     #[error("{0}")]
     InvalidUrl(String),
-    /// The user does not allow the host.
+    /// The host is not allowed by the user.
     #[error(
-        "The host {0} is not one of web.allowed_hosts ({1}).\nGo on without it, and say in your answer if the task \
-         needs it: a person can add it."
+        "The host {0} is not one of web.allowed_hosts ({1}).\nContinue without this page. If the task needs it, \
+         report that in your answer, so that the user can add the host."
     )]
     HostNotAllowed(String, String),
-    /// The host is at an address that is not of the public internet.
+    /// The host has an address that is not public.
     #[error("{host} is at {address}, which is not a public address ({reason}); nothing was sent to it.")]
     PrivateAddress {
         /// The host.
         host: String,
-        /// Where it is.
+        /// The address.
         address: IpAddr,
-        /// Why that is not public.
+        /// Why the address is not public.
         reason: &'static str,
     },
-    /// A port below 1024 that belongs to another protocol: what is sent there could be taken for its words.
+    /// A port below 1024 of another protocol, whose server could interpret the request as commands.
     #[error(
         "{0} is not fetched: of the ports below {FIRST_FREE_PORT} only 80 and 443 serve pages; nothing was sent to it."
     )]
     PortNotAllowed(SocketAddr),
-    /// The host does not prove who it is.
+    /// The TLS certificate of the host was rejected.
     #[error(
-        "The TLS certificate of {0} is not accepted ({1}); nothing was asked of it.\nGo on without it. If the host is \
-         known, a person can name the file of its certificate authority in SSL_CERT_FILE."
+        "The TLS certificate of {0} was rejected ({1}); no request was sent.\nContinue without this page. If the host \
+         is known, the user can set SSL_CERT_FILE to the file of its certificate authority."
     )]
     InvalidCertificate(String, String),
-    /// The name means nothing.
+    /// The host name cannot be resolved.
     #[error("The host {0} was not found: {1}.")]
     HostNotFound(String, String),
     /// A redirect from https to http.
-    #[error("{0} redirects to {1}, away from https; that is not followed.")]
+    #[error("{0} redirects to {1}, away from https; the redirect was not followed.")]
     Downgrade(String, String),
-    /// A redirect to a host about which somebody has something to say.
+    /// A redirect to a host that a permission rule names.
     #[error(
-        "{0} redirects to {1}, and a rule is about that host; that is not followed. Fetch that address itself."
+        "{0} redirects to {1}, and a permission rule names that host; the redirect was not followed. Fetch that \
+         address directly."
     )]
     RedirectToRuledHost(String, String),
     /// More redirects than [`MAX_REDIRECTS`].
@@ -83,44 +84,45 @@ pub enum FetchError {
     /// The page was not complete within [`FETCH_TIMEOUT`].
     #[error("{0} did not answer completely within {time:?}.", time = FETCH_TIMEOUT)]
     Timeout(Url),
-    /// The connection or what came over it.
+    /// The connection failed or broke.
     #[error("{0} could not be fetched: {1}.")]
     Transfer(Url, String),
 }
 
-/// What the user allows to be fetched.
+/// Fetches pages that the user's settings allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetcher {
-    /// The hosts; with none, nothing is fetched.
+    /// Allowed hosts; if empty, nothing is fetched.
     pub allowed_hosts: Vec<HostPattern>,
-    /// Addresses that are not public and may be dialled all the same.
+    /// Private addresses that may be dialled.
     pub allowed_private: Vec<SocketAddr>,
-    /// The hosts as the user wrote them.
+    /// The allowed hosts as the user wrote them.
     pub allowed_hosts_text: String,
-    /// Hosts that no redirect of another one leads to: whether they may be asked is decided for each call.
+    /// Hosts that permission rules name. No redirect from another host leads to them: each call to them needs its own
+    /// decision.
     pub hosts_with_rules: Vec<HostPattern>,
 }
 
-/// An answer whose status is known and whose body is still to be read.
+/// A response with a known status and an unread body.
 #[derive(Debug)]
 pub struct PageResponse {
-    /// Where it came from in the end.
+    /// The final URL, after redirects.
     pub url: Url,
     deadline: Instant,
     response: Response,
 }
 
-/// What was read of a body.
+/// The body of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageBody {
     /// At most [`BODY_CAP`] bytes.
     pub bytes: Vec<u8>,
-    /// Whether there were more.
+    /// Whether the body was longer and was cut.
     pub is_cut: bool,
 }
 
 impl Fetcher {
-    /// Whether the user allows the host of `url`.
+    /// Checks whether the user allows the host of `url`.
     ///
     /// # Errors
     /// [`FetchError::HostNotAllowed`].
@@ -133,10 +135,10 @@ impl Fetcher {
         Err(FetchError::HostNotAllowed(host.to_owned(), shown.to_owned()))
     }
 
-    /// Asks for `url`, which [`page_url::parse_page_url`] accepted, and for where it redirects to.
+    /// Requests `url`, which [`page_url::parse_page_url`] accepted, and follows its redirects.
     ///
     /// # Errors
-    /// When something of it is not allowed, or there is no answer.
+    /// When an address is not allowed, or there is no response.
     pub async fn fetch(&self, method: Method, url: Url) -> Result<PageResponse, FetchError> {
         let deadline = Instant::now() + FETCH_TIMEOUT;
         let followed = self.follow_redirects(&method, url.clone(), deadline);
@@ -170,7 +172,7 @@ impl Fetcher {
         Err(FetchError::TooManyRedirects(url))
     }
 
-    /// The addresses of the host of `url`, all of which may be dialled.
+    /// Resolves the host of `url` and checks that every address may be dialled.
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, FetchError> {
         let shown = url.host_str().unwrap_or_default();
         let host = shown.trim_start_matches('[').trim_end_matches(']');
@@ -187,8 +189,8 @@ impl Fetcher {
         Ok(found)
     }
 
-    /// Whether `address`, one of those of `host`, may be dialled. One that may not is not left out but refuses the host:
-    /// a public name for a private address is an attack or a mistake.
+    /// Checks whether `address`, one of those of `host`, may be dialled. A forbidden address refuses the whole host: a
+    /// public name with a private address is an attack or a mistake.
     async fn check_address(&self, host: &str, address: SocketAddr) -> Result<(), FetchError> {
         let (ip, port) = (address.ip(), address.port());
         let private = |reason| FetchError::PrivateAddress { host: host.to_owned(), address: ip, reason };
@@ -204,7 +206,7 @@ impl Fetcher {
     }
 }
 
-/// What went wrong with an exchange.
+/// Converts a client error to a [`FetchError`].
 fn transfer_error(url: &Url, error: reqwest::Error) -> FetchError {
     let error = error.without_url();
     if error.is_connect() && is_tls(&error) {
@@ -216,7 +218,8 @@ fn transfer_error(url: &Url, error: reqwest::Error) -> FetchError {
     FetchError::Transfer(url.clone(), root_cause(&error))
 }
 
-/// Whether a public address is one of this machine: then packets to it would come from it. None is sent.
+/// Checks whether a public address belongs to this machine: a packet to it would have it as the source address. No packet
+/// is sent.
 async fn is_own_address(ip: IpAddr) -> bool {
     /// Any port will do (RFC 863).
     const DISCARD: u16 = 9;
@@ -225,11 +228,11 @@ async fn is_own_address(ip: IpAddr) -> bool {
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let Ok(socket) = UdpSocket::bind((any, 0)).await else { return false };
-    // Without a way to it nothing will be dialled either.
+    // Without a route to the address, no connection is possible either.
     socket.connect((ip, DISCARD)).await.is_ok() && socket.local_addr().is_ok_and(|own| own.ip() == ip)
 }
 
-/// Where an answer points to, when it is a redirect.
+/// Returns the target of a response that is a redirect.
 fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     let redirects = [
         StatusCode::MOVED_PERMANENTLY,
@@ -240,7 +243,7 @@ fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, FetchE
     ];
     let location = response.headers().get(LOCATION).filter(|_| redirects.contains(&response.status()));
     let Some(location) = location else { return Ok(None) };
-    let unusable = || FetchError::Transfer(url.clone(), "it redirects to what is no address".to_owned());
+    let unusable = || FetchError::Transfer(url.clone(), "it redirects to an invalid address".to_owned());
     let location = location.to_str().map_err(|_| unusable())?;
     let next = url.join(location).map_err(|_| unusable())?;
     let next = page_url::check_page_url(next)
@@ -251,9 +254,9 @@ fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, FetchE
     Ok(Some(next))
 }
 
-/// A client that dials these addresses and no others. It keeps nothing: no cookies, no referrer, no connection.
+/// Creates a client that dials only these addresses and stores nothing: no cookies, no referrer, no connections.
 fn client(url: &Url, addresses: Vec<SocketAddr>) -> Result<Client, reqwest::Error> {
-    // The provider may stand already: any later call of this function finds it so.
+    // Fails if a provider is installed already, which is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut builder = Client::builder()
         .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
@@ -265,13 +268,13 @@ fn client(url: &Url, addresses: Vec<SocketAddr>) -> Result<Client, reqwest::Erro
         .http2_max_header_list_size(MAX_HEADER_BYTES)
         .pool_max_idle_per_host(0);
     if url.scheme() == "http" {
-        // Plain http has no use for the system's store of roots, which takes a while to read.
+        // Plain http needs no root certificates; reading the system's store takes time.
         builder = builder.tls_certs_only([]);
     }
     builder.build()
 }
 
-/// A resolver that knows only addresses that were judged, whatever it is asked.
+/// A resolver that returns only checked addresses, for any name.
 struct PinnedResolver(Vec<SocketAddr>);
 
 impl Resolve for PinnedResolver {
@@ -282,43 +285,43 @@ impl Resolve for PinnedResolver {
 }
 
 impl PageResponse {
-    /// Whether the server says that it worked.
+    /// Checks whether the status reports success.
     pub fn is_success(&self) -> bool {
         self.response.status().is_success()
     }
 
-    /// The status code with its usual words.
+    /// Returns the status code with its reason phrase.
     pub fn status_line(&self) -> String {
         self.response.status().to_string()
     }
 
-    /// The content type as the server says it, where that is text.
+    /// Returns the Content-Type header if it is text.
     pub fn content_type(&self) -> Option<&str> {
         self.response.headers().get(CONTENT_TYPE)?.to_str().ok()
     }
 
-    /// How the body is still encoded, in the server's words: what was asked for is decoded already.
+    /// Returns the Content-Encoding header of a body that the client did not decode.
     pub fn content_encoding(&self) -> Option<&str> {
         let encoding =
             self.response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("an unknown encoding");
         Some(encoding.trim()).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
     }
 
-    /// How long the body is said to be, in bytes on the wire.
+    /// Returns the Content-Length header, in bytes on the wire.
     pub fn content_length(&self) -> Option<u64> {
         self.response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
-    /// The headers whose values are text, in the server's order.
+    /// Iterates over the headers with text values, in the server's order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let headers = self.response.headers().iter();
         headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
-    /// The beginning of the body, decompressed: at most [`BODY_CAP`] bytes, within what is left of [`FETCH_TIMEOUT`].
+    /// Reads the start of the body, decompressed: at most [`BODY_CAP`] bytes, within the rest of [`FETCH_TIMEOUT`].
     ///
     /// # Errors
-    /// When the time is up or the connection breaks.
+    /// When the time runs out or the connection breaks.
     pub async fn read(mut self) -> Result<PageBody, FetchError> {
         let mut bytes = Vec::new();
         loop {
@@ -340,8 +343,8 @@ impl PageResponse {
 mod tests {
     use super::*;
 
-    /// What is said of a host that has all these addresses.
-    fn judged(allowed: &[&str], addresses: &[&str]) -> Result<(), FetchError> {
+    /// Checks all addresses of a host.
+    fn check_all(allowed: &[&str], addresses: &[&str]) -> Result<(), FetchError> {
         let private = allowed.iter().map(|text| text.parse().unwrap()).collect();
         let fetcher = Fetcher { allowed_private: private, ..Fetcher::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -362,23 +365,29 @@ mod tests {
             ["1.1.1.1:80", "[fe80::1%7]:80"],
         ] {
             assert!(
-                matches!(judged(&[], &addresses), Err(FetchError::PrivateAddress { .. })),
+                matches!(check_all(&[], &addresses), Err(FetchError::PrivateAddress { .. })),
                 "{addresses:?}"
             );
         }
-        assert_eq!(judged(&["10.0.0.1:80"], &["1.1.1.1:80", "10.0.0.1:80"]), Ok(()));
-        assert!(judged(&["10.0.0.1:80"], &["10.0.0.1:81"]).is_err(), "an address is allowed with its port");
+        assert_eq!(check_all(&["10.0.0.1:80"], &["1.1.1.1:80", "10.0.0.1:80"]), Ok(()));
+        assert!(
+            check_all(&["10.0.0.1:80"], &["10.0.0.1:81"]).is_err(),
+            "an address is allowed with its port"
+        );
     }
 
     #[test]
     fn t27_ports_of_other_protocols_are_not_dialled() {
         for port in [1, 22, 25, 79, 81, 110, 442, 587, 993, 1023] {
             let address = format!("1.1.1.1:{port}");
-            assert_eq!(judged(&[], &[&address]), Err(FetchError::PortNotAllowed(address.parse().unwrap())));
+            assert_eq!(
+                check_all(&[], &[&address]),
+                Err(FetchError::PortNotAllowed(address.parse().unwrap()))
+            );
         }
         for port in [80, 443, 1024, 8080, 65535] {
-            assert_eq!(judged(&[], &[&format!("1.1.1.1:{port}")]), Ok(()));
+            assert_eq!(check_all(&[], &[&format!("1.1.1.1:{port}")]), Ok(()));
         }
-        assert_eq!(judged(&["10.0.0.1:81"], &["10.0.0.1:81"]), Ok(()));
+        assert_eq!(check_all(&["10.0.0.1:81"], &["10.0.0.1:81"]), Ok(()));
     }
 }

@@ -1,23 +1,25 @@
-//! What may be asked for: the addresses of pages, read strictly, and the hosts that the user allows.
+//! URLs of web pages, parsed strictly, and patterns of the hosts that the user allows.
 
 use reqwest::Url;
 
-/// The longest address of a page, in characters: what servers and proxies commonly take (RFC 9110 asks for 8,000; a
-/// person who is to approve one must be able to read it).
+/// Maximum length of a URL in characters, as servers and proxies commonly accept (RFC 9110 recommends 8,000; a user who
+/// approves a URL must be able to read it).
 const URL_CHARS: usize = 2048;
 
-/// Reads the address of a page. What comes out is what is shown to people and what is asked for.
+/// Parses the URL of a page. The result is both shown to the user and requested.
 ///
 /// # Errors
-/// What is wrong with it, for a model.
+/// What is wrong with the URL, as text for the model.
 pub fn parse_page_url(raw: &str) -> Result<Url, String> {
     let wrong = |why: &str| Err(format!("The url cannot be fetched: {why}."));
     if raw.chars().count() > URL_CHARS {
         return wrong("it is longer than 2048 characters");
     }
-    // Readers of addresses disagree about these; the shown one must be the one that is asked for.
+    // URL parsers disagree about these characters; the URL shown must be the one requested.
     if raw.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
-        return wrong("it holds a space, a control character or a backslash; write them as %20 and the like");
+        return wrong(
+            "it contains a space, a control character or a backslash; percent-encode it, for example as %20",
+        );
     }
     match Url::parse(raw) {
         Ok(url) => check_page_url(url),
@@ -25,17 +27,17 @@ pub fn parse_page_url(raw: &str) -> Result<Url, String> {
     }
 }
 
-/// Whether `url`, which may come from a redirect, is the address of a page.
+/// Checks whether `url`, which may come from a redirect, is the URL of a page.
 ///
 /// # Errors
 /// As [`parse_page_url`].
 pub fn check_page_url(mut url: Url) -> Result<Url, String> {
     let wrong = |why: &str| Err(format!("The url cannot be fetched: {why}."));
     if !matches!(url.scheme(), "http" | "https") {
-        return wrong("only http and https are");
+        return wrong("only http and https are supported");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return wrong("it holds a user name or password");
+        return wrong("it contains a user name or password");
     }
     let host = url.host_str().unwrap_or_default();
     if host.is_empty() || host.ends_with('.') {
@@ -48,22 +50,22 @@ pub fn check_page_url(mut url: Url) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Hosts that the user allows.
+/// Pattern of hosts that the user allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
-    /// `*`: every one.
+    /// `*`: every host.
     Any,
-    /// `example.org`: this one.
+    /// `example.org`: this host.
     Exact(String),
-    /// `*.example.org`: those below it, with the dot in front.
+    /// `*.example.org`: its subdomains; stored with the leading dot.
     Subdomains(String),
 }
 
 impl HostPattern {
-    /// Reads `*`, `example.org`, `*.example.org` or an address.
+    /// Parses `*`, `example.org`, `*.example.org` or an IP address.
     ///
     /// # Errors
-    /// What such an entry must be.
+    /// The allowed forms of a pattern.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text == "*" {
             return Ok(Self::Any);
@@ -84,7 +86,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether `host`, as a parsed address holds it, is one of these.
+    /// Checks whether `host`, as a parsed URL contains it, matches the pattern.
     pub fn matches(&self, host: &str) -> bool {
         match self {
             Self::Any => true,

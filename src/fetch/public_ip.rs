@@ -1,12 +1,12 @@
-//! Which addresses of the internet a page may be fetched from: public ones, whatever form they are written in.
+//! Checks whether an IP address is public: pages are fetched from public addresses only, in whatever form they are written.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A block of addresses and why nothing is fetched from it.
+/// A block of addresses and why no page is fetched from it.
 type Block<A> = (A, u32, &'static str);
 
-/// What of IPv4 is not the public internet: the IANA special-purpose registry (RFC 6890 and its successors), and the
-/// one public address that a cloud uses for its own service. The more telling reason stands first.
+/// IPv4 blocks that are not public: the IANA special-purpose registry (RFC 6890 and its successors), and the one public
+/// address that a cloud uses for its own service. The more specific reason comes first.
 const V4: [Block<Ipv4Addr>; 19] = [
     (Ipv4Addr::new(169, 254, 169, 254), 32, CLOUD),
     (Ipv4Addr::new(100, 100, 100, 200), 32, CLOUD),
@@ -29,16 +29,16 @@ const V4: [Block<Ipv4Addr>; 19] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
-/// What of `2000::/3`, the only part of IPv6 that is the public internet, is not.
+/// Blocks that are not public in `2000::/3`, the only public part of IPv6.
 const V6: [Block<Ipv6Addr>; 4] = [
-    // Teredo, ORCHID, benchmarks: none of them is a host that a page is served from.
+    // Teredo, ORCHID, benchmarks: no pages are served from them.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, RESERVED),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, DOCUMENTATION),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, "translated from IPv4"),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, DOCUMENTATION),
 ];
 
-/// Why the rest of IPv6 is not public, where it has a name.
+/// Named blocks outside `2000::/3`.
 const V6_NAMED: [Block<Ipv6Addr>; 6] = [
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, CLOUD),
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
@@ -56,7 +56,7 @@ const MULTICAST: &str = "multicast";
 const PRIVATE: &str = "private";
 const RESERVED: &str = "reserved";
 
-/// Why `address` is not one of the public internet; `None` when it is.
+/// Returns why `address` is not public; `None` if it is.
 pub fn non_public_reason(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => non_public_reason_v4(address),
@@ -86,8 +86,8 @@ fn non_public_reason_v6(address: Ipv6Addr) -> Option<&'static str> {
     if u128::from(address) >> 125 == 0b001 { within(&V6) } else { within(&V6_NAMED).or(Some(RESERVED)) }
 }
 
-/// The IPv4 address that is dialled in the end: of a mapped address (`::ffff:0:0/96`) by the kernel, of one under the
-/// well-known prefix of RFC 6052 (`64:ff9b::/96`) by a translator on the way.
+/// Returns the IPv4 address that is finally dialled: of a mapped address (`::ffff:0:0/96`) by the kernel, of an address
+/// with the well-known prefix of RFC 6052 (`64:ff9b::/96`) by a translator on the way.
 fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [.., high, low] = address.segments();
     let prefix = address.segments();
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn said(address: &str) -> Option<&'static str> {
+    fn reason_for(address: &str) -> Option<&'static str> {
         non_public_reason(address.parse().unwrap())
     }
 
@@ -152,7 +152,7 @@ mod tests {
             ("fec0::1", PRIVATE),
             ("ff02::1", MULTICAST),
         ] {
-            assert_eq!(said(address), Some(reason), "{address}");
+            assert_eq!(reason_for(address), Some(reason), "{address}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
             "2606:4700::1111",
             "3ffe::1",
         ] {
-            assert_eq!(said(address), None, "{address}");
+            assert_eq!(reason_for(address), None, "{address}");
         }
     }
 

@@ -1,31 +1,31 @@
-//! Deadlines of one exchange with a model server, and the clock that applies them.
+//! Deadlines of one exchange with a model server, and the timer that applies them.
 
 use super::HttpError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The least time that an answer which is not streamed has to start.
+/// Minimum time until a response that is not streamed starts.
 pub const UNSTREAMED_START: Duration = Duration::from_mins(2);
-/// How long keep-alive lines alone hold an answer open; DeepSeek documents ten minutes in its queue.
+/// Maximum time that keep-alive lines alone hold a response open; DeepSeek documents ten minutes in its queue.
 pub const KEEP_ALIVE_LIMIT: Duration = Duration::from_mins(10);
 
-/// How long each phase of one exchange may take.
+/// Maximum durations of the phases of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
     /// Name lookup, TCP and TLS.
     pub connect: Duration,
-    /// From sending the request to the first byte of the answer's body.
+    /// From sending the request to the first byte of the response body.
     pub first_byte: Duration,
-    /// From one complete event of the body to the next; a body without events has it for all of its bytes. A keep-alive
-    /// line starts it again, for [`KEEP_ALIVE_LIMIT`] after the last event.
+    /// From one complete event of the body to the next; for a body without events, the time for all of its bytes. A
+    /// keep-alive line restarts it, up to [`KEEP_ALIVE_LIMIT`] after the last event.
     pub silence: Duration,
     /// The whole exchange.
     pub whole: Duration,
 }
 
 impl Default for Deadlines {
-    /// Ten seconds to connect, two minutes until the answer starts (a local server may load the model first), two minutes
-    /// between two events, twenty minutes in all.
+    /// Returns ten seconds to connect, two minutes until the response starts (a local server may load the model first), two
+    /// minutes between two events, twenty minutes in all.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -36,12 +36,12 @@ impl Default for Deadlines {
     }
 }
 
-/// How an answer arrives, which decides how long it may take to start.
+/// How a response arrives, which determines how long it may take to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Piece by piece.
+    /// As a stream of events.
     Streamed,
-    /// In one piece, when it is complete.
+    /// As one body, when it is complete.
     Whole {
         /// Whether the model thinks before it answers.
         thinks: bool,
@@ -49,8 +49,8 @@ pub enum Delivery {
 }
 
 impl Deadlines {
-    /// Returns the deadlines of an answer that arrives as `delivery` says. One that is not streamed starts when it is
-    /// complete: it has at least [`UNSTREAMED_START`], and that of a model that thinks has the whole time.
+    /// Returns the deadlines for a response with this `delivery`. A response that is not streamed starts when it is
+    /// complete: it has at least [`UNSTREAMED_START`], and with a thinking model the whole time.
     #[must_use]
     pub fn of(self, delivery: Delivery) -> Self {
         let first_byte = match delivery {
@@ -62,7 +62,7 @@ impl Deadlines {
     }
 }
 
-/// Which of the [`Deadlines`] passed.
+/// The deadline that passed; see [`Deadlines`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
     /// [`Deadlines::connect`].
@@ -79,14 +79,14 @@ impl std::fmt::Display for Deadline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Connect => "no connection within",
-            Self::FirstByte => "no answer began within",
+            Self::FirstByte => "no response started within",
             Self::Silence => "the answer stopped arriving for",
             Self::Whole => "the answer was not complete within",
         })
     }
 }
 
-/// When one exchange began and what it may take.
+/// Start and deadlines of one exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExchangeTimer {
     pub(super) started: Instant,

@@ -1,4 +1,4 @@
-//! HTTP client for a model server: one exchange with a streamed answer, under four deadlines and a size limit.
+//! HTTP client for a model server: one exchange with a streamed response, under four deadlines and a size limit.
 
 mod deadlines;
 
@@ -14,58 +14,60 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::bytes::Bytes;
 
-/// The most of an error body that is read, in bytes; messages are short, an HTML page need not be loaded.
+/// Maximum bytes read of an error body; messages are short, and an HTML page is not needed.
 pub const MAX_ERROR_BODY_BYTES: usize = 16 * 1024;
-/// The longest an error body is waited for; the status alone is worth reporting.
+/// Maximum time to wait for an error body; the status alone is worth reporting.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
-/// The most of an answer that is read, in bytes after decompression. None of it is kept here; an event of a few hundred
-/// bytes may carry one token, and the longest answers have 128,000.
+/// Maximum bytes read of a response, after decompression. They are not stored here. An event of a few hundred bytes may
+/// carry one token, and the longest responses have 128,000 tokens.
 pub const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
-/// The longest body that is kept as a whole, in bytes; the longest answers that are not streamed have about 1 MiB.
+/// Maximum bytes of a body that is stored as a whole; the longest responses that are not streamed have about 1 MiB.
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
-/// The most headers of an answer under HTTP/1; real ones have up to forty. Their bytes are bounded by hyper's read
-/// buffer, 408 KiB, which cannot be set from here.
+/// Maximum number of response headers under HTTP/1; real responses have up to forty. Their bytes are limited by hyper's
+/// read buffer, 408 KiB, which cannot be configured here.
 pub(crate) const MAX_HEADERS: usize = 100;
-/// The most bytes of an answer's headers under HTTP/2, counted as RFC 9113 section 6.5.2 does.
+/// Maximum bytes of the response headers under HTTP/2, counted as in RFC 9113 section 6.5.2.
 pub(crate) const MAX_HEADER_BYTES: u32 = 32 * 1024;
-/// How long the end of a body may follow its last useful byte for the connection to be kept.
+/// How long to wait for the end of a body after its last useful byte, to reuse the connection.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
 
-/// An exchange that did not work.
+/// Failure of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// The address is not one.
+    /// The address is invalid.
     #[error("{0}")]
     Address(String),
-    /// The key cannot be one.
+    /// The API key contains characters that are not allowed.
     #[error(
-        "the API key holds a character that no key has: a line break, a typographic quotation mark, an accent"
+        "the API key contains an invalid character, such as a line break, a typographic quotation mark or an accent"
     )]
     Key,
     /// The client could not be set up (TLS roots, proxy variables).
     #[error("the HTTP client could not be set up: {0}")]
     Setup(String),
-    /// Nobody answers there.
+    /// The connection failed.
     #[error("cannot connect: {0}")]
     Connect(String),
-    /// The server is there, but its TLS certificate or handshake is not acceptable.
+    /// The server's TLS certificate or handshake was rejected.
     #[error("TLS failed: {0}")]
     Tls(String),
     /// A deadline passed.
     #[error("{0} {1:?}")]
     Timeout(Deadline, Duration),
-    /// The connection ended early, or what came was not HTTP.
+    /// The connection ended early, or the response was not HTTP.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// The server points elsewhere; that is never followed, because a key would go along.
-    #[error("the server redirects to {0}, which is not followed; if you trust it, make it the API base")]
+    /// The server sent a redirect. Redirects are not followed, because the key would be sent along.
+    #[error(
+        "the server redirects to {0}, which is not followed; if you trust that address, use it as the API base"
+    )]
     Redirect(String),
-    /// More than this many bytes: [`MAX_RESPONSE_BYTES`] or [`MAX_BODY_BYTES`].
+    /// The response has more than this many bytes: [`MAX_RESPONSE_BYTES`] or [`MAX_BODY_BYTES`].
     #[error("the answer is longer than {} MiB", .0 / 1024 / 1024)]
     TooLarge(usize),
 }
 
-/// The bytes of a request, shared between its repetitions.
+/// Body of a request, shared between its retries.
 #[derive(Debug)]
 pub struct RequestBody(Bytes);
 
@@ -75,7 +77,7 @@ impl From<Vec<u8>> for RequestBody {
     }
 }
 
-/// A connection pool for one API base. Nothing happens before the first exchange.
+/// A connection pool for one API base. It connects at the first exchange.
 #[derive(Debug)]
 pub struct Endpoint {
     base: Url,
@@ -85,20 +87,21 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint at `base`; the headers, which may hold a key, are sent there and nowhere else.
+    /// Creates an endpoint at `base`. The headers, which may contain a key, are sent only there.
     ///
     /// # Errors
-    /// When the address is not an http or https URL, or the key cannot be one.
+    /// When the address is not an http or https URL, or the key contains invalid characters.
     pub fn new(
         base: &str,
         headers: &[(&'static str, String)],
         deadlines: Deadlines,
     ) -> Result<Self, HttpError> {
-        // What stands before an `@` may be a password, what stands behind a question mark a key.
+        // The part before an `@` may be a password, the part after a question mark a key.
         let shown = base.split(['?', '#']).next().unwrap_or_default();
         let shown = shown.rsplit_once('@').map_or(shown, |(_, rest)| rest);
-        let address =
-            |why: &str| HttpError::Address(format!("`{shown}` is not an address of a model server: {why}"));
+        let address = |why: &str| {
+            HttpError::Address(format!("`{shown}` is not a valid address of a model server: {why}"))
+        };
         let form = "it must begin with http:// or https:// and name a host";
         let parsed = Url::parse(base).map_err(|error| {
             if base.contains("://") { address(&error.to_string()) } else { address(form) }
@@ -108,17 +111,17 @@ impl Endpoint {
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return Err(HttpError::Address(
-                "the API base holds a user name or password; give a key with --api-key instead".into(),
+                "the API base contains a user name or password; use --api-key instead".into(),
             ));
         }
         if parsed.query().is_some() || parsed.fragment().is_some() {
             return Err(address(
-                "what follows a question mark belongs to the path of a request: llm.providers.NAME.query",
+                "it contains a query or fragment; set a query in llm.providers.NAME.query instead",
             ));
         }
         let headers = headers.iter().map(|(name, value)| {
             let value = value.trim();
-            // A header may hold other characters, but no provider's key does: they come with a careless copy.
+            // Other characters are valid in a header but come from a copying mistake: no provider's key contains them.
             let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
             let value = printable.then(|| HeaderValue::try_from(value).ok()).flatten();
             let mut value = value.ok_or(HttpError::Key)?;
@@ -129,31 +132,31 @@ impl Endpoint {
         Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new() })
     }
 
-    /// Host and, where it is not the default, port: what messages show of the address.
+    /// Returns the host, and the port unless it is the default; messages show this form of the address.
     pub fn host(&self) -> String {
         authority(&self.base)
     }
 
-    /// The whole address, which holds no key.
+    /// Returns the whole address, which contains no key.
     pub fn base(&self) -> &str {
         self.base.as_str()
     }
 
-    /// The deadlines of an exchange whose answer arrives as `delivery` says.
+    /// Returns the deadlines of an exchange with this `delivery`.
     pub fn deadlines(&self, delivery: Delivery) -> Deadlines {
         self.deadlines.of(delivery)
     }
 
-    /// Whether the server runs on this machine.
+    /// Checks whether the server runs on this machine.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.base)
     }
 
-    /// Sends `payload` as JSON to `path` below the base (from a slash on) and waits for the status line; the body is
-    /// then read from the [`HttpResponse`].
+    /// Sends `payload` as JSON to `path`, which starts with a slash, below the base, and waits for the status line. The
+    /// body is then read from the [`HttpResponse`].
     ///
     /// # Errors
-    /// When there is no answer, or a redirect. An error status is an answer.
+    /// When there is no response, or a redirect. A response with an error status is `Ok`.
     pub async fn post(
         &self,
         path: &str,
@@ -163,7 +166,7 @@ impl Endpoint {
         self.exchange(Method::POST, path, Some(payload), self.deadlines(delivery)).await
     }
 
-    /// Asks for what is at `path` below the base.
+    /// Sends a GET request to `path` below the base.
     ///
     /// # Errors
     /// As [`post`](Self::post).
@@ -233,7 +236,7 @@ impl Endpoint {
     }
 }
 
-/// An answer whose status is known and whose body is still to be read.
+/// A response with a known status and an unread body.
 #[derive(Debug)]
 pub struct HttpResponse {
     clock: ExchangeTimer,
@@ -241,27 +244,27 @@ pub struct HttpResponse {
     received: usize,
     /// When the last complete event, or the first byte, was received.
     last_event: Instant,
-    /// The same, keep-alive lines included.
+    /// When the last complete event or keep-alive line was received.
     alive: Instant,
 }
 
 impl HttpResponse {
-    /// The status code.
+    /// Returns the status code.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
-    /// The status code with its usual words.
+    /// Returns the status code with its reason phrase.
     pub fn status_line(&self) -> String {
         self.response.status().to_string()
     }
 
-    /// The value of a header, where it is text.
+    /// Returns the value of a header if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// The next piece of the body, decompressed; none at its end.
+    /// Returns the next chunk of the body, decompressed; `None` at its end.
     ///
     /// # Errors
     /// When a deadline passes, the connection breaks, or the body is longer than [`MAX_RESPONSE_BYTES`].
@@ -282,24 +285,24 @@ impl HttpResponse {
             return Err(HttpError::TooLarge(MAX_RESPONSE_BYTES));
         }
         if chunk.is_none() {
-            // The task that keeps the connection must run once more before another exchange can have it.
+            // The connection task must run once more before another exchange can use the connection.
             tokio::task::yield_now().await;
         }
         Ok(chunk)
     }
 
-    /// Restarts the deadline for silence: a complete event was received.
+    /// Restarts the silence deadline after a complete event.
     pub fn event_received(&mut self) {
         self.last_event = Instant::now();
         self.alive = self.last_event;
     }
 
-    /// Restarts the deadline for silence within ten minutes after the last event: a line without content was received.
+    /// Restarts the silence deadline after a keep-alive line, up to ten minutes after the last event.
     pub fn kept_alive(&mut self) {
         self.alive = Instant::now();
     }
 
-    /// The whole body of an answer that is not streamed.
+    /// Returns the whole body of a response that is not streamed.
     ///
     /// # Errors
     /// As [`chunk`](Self::chunk), and when it is longer than [`MAX_BODY_BYTES`].
@@ -314,7 +317,7 @@ impl HttpResponse {
         Ok(body)
     }
 
-    /// The beginning of an error's body: what arrives within five seconds, at most [`MAX_ERROR_BODY_BYTES`].
+    /// Returns the start of an error body: what arrives within five seconds, at most [`MAX_ERROR_BODY_BYTES`].
     pub async fn error_body(mut self) -> Vec<u8> {
         let until = Instant::now() + ERROR_BODY_TIME;
         let mut body = Vec::new();
@@ -326,7 +329,7 @@ impl HttpResponse {
         body
     }
 
-    /// Reads the end of a body whose content is complete, so that the connection can serve the next exchange.
+    /// Reads the rest of a body whose content is complete, so that the connection can be reused.
     pub async fn drain(mut self) {
         let until = Instant::now() + DRAIN_TIME;
         while let Ok(Ok(Some(_))) = timeout_at(until, self.chunk()).await {}
@@ -334,7 +337,7 @@ impl HttpResponse {
 }
 
 fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
-    // The provider may stand already: any later call of this function finds it so.
+    // Fails if a provider is installed already, which is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut builder = Client::builder()
         .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
@@ -344,7 +347,7 @@ fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
         .http2_max_header_list_size(MAX_HEADER_BYTES)
         .tcp_nodelay(true);
     if url.scheme() == "http" {
-        // No roots: reading the system's store takes up to 36 ms, and plain http has no use for it.
+        // Plain http needs no root certificates; reading the system's store takes up to 36 ms.
         builder = builder.tls_certs_only([]);
     }
     if is_loopback(url) {
@@ -365,17 +368,18 @@ fn is_loopback(url: &Url) -> bool {
     })
 }
 
-/// The innermost cause, which is the one that says something.
+/// Returns the message of the innermost cause, which is the most specific one.
 pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     chain(error).last().unwrap_or(error).to_string()
 }
 
-/// Whether TLS is what went wrong: the certificate or the handshake.
+/// Checks whether TLS failed: the certificate or the handshake.
 pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(<dyn Error>::is::<rustls::Error>)
 }
 
-/// `error` and everything behind it. An I/O error's `source` skips the error it wraps, so that is looked at first.
+/// Iterates over `error` and its causes. The `source` of an I/O error skips the error it wraps, so that one is visited
+/// first.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| {
         let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);

@@ -1,5 +1,6 @@
-//! The seal on an answer: a hash under a key that lies beside the sessions of a workspace and is never sent or exported. It shows
-//! that the answer was given here, in this session and to this question.
+//! Signature of an approval answer: shows that the answer was given on this machine, in this session and to this request.
+//!
+//! It is a hash with a key that is stored with the sessions of a workspace and never sent or exported.
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 use rustix::fs::{Mode, OFlags};
@@ -8,22 +9,22 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// Bytes of the key, as BLAKE3 takes it.
+/// Bytes of a BLAKE3 key.
 const KEY_BYTES: usize = blake3::KEY_LEN;
-/// What somebody else must not be allowed to do with the file.
+/// Permissions that the key file must not grant to others.
 const GROUP_AND_OTHER_BITS: u32 = 0o077;
 
-/// What seals the answers of one session.
+/// Signs the answers of one session.
 pub struct AnswerSigner {
     key: [u8; KEY_BYTES],
     session: String,
 }
 
 impl AnswerSigner {
-    /// The seal of `session`, whose workspace has the state directory `state`; the first one makes the key.
+    /// Loads the key from `state`, the state directory of the workspace of `session`, or creates it.
     ///
     /// # Errors
-    /// When the key cannot be made or read, or somebody else may know it or have brought it along.
+    /// When the key cannot be created or read, or another user may have read or created it.
     pub fn load_or_create(state: &Path, session: &str) -> io::Result<Self> {
         let file = state.join("answers.key");
         let key = match read(&file) {
@@ -36,9 +37,9 @@ impl AnswerSigner {
         Ok(Self { key, session: session.to_owned() })
     }
 
-    /// The seal on `answer` to the question `asked`, hexadecimal.
-    pub fn sign(&self, asked: &ApprovalRequest, answer: &ApprovalAnswer) -> String {
-        let text = serde_json::to_vec(&(&self.session, asked, answer)).unwrap_or_default();
+    /// Returns the signature of `answer` to the request `request`, in hexadecimal.
+    pub fn sign(&self, request: &ApprovalRequest, answer: &ApprovalAnswer) -> String {
+        let text = serde_json::to_vec(&(&self.session, request, answer)).unwrap_or_default();
         blake3::keyed_hash(&self.key, &text).to_hex().to_string()
     }
 }
@@ -49,14 +50,14 @@ fn read(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let metadata = file.metadata()?;
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
     if !metadata.is_file() || !is_own || metadata.mode() & GROUP_AND_OTHER_BITS != 0 {
-        return Err(io::Error::other("somebody else may know it or have made it"));
+        return Err(io::Error::other("another user may have read or created it"));
     }
     let mut key = [0; KEY_BYTES];
     file.read_exact(&mut key)?;
     Ok(key)
 }
 
-/// Makes a key, unless another process was faster.
+/// Creates a key, unless another process has just created one.
 fn make(state: &Path, path: &Path) -> io::Result<()> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key)?;
@@ -94,14 +95,14 @@ mod tests {
             AnswerSigner::load_or_create(there.path(), "s1")
                 .unwrap()
                 .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
-            with(|asked| asked.id = "b".into()),
-            with(|asked| asked.call_id = "c2".into()),
-            with(|asked| asked.tool = "run_command".into()),
-            with(|asked| asked.summary = "b.txt".into()),
-            with(|asked| asked.preview = Some("+x".into())),
-            with(|asked| asked.notes = vec!["a leads to b".into()]),
-            with(|asked| asked.subject.arguments = "1".into()),
-            with(|asked| asked.subject.links = "1".into()),
+            with(|request| request.id = "b".into()),
+            with(|request| request.call_id = "c2".into()),
+            with(|request| request.tool = "run_command".into()),
+            with(|request| request.summary = "b.txt".into()),
+            with(|request| request.preview = Some("+x".into())),
+            with(|request| request.notes = vec!["a leads to b".into()]),
+            with(|request| request.subject.arguments = "1".into()),
+            with(|request| request.subject.links = "1".into()),
         ];
         let unique: BTreeSet<&String> = all.iter().collect();
         assert_eq!(unique.len(), all.len());

@@ -1,4 +1,4 @@
-//! The calls of a session that wait for a person's answer, as its journal tells them.
+//! Approval requests and answers of a session, read from its journal.
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 use crate::core::event::{Event, Record};
@@ -8,52 +8,52 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// A call that waits, and what was said about it.
+/// A call that is pending approval, and the answer recorded for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// The question.
+    /// The approval request.
     pub approval: ApprovalRequest,
     /// The last answer.
     pub answer: Option<RecordedAnswer>,
 }
 
 impl PendingCall {
-    /// What was said, as far as it counts: a yes only where it was given here.
+    /// Returns the answer if it counts: an approval counts only if its signature is valid.
     pub fn effective_answer(&self) -> Option<&ApprovalAnswer> {
         let answered = self.answer.as_ref()?;
         (answered.is_genuine || answered.answer != ApprovalAnswer::Approve).then_some(&answered.answer)
     }
 }
 
-/// An answer as it stands in the journal.
+/// An answer recorded in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedAnswer {
-    /// What was said.
+    /// The answer.
     pub answer: ApprovalAnswer,
-    seal: String,
-    /// Whether it is known to have been given here, in this session and to this question.
+    signature: String,
+    /// Whether the signature is valid: the answer was given on this machine, in this session and to this request.
     #[serde(skip)]
     pub is_genuine: bool,
 }
 
-/// The fold of a journal: questions about calls that have no result yet.
+/// State folded from a journal: approval requests of calls without a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approvals {
-    /// In the order of the calls.
+    /// Requests in the order of the calls.
     waiting: Vec<PendingCall>,
-    /// The calls of the model's last answer.
+    /// The calls of the last response.
     calls: Vec<String>,
 }
 
 impl Approvals {
-    /// What `records` tell.
+    /// Creates the state from `records`.
     pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut approvals = Self::default();
         records.into_iter().for_each(|record| approvals.apply(&record.event));
         approvals
     }
 
-    /// What the journal at `path` tells.
+    /// Creates the state from the journal at `path`.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -68,7 +68,7 @@ impl Approvals {
         Ok(approvals)
     }
 
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::ToolCallPending { approval: Some(approval), .. } => {
@@ -77,16 +77,19 @@ impl Approvals {
                 let Self { waiting, calls } = self;
                 waiting.sort_by_key(|one| calls.iter().position(|call| *call == one.approval.call_id));
             }
-            Event::ApprovalAnswered { id, answer, seal } => {
-                let answered =
-                    RecordedAnswer { answer: answer.clone(), seal: seal.clone(), is_genuine: false };
-                let asked = self.waiting.iter_mut().find(|waiting| waiting.approval.id == *id);
-                if let Some(waiting) = asked {
+            Event::ApprovalAnswered { id, answer, signature } => {
+                let answered = RecordedAnswer {
+                    answer: answer.clone(),
+                    signature: signature.clone(),
+                    is_genuine: false,
+                };
+                let pending = self.waiting.iter_mut().find(|waiting| waiting.approval.id == *id);
+                if let Some(waiting) = pending {
                     waiting.answer = Some(answered);
                 }
             }
             Event::ToolCallEnd { result, .. } => self.forget(&result.call_id),
-            // A new answer of the model: whatever became of the calls before it, none of them runs any more.
+            // After a new response, no call of the previous one can run any more.
             Event::ModelResponse { message, .. } => {
                 self.waiting.clear();
                 self.calls = message.tool_calls().map(|call| call.id.clone()).collect();
@@ -99,31 +102,31 @@ impl Approvals {
         self.waiting.retain(|waiting| waiting.approval.call_id != call_id);
     }
 
-    /// The same, knowing which of the answers bear the `seal`.
+    /// Checks the signatures of all answers with `signer`.
     #[must_use]
-    pub fn verify_answers(mut self, seal: &AnswerSigner) -> Self {
+    pub fn verify_answers(mut self, signer: &AnswerSigner) -> Self {
         for PendingCall { approval, answer } in &mut self.waiting {
             if let Some(answered) = answer {
-                answered.is_genuine = answered.seal == seal.sign(approval, &answered.answer);
+                answered.is_genuine = answered.signature == signer.sign(approval, &answered.answer);
             }
         }
         self
     }
 
-    /// All of them, answered or not, in the order of the calls.
+    /// Returns all requests, answered or not, in the order of the calls.
     pub fn all(&self) -> &[PendingCall] {
         &self.waiting
     }
 
-    /// Those that nobody has answered.
+    /// Iterates over the requests without an answer.
     pub fn unanswered(&self) -> impl Iterator<Item = &ApprovalRequest> {
         self.waiting.iter().filter(|waiting| waiting.answer.is_none()).map(|waiting| &waiting.approval)
     }
 
-    /// The question about a call and its answer, where it has one.
+    /// Returns the request for a call and its answer, if it has both.
     pub fn answered(&self, call_id: &str) -> Option<(&ApprovalRequest, &RecordedAnswer)> {
-        let asked = self.waiting.iter().find(|waiting| waiting.approval.call_id == call_id)?;
-        Some((&asked.approval, asked.answer.as_ref()?))
+        let pending = self.waiting.iter().find(|waiting| waiting.approval.call_id == call_id)?;
+        Some((&pending.approval, pending.answer.as_ref()?))
     }
 }
 
@@ -134,12 +137,12 @@ mod tests {
     use crate::core::event::{FinishReason, Purpose};
     use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 
-    fn waits(id: &str, call_id: &str) -> Event {
+    fn pending_event(id: &str, call_id: &str) -> Event {
         Event::ToolCallPending { call_id: call_id.into(), approval: Some(sample_request(id, call_id)) }
     }
 
-    fn says(id: &str, answer: ApprovalAnswer) -> Event {
-        Event::ApprovalAnswered { id: id.into(), answer, seal: String::new() }
+    fn answer_event(id: &str, answer: ApprovalAnswer) -> Event {
+        Event::ApprovalAnswered { id: id.into(), answer, signature: String::new() }
     }
 
     fn ended(call_id: &str) -> Event {
@@ -151,7 +154,7 @@ mod tests {
             seen: Vec::new(),
             denial: None,
             simulated: false,
-            counted: crate::core::guardrail::CallCounts::default(),
+            guardrail_counts: crate::core::guardrail::CallCounts::default(),
             duration_ms: 1,
         }
     }
@@ -168,13 +171,17 @@ mod tests {
 
     #[test]
     fn s21_a_question_is_open_until_it_is_answered_and_gone_with_its_result() {
-        let asked = fold([waits("a", "c1"), waits("b", "c2"), says("b", ApprovalAnswer::Approve)]);
-        assert_eq!(open(&asked), ["a"]);
-        assert_eq!(asked.all().len(), 2);
-        let (question, answered) = asked.answered("c2").unwrap();
+        let approvals = fold([
+            pending_event("a", "c1"),
+            pending_event("b", "c2"),
+            answer_event("b", ApprovalAnswer::Approve),
+        ]);
+        assert_eq!(open(&approvals), ["a"]);
+        assert_eq!(approvals.all().len(), 2);
+        let (question, answered) = approvals.answered("c2").unwrap();
         assert_eq!((question.id.as_str(), answered.is_genuine), ("b", false));
-        assert_eq!(asked.answered("c1"), None, "nobody has answered it");
-        let mut done = asked;
+        assert_eq!(approvals.answered("c1"), None, "it has no answer");
+        let mut done = approvals;
         done.apply(&ended("c2"));
         assert_eq!((open(&done), done.answered("c2")), (vec!["a"], None));
     }
@@ -182,31 +189,34 @@ mod tests {
     #[test]
     fn s21_the_last_answer_counts_and_one_to_nothing_is_none() {
         let deny = ApprovalAnswer::Deny { reason: Some("not now".into()) };
-        let asked =
-            fold([waits("a", "c1"), says("a", ApprovalAnswer::Approve), says("x", ApprovalAnswer::Approve)]);
-        let (_, answered) = asked.answered("c1").unwrap();
+        let approvals = fold([
+            pending_event("a", "c1"),
+            answer_event("a", ApprovalAnswer::Approve),
+            answer_event("x", ApprovalAnswer::Approve),
+        ]);
+        let (_, answered) = approvals.answered("c1").unwrap();
         assert_eq!(answered.answer, ApprovalAnswer::Approve);
-        let mut again = asked;
-        again.apply(&says("a", deny.clone()));
+        let mut again = approvals;
+        again.apply(&answer_event("a", deny.clone()));
         assert_eq!(again.answered("c1").unwrap().1.answer, deny);
     }
 
     #[test]
     fn s22_an_answer_is_genuine_where_it_bears_the_seal() {
         let dir = tempfile::tempdir().unwrap();
-        let seal = AnswerSigner::load_or_create(dir.path(), "s1").unwrap();
-        let asks = waits("a", "c1");
-        let Event::ToolCallPending { approval: Some(asked), .. } = &asks else { panic!("no question") };
+        let signer = AnswerSigner::load_or_create(dir.path(), "s1").unwrap();
+        let asks = pending_event("a", "c1");
+        let Event::ToolCallPending { approval: Some(request), .. } = &asks else { panic!("no question") };
         let sealed = Event::ApprovalAnswered {
             id: "a".into(),
             answer: ApprovalAnswer::Approve,
-            seal: seal.sign(asked, &ApprovalAnswer::Approve),
+            signature: signer.sign(request, &ApprovalAnswer::Approve),
         };
-        let is_genuine = |events: Vec<Event>, seal: &AnswerSigner| {
-            fold(events).verify_answers(seal).answered("c1").unwrap().1.is_genuine
+        let is_genuine = |events: Vec<Event>, signer: &AnswerSigner| {
+            fold(events).verify_answers(signer).answered("c1").unwrap().1.is_genuine
         };
-        assert!(is_genuine(vec![asks.clone(), sealed.clone()], &seal));
-        assert!(!is_genuine(vec![asks.clone(), says("a", ApprovalAnswer::Approve)], &seal));
+        assert!(is_genuine(vec![asks.clone(), sealed.clone()], &signer));
+        assert!(!is_genuine(vec![asks.clone(), answer_event("a", ApprovalAnswer::Approve)], &signer));
         let other = AnswerSigner::load_or_create(dir.path(), "s2").unwrap();
         assert!(!is_genuine(vec![asks, sealed], &other), "another session, as of one that was copied");
     }
@@ -231,18 +241,26 @@ mod tests {
 
     #[test]
     fn s21_a_question_that_is_asked_again_has_no_answer_yet() {
-        let asked = fold([waits("a", "c1"), says("a", ApprovalAnswer::Approve), waits("b", "c1")]);
-        assert_eq!(open(&asked), ["b"]);
-        assert_eq!(asked.answered("c1"), None);
-        let mut over = asked;
+        let approvals = fold([
+            pending_event("a", "c1"),
+            answer_event("a", ApprovalAnswer::Approve),
+            pending_event("b", "c1"),
+        ]);
+        assert_eq!(open(&approvals), ["b"]);
+        assert_eq!(approvals.answered("c1"), None);
+        let mut over = approvals;
         over.apply(&response(&[]));
         assert!(over.all().is_empty());
     }
 
     #[test]
     fn s21_questions_stand_in_the_order_of_the_calls_whenever_they_were_asked() {
-        let asked =
-            fold([response(&["c1", "c2", "c3"]), waits("c", "c3"), waits("a", "c1"), waits("b", "c2")]);
-        assert_eq!(open(&asked), ["a", "b", "c"]);
+        let approvals = fold([
+            response(&["c1", "c2", "c3"]),
+            pending_event("c", "c3"),
+            pending_event("a", "c1"),
+            pending_event("b", "c2"),
+        ]);
+        assert_eq!(open(&approvals), ["a", "b", "c"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is too long for a line of a journal: kept beside it, each value under the hash of its JSON.
+//! Blob store of a journal: values too long for a journal line, stored in files named after the hash of their JSON.
 
 use crate::core::event::Record;
 use crate::messages;
@@ -9,43 +9,43 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a line that holds its record whole; of a longer record only what is short stays in the line.
+/// Maximum bytes of a record that is written as a whole; long values of a longer record become blobs.
 pub const MAX_INLINE_RECORD_BYTES: usize = 64 << 10;
 
-/// Bytes of a value, as JSON, that stays in the line of a longer record.
+/// Maximum bytes of a value, as JSON, that stays in the line of a longer record.
 const MAX_INLINE_VALUE_BYTES: usize = 4 << 10;
 
-/// Characters of a text that stay in the line, for those who look at it.
+/// Characters of a long text that stay in the line, for readers of the file.
 const PREFIX_CHARS: usize = 200;
 
-/// Bytes that are put together to one record.
+/// Maximum bytes of a record that is put together from blobs.
 const MAX_RECORD_BYTES: u64 = 64 << 20;
 
 /// Hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 64;
 
-/// The keys of what is no type of ours, and is taken out as a whole: opaque data of a provider, a structured answer.
+/// Keys of untyped values, which are extracted as a whole: opaque data of a provider, a structured answer.
 const OPAQUE_KEYS: [&str; 2] = ["data", "output"];
 
-/// Where in a record a value belongs, as a JSON pointer, and the hash of its JSON. What holds another stands before it.
+/// JSON pointer of each blob in its record, and the hash of its JSON. A value comes before the values inside it.
 pub type BlobPointers = Vec<(String, String)>;
 
-/// The directory of one session's long values.
+/// Directory with the long values of one session.
 #[derive(Debug, Clone)]
 pub struct BlobStore {
     dir: PathBuf,
 }
 
 impl BlobStore {
-    /// That of the journal at `path`.
+    /// Returns the blob store of the journal at `path`.
     pub fn for_journal(path: &Path) -> Self {
         Self { dir: path.with_file_name("texts") }
     }
 
-    /// Takes what is too long out of `record` and keeps it, durably.
+    /// Extracts long values from `record` and stores them durably.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When a value cannot be written.
     pub fn extract_blobs(&self, record: &Record) -> io::Result<(Value, BlobPointers)> {
         let (mut value, mut taken) = (serde_json::to_value(record)?, Vec::new());
         if let Some(event) = value.get_mut("event") {
@@ -53,20 +53,20 @@ impl BlobStore {
                 extract_long_values(field, format!("/event/{key}"), &mut taken);
             }
         }
-        let kept = taken
+        let stored = taken
             .into_iter()
             .rev()
-            .map(|(place, value)| Ok((place, self.store(&serde_json::to_vec(&value)?)?)));
-        let places = kept.collect::<io::Result<BlobPointers>>()?;
-        Ok((value, places))
+            .map(|(pointer, value)| Ok((pointer, self.store(&serde_json::to_vec(&value)?)?)));
+        let pointers = stored.collect::<io::Result<BlobPointers>>()?;
+        Ok((value, pointers))
     }
 
-    /// Puts the values of `places` back into `record`. A text that is not there any more, or not as it was, is replaced by its
-    /// beginning and a note. Returns whether all were there; nothing when anything else is missing.
-    pub fn restore_blobs(&self, record: &mut Value, places: &BlobPointers) -> Option<bool> {
+    /// Restores the values of `pointers` in `record`. A text whose blob is missing or altered is replaced by its prefix and a
+    /// note. Returns whether all blobs were found; `None` if another value is missing.
+    pub fn restore_blobs(&self, record: &mut Value, pointers: &BlobPointers) -> Option<bool> {
         let (mut left, mut all) = (MAX_RECORD_BYTES, true);
-        for (place, hash) in places {
-            let missing = record.pointer_mut(place)?;
+        for (pointer, hash) in pointers {
+            let missing = record.pointer_mut(pointer)?;
             match (self.get(hash, left), missing) {
                 (Ok(bytes), missing) => {
                     left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -82,14 +82,14 @@ impl BlobStore {
         Some(all)
     }
 
-    /// Keeps `bytes` durably; returns their hash.
+    /// Stores `bytes` durably and returns their hash.
     ///
     /// # Errors
     /// When they cannot be written.
     pub fn store(&self, bytes: &[u8]) -> io::Result<String> {
         let hash = blake3::hash(bytes).to_hex().to_string();
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        // One process at a time has the journal, and what another left of this name is not whole.
+        // The journal is locked, so a part file of this name was left by a process that crashed.
         let part = self.dir.join(format!("{hash}.part"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
         file.write_all(bytes)?;
@@ -100,10 +100,10 @@ impl BlobStore {
         Ok(hash)
     }
 
-    /// At most `most` bytes that have this hash.
+    /// Returns the blob with this hash, at most `most` bytes.
     ///
     /// # Errors
-    /// When there are none.
+    /// When there is no such blob, or its content does not match the hash.
     pub fn get(&self, hash: &str, most: u64) -> io::Result<Vec<u8>> {
         let is_hash = hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -115,10 +115,10 @@ impl BlobStore {
         if is_it { Ok(bytes) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
-    /// Removes what is kept under `hash`.
-    #[expect(clippy::disallowed_methods, reason = "this is the address of what lies beside journals")]
+    /// Removes the blob with this hash.
+    #[expect(clippy::disallowed_methods, reason = "this module owns the blob files")]
     pub fn remove(&self, hash: &str) {
-        // What stays is of no use and goes with the session.
+        // A file that stays is unused and is removed with the session.
         let _ = std::fs::remove_file(self.path(hash));
     }
 
@@ -127,27 +127,27 @@ impl BlobStore {
     }
 }
 
-/// Takes out of `value`, which is at `place`, what keeps it from being short; what is inside of another stands before it.
-fn extract_long_values(value: &mut Value, place: String, taken: &mut Vec<(String, Value)>) {
+/// Extracts long values from `value`, whose JSON pointer is `pointer`; inner values come before the values that contain them.
+fn extract_long_values(value: &mut Value, pointer: String, taken: &mut Vec<(String, Value)>) {
     if is_short(value) {
         return;
     }
     match value {
         Value::String(text) => {
-            let beginning = Value::String(text.chars().take(PREFIX_CHARS).collect());
-            taken.push((place, std::mem::replace(value, beginning)));
+            let prefix = Value::String(text.chars().take(PREFIX_CHARS).collect());
+            taken.push((pointer, std::mem::replace(value, prefix)));
         }
         Value::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
-                extract_long_values(item, format!("{place}/{at}"), taken);
+                extract_long_values(item, format!("{pointer}/{at}"), taken);
             }
             if !is_short(value) {
-                taken.push((place, std::mem::replace(value, Value::Array(Vec::new()))));
+                taken.push((pointer, std::mem::replace(value, Value::Array(Vec::new()))));
             }
         }
         Value::Object(fields) => {
             for (key, field) in fields {
-                let inside = format!("{place}/{key}");
+                let inside = format!("{pointer}/{key}");
                 if OPAQUE_KEYS.contains(&key.as_str()) && field.is_object() && !is_short(field) {
                     taken.push((inside, field.take()));
                 } else {
@@ -164,6 +164,6 @@ fn is_short(value: &Value) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests lose and alter what was kept")]
+#[expect(clippy::disallowed_methods, reason = "the tests delete and alter blobs")]
 #[path = "blobs_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! Records that are too long for a line: whatever they hold, their lines are bounded and they are read as they were.
+//! Tests of the blob store: lines of long records are bounded, and the records are read back unchanged.
 
 use super::*;
 use crate::core::event::{EVENT_SCHEMA_VERSION, Event, FinishReason, Purpose};
@@ -34,7 +34,7 @@ fn ended(result: ToolResult) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: crate::core::guardrail::CallCounts::default(),
+        guardrail_counts: crate::core::guardrail::CallCounts::default(),
         duration_ms: 1,
     }
 }
@@ -51,18 +51,18 @@ fn run_end(output: Output, tools: usize) -> Event {
     Event::RunEnd { result: Box::new(result) }
 }
 
-struct Place {
+struct TestJournal {
     _dir: tempfile::TempDir,
     journal: PathBuf,
 }
 
-impl Place {
+impl TestJournal {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self { journal: dir.path().join("journal.jsonl"), _dir: dir }
     }
 
-    /// Writes `records`; the length of the longest line.
+    /// Writes `records` and returns the length of the longest line.
     fn write(&self, records: &[Record]) -> usize {
         let mut bytes = Vec::new();
         for record in records {
@@ -78,7 +78,7 @@ impl Place {
         read::read(&self.journal).unwrap()
     }
 
-    fn kept(&self) -> Vec<PathBuf> {
+    fn blob_files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.journal.with_file_name("texts")).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
@@ -102,24 +102,27 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
         run_end(Output::Value(json!({"a": vec![json!({"b": 1}); 5_000]})), 1),
     ];
     let records: Vec<Record> = events.into_iter().map(record).collect();
-    let place = Place::new();
-    let longest = place.write(&records);
+    let fixture = TestJournal::new();
+    let longest = fixture.write(&records);
     assert!(longest <= MAX_INLINE_RECORD_BYTES, "{longest}");
-    assert_eq!(place.read(), JournalContents { lines: records.len(), records, ..JournalContents::default() });
+    assert_eq!(
+        fixture.read(),
+        JournalContents { lines: records.len(), records, ..JournalContents::default() }
+    );
 }
 
 #[test]
 fn what_is_short_is_in_its_line_alone() {
-    let place = Place::new();
+    let fixture = TestJournal::new();
     let record = record(Event::UserMessage {
         text: "x".repeat(9_000),
         origin: crate::core::event::MessageOrigin::Prompt,
     });
-    place.write(std::slice::from_ref(&record));
+    fixture.write(std::slice::from_ref(&record));
     let mut line = Vec::new();
     encode(&record, &mut line).unwrap();
-    assert_eq!(fs::read(&place.journal).unwrap(), line);
-    assert_eq!(place.kept(), Vec::<PathBuf>::new());
+    assert_eq!(fs::read(&fixture.journal).unwrap(), line);
+    assert_eq!(fixture.blob_files(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -136,28 +139,28 @@ fn a_text_that_is_missing_or_altered_is_told_and_one_that_is_no_text_damages_its
         },
     ];
     for alter in alterations {
-        let place = Place::new();
-        place.write(&records);
-        alter(&place.kept()[0]);
-        let reading = place.read();
+        let fixture = TestJournal::new();
+        fixture.write(&records);
+        alter(&fixture.blob_files()[0]);
+        let reading = fixture.read();
         assert_eq!((reading.records.len(), &reading.incomplete[..], reading.damaged.len()), (2, &[1][..], 0));
         let Event::ToolCallEnd { result, .. } = &reading.records[0].event else { panic!() };
         assert!(result.text.starts_with("alpha alpha") && result.text.len() < 600, "{}", result.text);
-        assert!(result.text.contains("is missing beside the journal"), "{}", result.text);
+        assert!(result.text.contains("is missing from the files of this session"), "{}", result.text);
     }
-    let place = Place::new();
-    place.write(&[record(run_end(Output::Text(String::new()), 5_000)), record(Event::StepEnd)]);
-    fs::remove_file(&place.kept()[0]).unwrap();
-    let reading = place.read();
+    let fixture = TestJournal::new();
+    fixture.write(&[record(run_end(Output::Text(String::new()), 5_000)), record(Event::StepEnd)]);
+    fs::remove_file(&fixture.blob_files()[0]).unwrap();
+    let reading = fixture.read();
     assert_eq!((reading.records.len(), &reading.damaged[..]), (1, &[1][..]));
 }
 
 #[test]
 fn places_lead_nowhere_else() {
-    let place = Place::new();
-    fs::write(place.journal.with_file_name("secret.json"), "\"secret\"").unwrap();
-    fs::create_dir(place.journal.with_file_name("texts")).unwrap();
-    let texts = BlobStore::for_journal(&place.journal);
+    let fixture = TestJournal::new();
+    fs::write(fixture.journal.with_file_name("secret.json"), "\"secret\"").unwrap();
+    fs::create_dir(fixture.journal.with_file_name("texts")).unwrap();
+    let texts = BlobStore::for_journal(&fixture.journal);
     for hash in ["../secret", "", "/etc/passwd", &"g".repeat(64), &"0".repeat(63)] {
         let mut value = json!({"event": {"text": "begins"}});
         let places = vec![("/event/text".to_owned(), hash.to_owned())];
@@ -176,8 +179,8 @@ proptest! {
     ) {
         let parts = texts.iter().map(|(text, times)| Part::Text { text: text.repeat(*times) }).collect();
         let records = vec![record(answer(parts))];
-        let place = Place::new();
-        prop_assert!(place.write(&records) <= MAX_INLINE_RECORD_BYTES);
-        prop_assert_eq!(place.read(), JournalContents { records, lines: 1, ..JournalContents::default() });
+        let fixture = TestJournal::new();
+        prop_assert!(fixture.write(&records) <= MAX_INLINE_RECORD_BYTES);
+        prop_assert_eq!(fixture.read(), JournalContents { records, lines: 1, ..JournalContents::default() });
     }
 }

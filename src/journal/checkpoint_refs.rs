@@ -1,17 +1,17 @@
-//! What the checkpoints of a session are called in the repository, and which of them it has made.
+//! Git refs of a session's checkpoints: their names, and the refs that the session has created.
 
 use crate::core::event::Event;
 use crate::journal::read;
 use std::io;
 use std::path::Path;
 
-/// What the checkpoint of `session` after `step` is called.
+/// Returns the name of the ref for the checkpoint of `session` after `step`.
 pub fn ref_name(session: &str, step: u32) -> String {
     format!("refs/agent/{session}/{step}")
 }
 
-/// What the checkpoints are called that `session` has made, as the journal at `path` tells. A copy of another session made
-/// none of those that its journal names.
+/// Returns the refs of the checkpoints that `session` has created, read from the journal at `path`. In the journal of a
+/// copied session, refs of the original are skipped.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -47,7 +47,7 @@ mod tests {
                 step: 1,
                 reference: name.into(),
                 commit: "c".into(),
-                left_out: Vec::new(),
+                omitted_files: Vec::new(),
             };
             let record = Record { v: 1, seq: 0, run: "r".into(), step: 1, wall_ms: 1, mono_us: 1, event };
             let mut line = Vec::new();

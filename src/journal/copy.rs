@@ -1,4 +1,4 @@
-//! Sessions made of the records of others: forked, or brought from elsewhere.
+//! Creates sessions from the records of other sessions, for forks and imports.
 
 use crate::core::event::{Event, NoticeLevel, Purpose, Record};
 use crate::journal::blobs::BlobStore;
@@ -11,15 +11,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// What the names of directories begin with that are not sessions yet; no id begins so.
+/// Prefix of directories of sessions that are being created; no id starts with it.
 const NEW_DIR_PREFIX: &str = ".new-";
 
 impl SessionStore {
-    /// Makes session `id` of `records`, whole or not at all; `fill` puts its other files into its directory.
+    /// Creates session `id` from `records` atomically; `fill` writes its other files into its directory.
     ///
     /// # Errors
-    /// When there is such a session, or a file cannot be made.
-    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    /// When the session exists, or a file cannot be created.
+    #[expect(clippy::disallowed_methods, reason = "this module owns the session files")]
     pub fn create_from_records(
         &self,
         id: &str,
@@ -33,11 +33,11 @@ impl SessionStore {
             renameat_with(CWD, &new, CWD, &dir, RenameFlags::NOREPLACE).map_err(io::Error::from)
         });
         moved.map_err(|source| {
-            // Nobody takes what is left for a session.
+            // A directory that stays is not taken for a session.
             let _ = std::fs::remove_dir_all(&new);
             match source.kind() {
                 io::ErrorKind::AlreadyExists => SessionError::AlreadyExists(id.to_owned()),
-                _ => SessionError::Io { what: "cannot make the session", path: dir, source },
+                _ => SessionError::Io { what: "cannot create the session", path: dir, source },
             }
         })
     }
@@ -55,31 +55,30 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// `records` as those of a session of its own; of one that goes on in `workspace` when that is said. What waits for an answer
-/// waits in the session that asked: here the model is told that it does not know what became of it. What was kept of the state
-/// goes with neither: nobody shall believe it who has not seen what it follows from. In its place stands that it was left out, so
-/// that no record is missing where a replay looks for it.
+/// Rewrites `records` for a new session, optionally in another `workspace`. Pending approvals and their answers are
+/// removed: they belong to the original session. Saved states are replaced by a notice, because they cannot be trusted
+/// without the records they follow from; the notice keeps the number of records for replay.
 pub fn rewrite_for_session(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
     let stays =
         |event: &Event| !matches!(event, Event::ToolCallPending { .. } | Event::ApprovalAnswered { .. });
     records.retain(|record| stays(&record.event));
     for record in &mut records {
-        if matches!(record.event, Event::StateKept { .. }) {
+        if matches!(record.event, Event::StateSaved { .. }) {
             record.event =
                 Event::Notice { level: NoticeLevel::Info, text: messages::STATE_LEFT_OUT.to_owned() };
         }
-        if let Event::SessionStart { session_id, workspace: place, brought_from, .. } = &mut record.event {
+        if let Event::SessionStart { session_id, workspace: current, imported_from, .. } = &mut record.event {
             id.clone_into(session_id);
-            if let Some(workspace) = workspace.filter(|workspace| workspace != place) {
-                let was = std::mem::replace(place, workspace.to_owned());
-                brought_from.get_or_insert(was);
+            if let Some(workspace) = workspace.filter(|workspace| workspace != current) {
+                let was = std::mem::replace(current, workspace.to_owned());
+                imported_from.get_or_insert(was);
             }
         }
     }
     records
 }
 
-/// The records up to the end of `step`, counted over all runs.
+/// Returns the records up to the end of `step`, counted over all runs.
 pub fn up_to_step(records: &[Record], step: u32) -> &[Record] {
     let mut steps = 0u32;
     let end = records.iter().position(|record| match record.event {
@@ -106,7 +105,7 @@ mod tests {
 
     fn start() -> Event {
         let (session_id, workspace, program) = ("old".to_owned(), "/there".to_owned(), String::new());
-        Event::SessionStart { session_id, workspace, program, brought_from: None }
+        Event::SessionStart { session_id, workspace, program, imported_from: None }
     }
 
     fn step() -> Event {
@@ -159,10 +158,10 @@ mod tests {
         ));
         let read = read::read(&store.journal_path("new").unwrap()).unwrap();
         assert_eq!(read.records, records);
-        let Event::SessionStart { session_id, workspace, brought_from, .. } = &read.records[0].event else {
+        let Event::SessionStart { session_id, workspace, imported_from, .. } = &read.records[0].event else {
             panic!()
         };
         assert_eq!((session_id.as_str(), workspace.as_str()), ("new", "/here"));
-        assert_eq!(brought_from.as_deref(), Some("/there"));
+        assert_eq!(imported_from.as_deref(), Some("/there"));
     }
 }

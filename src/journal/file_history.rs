@@ -1,114 +1,114 @@
-//! What a session did to files, as its journal tells it: which changes stand, how to undo them, and how to redo what was undone.
+//! History of a session's file changes, folded from its journal: active changes, and how to undo and redo them.
 
 use crate::core::event::{Event, Record};
 use crate::core::file_change::{Change, FileState, RestoreDirection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One change that stands.
+/// A change that was not undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ActiveChange {
     step: u32,
     before: FileState,
     after: FileState,
-    /// How many directories were made for it.
+    /// Number of directories created for the file.
     directories: u32,
 }
 
-/// One file that the session changed.
+/// Changes to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct FileChanges {
     /// The changes that were not undone, oldest first.
     standing: Vec<ActiveChange>,
-    /// What the session, or the last undo or redo, left.
+    /// State of the file after the last change, undo or redo by the session.
     left: FileState,
 }
 
-/// What an undo took away from one file.
+/// Changes to one file that an undo removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UndoneChanges {
     /// The changes, oldest first.
     changes: Vec<ActiveChange>,
-    /// What it displaced: the last of them, or what somebody else has made of it since.
+    /// State that the undo replaced: that of the last change, or a later one by someone else.
     displaced: FileState,
 }
 
-/// One undo that was not redone, by file.
+/// An undo that was not redone, by file.
 type UndoneFiles = BTreeMap<String, UndoneChanges>;
 
-/// One step that changed files.
+/// A step that changed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedStep {
-    /// Counted over all runs of the session, from 1; 0 is what a run did before its first step.
+    /// Number of the step over all runs of the session, from 1; 0 for changes before the first step.
     pub number: u32,
-    /// When it changed the last of them, milliseconds since the Unix epoch.
+    /// Time of its last change, in milliseconds since the Unix epoch.
     pub wall_ms: u64,
-    /// The files, in the order of the changes, each as often as it was changed.
+    /// The files in the order of the changes; a file is repeated for each change.
     pub files: Vec<String>,
-    /// The commit that shows them as they were after it, where one was made.
+    /// The commit with the files as they were after the step, if there is one.
     pub checkpoint: Option<String>,
 }
 
-/// How one file is put back.
+/// Restoration of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
-    /// From the workspace root.
+    /// Path from the workspace root.
     pub path: String,
-    /// What is there if nobody changed it since.
+    /// Expected state of the file, if nobody has changed it since.
     pub left: FileState,
-    /// What is to be there.
+    /// State to restore.
     pub wanted: FileState,
-    /// Somebody else changed the file between the changes that are to be undone: that would be lost too.
+    /// Whether someone else changed the file between the changes to undo; that change would be lost too.
     pub has_foreign_changes: bool,
-    /// How many of the directories that it is in go with it, from the innermost, if nothing else is in them.
+    /// Number of parent directories to remove with the file, starting from the innermost, if they are empty.
     pub directories: u32,
 }
 
-/// The fold of a journal.
+/// State folded from a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHistory {
     trails: BTreeMap<String, FileChanges>,
     undone: Vec<UndoneFiles>,
     steps: Vec<ChangedStep>,
-    /// Steps of the runs before the last one.
+    /// Steps of all runs before the last one.
     earlier: u32,
     /// The last step of the last run.
     last: u32,
 }
 
 impl FileHistory {
-    /// What `records` tell.
+    /// Creates the history from `records`.
     pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut history = Self::default();
         records.into_iter().for_each(|record| history.apply(record));
         history
     }
 
-    /// The steps that changed files, oldest first.
+    /// Returns the steps that changed files, oldest first.
     pub fn steps(&self) -> &[ChangedStep] {
         &self.steps
     }
 
-    /// The last step so far, counted over all runs.
+    /// Returns the number of the last step, counted over all runs.
     pub fn last_step(&self) -> u32 {
         self.earlier.saturating_add(self.last)
     }
 
-    /// The files that changes stand in.
+    /// Iterates over the files with changes that were not undone.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let changed = self.trails.iter().filter(|(_, trail)| !trail.standing.is_empty());
         changed.map(|(path, _)| path.as_str())
     }
 
-    /// What puts back what the steps after `step` changed, of one `file` or of all.
+    /// Returns the restorations that undo the steps after `step`, for one `file` or for all.
     pub fn undo(&self, step: u32, file: Option<&str>) -> Vec<Restoration> {
         let wanted = |path: &&String| file.is_none_or(|file| file == *path);
         let trails = self.trails.iter().filter(|(path, _)| wanted(path));
         trails.filter_map(|(path, trail)| restoration(path, trail, step)).collect()
     }
 
-    /// What takes back the last undo, of one `file` or of all.
+    /// Returns the restorations that redo the last undo, for one `file` or for all.
     pub fn redo(&self, file: Option<&str>) -> Vec<Restoration> {
         let Some(undone) = self.undone.last() else { return Vec::new() };
         let files = undone.iter().filter(|(path, _)| file.is_none_or(|file| file == path.as_str()));
@@ -127,7 +127,7 @@ impl FileHistory {
             .collect()
     }
 
-    /// Takes note of a record.
+    /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         let changed = record.event.changed();
         match &record.event {
@@ -135,7 +135,7 @@ impl FileHistory {
                 self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));
             }
             _ if !changed.is_empty() => {
-                // A call that a killed process left is ended by another one, before its first step.
+                // An interrupted call is ended by the next process, before its first step.
                 let number = self.earlier.saturating_add(record.step.max(self.last));
                 let step = self.step(number);
                 step.wall_ms = record.wall_ms;
@@ -144,16 +144,16 @@ impl FileHistory {
                     self.change(number, change);
                 }
             }
-            // Nothing was changed between the last step that is known and the checkpoint.
+            // No file changes lie between the last step and the checkpoint.
             Event::Checkpoint { commit, .. } => {
                 if let Some(step) = self.steps.last_mut() {
                     step.checkpoint = Some(commit.clone());
                 }
             }
-            Event::Restored { way: RestoreDirection::Undo, to_step, changed } => {
+            Event::Restored { direction: RestoreDirection::Undo, to_step, changed } => {
                 self.apply_undo(*to_step, changed);
             }
-            Event::Restored { way: RestoreDirection::Redo, changed, .. } => self.apply_redo(changed),
+            Event::Restored { direction: RestoreDirection::Redo, changed, .. } => self.apply_redo(changed),
             _ => {}
         }
         if !matches!(record.event, Event::Restored { .. }) {
@@ -161,7 +161,7 @@ impl FileHistory {
         }
     }
 
-    /// The step with this number, which is the last.
+    /// Returns the step with this number, which is the last one.
     fn step(&mut self, number: u32) -> &mut ChangedStep {
         let known = self.steps.pop_if(|step| step.number == number);
         self.steps.push_mut(known.unwrap_or_else(|| ChangedStep { number, ..ChangedStep::default() }))
@@ -171,7 +171,7 @@ impl FileHistory {
         let (before, after) = (change.before_state(), change.after_state());
         let trail = self.trail(&change.path, &before);
         let new = ActiveChange { step, before, after, directories: change.directories };
-        // Of calls that ran together each may have told it.
+        // Calls that ran in parallel may each report the same change.
         let is_known = |last: &ActiveChange| {
             last.step == new.step && last.before == new.before && last.after == new.after
         };
@@ -190,8 +190,8 @@ impl FileHistory {
         let mut undone = UndoneFiles::new();
         for change in changed {
             let trail = self.trail(&change.path, &change.before_state());
-            let kept = trail.standing.partition_point(|standing| standing.step <= to_step);
-            let changes = trail.standing.split_off(kept);
+            let remaining = trail.standing.partition_point(|standing| standing.step <= to_step);
+            let changes = trail.standing.split_off(remaining);
             let displaced = match (change.before_state(), changes.last()) {
                 (FileState::Unknown, Some(last)) => last.after.clone(),
                 (was, _) => was,
@@ -208,7 +208,7 @@ impl FileHistory {
             let again = undone.remove(&change.path).map(|taken| taken.changes).unwrap_or_default();
             let trail = self.trail(&change.path, &change.before_state());
             trail.standing.extend(again);
-            // What somebody else had made of it is somebody else's again.
+            // A change by someone else remains a foreign change after the redo.
             let left = trail.standing.last().map(|last| last.after.clone());
             trail.left = left.unwrap_or_else(|| change.after_state());
         }
@@ -218,10 +218,10 @@ impl FileHistory {
     }
 }
 
-/// What puts one file back; nothing when no step after `step` changed it.
+/// Returns the restoration of one file; `None` if no step after `step` changed it.
 fn restoration(path: &str, trail: &FileChanges, step: u32) -> Option<Restoration> {
-    let kept = trail.standing.partition_point(|standing| standing.step <= step);
-    let undone = trail.standing.get(kept..)?;
+    let remaining = trail.standing.partition_point(|standing| standing.step <= step);
+    let undone = trail.standing.get(remaining..)?;
     let ActiveChange { before, directories, .. } = undone.first()?;
     let has_foreign_changes = undone
         .windows(2)

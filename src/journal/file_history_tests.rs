@@ -26,7 +26,7 @@ fn tool(step: u32, changed: &[Change]) -> Record {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 0,
     };
     record(step, event)
@@ -48,11 +48,11 @@ fn run_start() -> Record {
     record(0, event)
 }
 
-/// The record of what was planned, done whole.
-fn done(way: RestoreDirection, to_step: u32, planned: &[Restoration]) -> Record {
+/// Creates the record of `planned` restorations, carried out completely.
+fn done(direction: RestoreDirection, to_step: u32, planned: &[Restoration]) -> Record {
     let changes =
         planned.iter().map(|one| Change::between(&one.path, ChangedBy::Person, &one.left, &one.wanted));
-    record(0, Event::Restored { way, to_step, changed: changes.collect() })
+    record(0, Event::Restored { direction, to_step, changed: changes.collect() })
 }
 
 fn wanted(planned: &[Restoration]) -> Vec<(&str, FileState)> {
@@ -103,8 +103,10 @@ fn what_somebody_else_did_in_between_is_noticed() {
 fn what_an_undo_displaced_comes_back_and_is_still_somebody_elses() {
     let mut records = vec![tool(1, &[change("a", "1", "2")])];
     let undone = Change::between("a", ChangedBy::Person, &content("mine"), &content("1"));
-    records
-        .push(record(0, Event::Restored { way: RestoreDirection::Undo, to_step: 0, changed: vec![undone] }));
+    records.push(record(
+        0,
+        Event::Restored { direction: RestoreDirection::Undo, to_step: 0, changed: vec![undone] },
+    ));
     let redo = FileHistory::from_records(&records).redo(None);
     assert_eq!((&redo[0].left, &redo[0].wanted), (&content("1"), &content("mine")));
     records.push(done(RestoreDirection::Redo, 0, &redo));
@@ -129,7 +131,7 @@ fn an_undo_of_one_file_is_redone_alone() {
 }
 
 proptest! {
-    /// Files as a map; every undo and redo is done whole, as planned.
+    /// Models files as a map; every undo and redo is carried out as planned.
     #[test]
     fn undo_and_redo_lead_back(
         writes in prop::collection::vec((1u32..5, 0usize..3, 0usize..4), 1..20),

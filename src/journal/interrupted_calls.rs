@@ -1,22 +1,22 @@
-//! Calls that were changing files when their process was killed, as the journal tells them.
+//! Calls that were changing files when their process was killed, folded from the journal.
 
 use crate::core::event::{Event, Record};
 use crate::core::file_change::Change;
 use crate::core::message::ToolCall;
 use serde::{Deserialize, Serialize};
 
-/// A call that has told that it changes files, and has no result.
+/// A call that announced file changes and has no result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterruptedCall {
     /// The call.
     pub call: ToolCall,
-    /// What it was to do, one line.
+    /// One-line summary of the call.
     pub summary: String,
-    /// What was to become of files; nothing is listed of a program.
+    /// The announced file changes; empty for a program.
     pub announced: Vec<Change>,
 }
 
-/// The fold of a journal: calls that have begun and have no result.
+/// State folded from a journal: calls that started and have no result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnfinishedCalls {
@@ -25,21 +25,21 @@ pub struct UnfinishedCalls {
 }
 
 impl UnfinishedCalls {
-    /// What `records` tell.
+    /// Creates the state from `records`.
     pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut unfinished = Self::default();
         records.into_iter().for_each(|record| unfinished.apply(&record.event));
         unfinished
     }
 
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::ToolCallStart { call, summary } => self.begun.push((call.clone(), summary.clone())),
-            Event::Changing { call_id, changes } => self.changes(call_id, changes),
+            Event::FileChangesPlanned { call_id, changes } => self.changes(call_id, changes),
             Event::Subagent { call_id, event, .. } => match event.as_ref() {
-                Event::Changing { changes, .. } => self.changes(call_id, changes),
-                // What it has changed stands in its own end.
+                Event::FileChangesPlanned { changes, .. } => self.changes(call_id, changes),
+                // The changes of a subagent's call are recorded in that call's own end event.
                 Event::ToolCallEnd { .. } => self.changing.retain(|one| one.call.id != *call_id),
                 _ => {}
             },
@@ -60,8 +60,8 @@ impl UnfinishedCalls {
         }
     }
 
-    /// Those that were cut off if nobody works on the session, in the order in which they began. One that has changed nothing
-    /// is not among them: it may wait for something.
+    /// Returns the calls that were interrupted, in the order in which they started, if no process works on the session. A
+    /// call that changed nothing is not included: it may be waiting.
     pub fn into_interrupted(self) -> Vec<InterruptedCall> {
         self.changing
     }

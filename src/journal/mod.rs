@@ -1,4 +1,4 @@
-//! What survives: the append-only journal of a session, its lock and its reader.
+//! Persistent state of sessions: the append-only journal with its reader, lock, blobs and saved state, and the session store.
 
 pub mod answer_signature;
 pub mod approvals;

@@ -1,22 +1,22 @@
-//! The tools that the model of a session knows of, as its journal tells them, and what became of them since.
+//! Tools last offered to the model of a session, folded from its journal, and the changes since then.
 
 use crate::core::event::Event;
 use serde::{Deserialize, Serialize};
 
-/// Characters of the longest name that is taken for a tool's.
+/// Maximum characters of a tool name.
 const NAME_CHARS: usize = 64;
 
-/// What became of the tools since the model last heard of them.
+/// Changes of the tools since they were last offered to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolChanges {
-    /// Those that it is no longer offered.
+    /// Tools that are no longer offered.
     pub removed: Vec<String>,
-    /// Those that it was not offered before.
+    /// Tools that are newly offered.
     pub added: Vec<String>,
 }
 
 impl ToolChanges {
-    /// What is other in `now` than what the model has heard of; nothing when nothing is, or it has heard of none yet.
+    /// Returns the changes from the tools last offered to `now`; `None` if there are none, or no tools were offered yet.
     pub fn since(offered: &OfferedTools, now: &[String]) -> Option<Self> {
         let before = offered.known.as_ref()?;
         let changes = Self { removed: without(before, now), added: without(now, before) };
@@ -24,8 +24,8 @@ impl ToolChanges {
     }
 }
 
-/// The fold of a journal: the tools that the model last heard of. A run that was killed before it said anything has told it of
-/// none.
+/// State folded from a journal: the tools last offered to the model. Tools of a run that was killed before its first
+/// message were never offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfferedTools {
@@ -34,7 +34,7 @@ pub struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStart { tools, .. } => self.begun = Some(tools.clone()),
@@ -46,7 +46,7 @@ impl OfferedTools {
     }
 }
 
-/// The names of `these` that `those` lack; what cannot be a tool's name comes from no run and is not repeated.
+/// Returns the names in `these` that are not in `those`; names that no tool can have are dropped.
 fn without(these: &[String], those: &[String]) -> Vec<String> {
     let plain = |name: &&String| {
         name.len() <= NAME_CHARS && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    fn said() -> Event {
+    fn user_message() -> Event {
         Event::UserMessage { text: String::new(), origin: MessageOrigin::Prompt }
     }
 
@@ -91,20 +91,20 @@ mod tests {
 
     #[test]
     fn o15_tools_that_came_and_went_are_those_since_the_model_last_heard() {
-        assert_eq!(since(&[run("a b"), said()], "b c"), Some((names("a"), names("c"))));
-        assert_eq!(since(&[run("a b"), said()], "a b"), None);
-        assert_eq!(since(&[run("a"), said(), run("b"), said()], "b"), None);
+        assert_eq!(since(&[run("a b"), user_message()], "b c"), Some((names("a"), names("c"))));
+        assert_eq!(since(&[run("a b"), user_message()], "a b"), None);
+        assert_eq!(since(&[run("a"), user_message(), run("b"), user_message()], "b"), None);
     }
 
     #[test]
     fn o15_a_run_that_was_killed_before_it_said_anything_has_told_nothing() {
         assert_eq!(since(&[run("a")], "b"), None);
-        assert_eq!(since(&[run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
+        assert_eq!(since(&[run("a"), user_message(), run("b")], "b"), Some((names("a"), names("b"))));
     }
 
     #[test]
     fn what_is_no_name_of_a_tool_is_not_repeated() {
         let long = "x".repeat(NAME_CHARS + 1);
-        assert_eq!(since(&[run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
+        assert_eq!(since(&[run(&format!("a \u{1b}[2J {long}")), user_message()], "a"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a journal back: skips what a crash tore, and says so.
+//! Reads a journal; skips damaged lines and reports them.
 
 use crate::core::event::{EVENT_SCHEMA_VERSION, Record};
 use crate::journal::blobs::{BlobPointers, BlobStore};
@@ -9,39 +9,39 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// The longest line that is taken for a record; a longer one is skipped like a damaged one.
+/// Maximum bytes of a line; a longer one is skipped as damaged.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// What a journal held.
+/// Content of a journal.
 #[derive(Debug, Default, PartialEq)]
 pub struct JournalContents {
     /// The intact records, in order.
     pub records: Vec<Record>,
-    /// Line numbers (from 1) that could not be read.
+    /// Line numbers (from 1) of damaged lines.
     pub damaged: Vec<usize>,
-    /// Line numbers of records with a text that is missing beside the journal.
+    /// Line numbers of records with a text that is missing from the blob store.
     pub incomplete: Vec<usize>,
-    /// A later version of this program has written to it.
+    /// Whether a later version of this program has written to the journal.
     pub is_newer_version: bool,
-    /// The number of its last line.
+    /// Number of lines.
     pub lines: usize,
 }
 
-/// Where a journal is read from.
+/// Position in a journal at which reading starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadPosition {
-    /// Bytes before.
+    /// Number of bytes before the position.
     pub offset: u64,
-    /// Lines before.
+    /// Number of lines before the position.
     pub lines: usize,
 }
 
-/// Why a line holds no record.
+/// Why a line contains no readable record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineError {
-    /// It is not what was written.
+    /// The line is not as it was written.
     Damaged,
-    /// A later version of this program has written it.
+    /// A later version of this program has written the line.
     NewerVersion,
 }
 
@@ -54,20 +54,20 @@ struct JournalLine<'a> {
     beside: Option<&'a RawValue>,
 }
 
-/// What every version says of a record.
+/// The part of a record that is the same in every version.
 #[derive(Deserialize)]
 struct Version {
     v: u32,
 }
 
 impl JournalContents {
-    /// The number that the next record gets.
+    /// Returns the sequence number of the next record.
     pub fn next_seq(&self) -> u64 {
         self.records.last().map_or(0, |record| record.seq.saturating_add(1))
     }
 }
 
-/// Reads the whole journal at `path`. A damaged line never hides those after it.
+/// Reads the whole journal at `path`. Lines after a damaged line are read too.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
@@ -75,15 +75,15 @@ pub fn read(path: &Path) -> io::Result<JournalContents> {
     read_from(path, ReadPosition::default())
 }
 
-/// Reads the journal at `path` from there on.
+/// Reads the journal at `path` from `start` on.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn read_from(path: &Path, start: ReadPosition) -> io::Result<JournalContents> {
-    let (mut reading, beside) = (JournalContents::default(), BlobStore::for_journal(path));
+    let (mut reading, blobs) = (JournalContents::default(), BlobStore::for_journal(path));
     reading.lines = for_each_line_from(path, start, |number, line| {
         for_each_intact_part(line, |line| {
-            let found = decode_with_blobs(line, &beside);
+            let found = decode_with_blobs(line, &blobs);
             reading.is_newer_version |= found
                 .as_ref()
                 .map_or_else(|fault| *fault == LineError::NewerVersion, |(it, _)| is_newer_version(it));
@@ -100,19 +100,19 @@ pub fn read_from(path: &Path, start: ReadPosition) -> io::Result<JournalContents
     Ok(reading)
 }
 
-/// Calls `f` with each line's number and its record, `None` for a damaged line, until `f` says `false`.
+/// Calls `f` with each line's number and its record, `None` for a damaged line, until `f` returns `false`.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn for_each_record(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
-    let beside = BlobStore::for_journal(path);
+    let blobs = BlobStore::for_journal(path);
     for_each_part(path, |number, line| {
-        f(number, decode_with_blobs(line, &beside).ok().map(|(record, _)| record))
+        f(number, decode_with_blobs(line, &blobs).ok().map(|(record, _)| record))
     })
 }
 
-/// Calls `f` with the number and the bytes of each line that is not blank, of one with zeros in it with those of each part
-/// that is whole, until `f` says `false`.
+/// Calls `f` with the number and the bytes of each line that is not blank, until `f` returns `false`. For a line that
+/// contains zero bytes, calls it with each intact part.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
@@ -120,7 +120,7 @@ pub fn for_each_part(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io
     for_each_line(path, |number, line| for_each_intact_part(line, |part| f(number, part)))
 }
 
-/// Calls `f` with the number and the bytes of each line that is not blank, until `f` says `false`.
+/// Calls `f` with the number and the bytes of each line that is not blank, until `f` returns `false`.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
@@ -128,7 +128,7 @@ pub fn for_each_line(path: &Path, f: impl FnMut(usize, &[u8]) -> bool) -> io::Re
     for_each_line_from(path, ReadPosition::default(), f).map(drop)
 }
 
-/// The same from there on; returns the number of the last line that was read.
+/// Like [`for_each_line`], from `start` on; returns the number of the last line that was read.
 fn for_each_line_from(
     path: &Path,
     start: ReadPosition,
@@ -147,8 +147,8 @@ fn for_each_line_from(
     Ok(number)
 }
 
-/// Calls `f` with `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is called with
-/// the zeros, which are damage, and with what stands whole before and behind them.
+/// Calls `f` with `line`. A crash may leave zero bytes in the middle of a line; then `f` is called with one zero byte, for
+/// the damage, and with the intact parts before and after it.
 fn for_each_intact_part(line: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> bool {
     let (Some(first), Some(last)) = (memchr::memchr(0, line), memchr::memrchr(0, line)) else {
         return f(line);
@@ -157,8 +157,8 @@ fn for_each_intact_part(line: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> bool {
     f(&[0]) && ends.into_iter().flatten().filter(|end| parse(end).is_ok()).all(f)
 }
 
-/// Reads the next line into `line`, which gets no line end when the line is longer than `limit`; the rest of such a line
-/// is skipped. `false` at the end of the file.
+/// Reads the next line into `line`, without a line end if the line is longer than `limit`; the rest of such a line is
+/// skipped. Returns `false` at the end of the file.
 ///
 /// # Errors
 /// When the input cannot be read.
@@ -172,53 +172,53 @@ pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> 
     Ok(!line.is_empty())
 }
 
-/// Whether a later version of this program has written `record`.
+/// Checks whether a later version of this program has written `record`.
 pub fn is_newer_version(record: &Record) -> bool {
     record.v > EVENT_SCHEMA_VERSION
 }
 
-/// The record of a line, as far as the line itself holds it: of what is beside the journal it has the beginnings.
+/// Decodes the record of a line without its blobs; long texts are cut to their prefixes.
 ///
 /// # Errors
-/// When the line is damaged, or holds what only a later version can read.
+/// When the line is damaged, or only a later version can read it.
 pub fn decode_inline(line: &[u8]) -> Result<Record, LineError> {
     let (raw, _) = parse(line)?;
     serde_json::from_str(raw).map_err(|_| line_error(raw))
 }
 
-/// The record of a line that stands for itself, without a journal.
+/// Decodes the record of a line without blobs.
 ///
 /// # Errors
-/// As [`decode_inline`], and when it is not whole.
+/// As [`decode_inline`], and when the record has blobs.
 pub fn decode(line: &[u8]) -> Result<Record, LineError> {
-    let (raw, beside) = parse(line)?;
-    match beside {
+    let (raw, pointers) = parse(line)?;
+    match pointers {
         None => serde_json::from_str(raw).map_err(|_| line_error(raw)),
         Some(_) => Err(LineError::Damaged),
     }
 }
 
-/// The record of a line with what is beside its journal, and whether that was all there.
-fn decode_with_blobs(line: &[u8], beside: &BlobStore) -> Result<(Record, bool), LineError> {
-    let (raw, Some(places)) = parse(line)? else { return decode(line).map(|record| (record, true)) };
-    let places: BlobPointers = serde_json::from_str(places).map_err(|_| LineError::Damaged)?;
+/// Decodes the record of a line with its blobs; returns whether all blobs were found.
+fn decode_with_blobs(line: &[u8], blobs: &BlobStore) -> Result<(Record, bool), LineError> {
+    let (raw, Some(pointers)) = parse(line)? else { return decode(line).map(|record| (record, true)) };
+    let pointers: BlobPointers = serde_json::from_str(pointers).map_err(|_| LineError::Damaged)?;
     let mut value: Value = serde_json::from_str(raw).map_err(|_| LineError::Damaged)?;
-    let all = beside.restore_blobs(&mut value, &places).ok_or(LineError::Damaged)?;
+    let all = blobs.restore_blobs(&mut value, &pointers).ok_or(LineError::Damaged)?;
     serde_json::from_value(value).map(|record| (record, all)).map_err(|_| line_error(raw))
 }
 
-/// The record of a line and what is said of things beside it, both as they were written.
+/// Returns the JSON of the record and of its blob pointers, as they were written.
 fn parse(line: &[u8]) -> Result<(&str, Option<&str>), LineError> {
     let parsed: JournalLine<'_> = serde_json::from_slice(line).map_err(|_| LineError::Damaged)?;
-    let (record, beside) = (parsed.record.get(), parsed.beside.map(RawValue::get));
+    let (record, pointers) = (parsed.record.get(), parsed.beside.map(RawValue::get));
     let mut crc = crc32fast::Hasher::new();
     crc.update(record.as_bytes());
-    crc.update(beside.unwrap_or_default().as_bytes());
+    crc.update(pointers.unwrap_or_default().as_bytes());
     let is_intact = u32::from_str_radix(parsed.crc, 16) == Ok(crc.finalize());
-    if is_intact { Ok((record, beside)) } else { Err(LineError::Damaged) }
+    if is_intact { Ok((record, pointers)) } else { Err(LineError::Damaged) }
 }
 
-/// What is wrong with an intact record that cannot be read.
+/// Returns why an intact record cannot be decoded.
 fn line_error(raw: &str) -> LineError {
     match serde_json::from_str::<Version>(raw) {
         Ok(Version { v }) if v > EVENT_SCHEMA_VERSION => LineError::NewerVersion,
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_a_later_version_wrote_is_not_taken_for_damage() {
         let known = serde_json::to_string(&Record { v: EVENT_SCHEMA_VERSION + 1, ..record(0, "a") }).unwrap();
-        let unknown = known.replace("notice", "a kind of event that nobody knows yet");
+        let unknown = known.replace("notice", "an unknown type of event");
         for (line, records) in [(guarded(&known), 1), (guarded(&unknown), 0)] {
             let reading = read_bytes(&line);
             assert!(reading.is_newer_version && reading.records.len() == records, "{reading:?}");

@@ -1,25 +1,25 @@
-//! How long sessions are kept.
+//! Removes sessions that are older than the retention period.
 
 use crate::journal::session_store::{SessionError, SessionStore};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Seconds of a day.
+/// Seconds in a day.
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// What a cleanup did.
+/// Result of a cleanup.
 pub struct CleanupReport {
-    /// Sessions that are gone.
+    /// Number of sessions that were removed.
     pub removed: usize,
-    /// What their checkpoints are called, which are there still.
+    /// Refs of their checkpoints, which still exist.
     pub checkpoints: Vec<String>,
-    /// Why others are not.
+    /// Why other sessions were not removed.
     pub failures: Vec<SessionError>,
 }
 
-/// Removes the sessions in which nothing has happened for `days`; `now` is the time since the Unix epoch.
+/// Removes the sessions without activity for `days`; `now` is the time since the Unix epoch.
 ///
 /// # Errors
-/// When they cannot be listed.
+/// When the sessions cannot be listed.
 pub fn remove_expired(store: &SessionStore, days: u32, now: Duration) -> Result<CleanupReport, SessionError> {
     store.remove_leftovers();
     let mut cleaned = CleanupReport { removed: 0, checkpoints: Vec::new(), failures: Vec::new() };
@@ -35,10 +35,10 @@ pub fn remove_expired(store: &SessionStore, days: u32, now: Duration) -> Result<
     Ok(cleaned)
 }
 
-/// The sessions in which nothing has happened for `days`, oldest first.
+/// Returns the sessions without activity for `days`, oldest first.
 ///
 /// # Errors
-/// When they cannot be listed.
+/// When the sessions cannot be listed.
 pub fn expired_sessions(store: &SessionStore, days: u32, now: Duration) -> Result<Vec<String>, SessionError> {
     let age = Duration::from_secs(u64::from(days).saturating_mul(SECONDS_PER_DAY));
     store.inactive_since(UNIX_EPOCH + now.saturating_sub(age))

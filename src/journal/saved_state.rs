@@ -1,6 +1,6 @@
-//! The state of a session, kept beside its journal, so that whoever goes on with it need not read what stands before.
+//! Saved state of a session: resuming from it avoids reading the whole journal.
 //!
-//! The journal says of each state that was kept which it is; the last such record is looked for from the end of the file.
+//! Each saved state is a blob, and a journal record names it. The last such record is searched for from the end of the file.
 
 use crate::core::event::{Event, Record};
 use crate::journal::blobs::BlobStore;
@@ -11,49 +11,50 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The version of the form of a state: another one is not read. It rises whenever one and the same event leads to another state.
-pub const STATE_VERSION: u32 = 4;
+/// Version of the state format; a state of another version is not read. Increase it whenever the same event leads to a
+/// different state.
+pub const STATE_VERSION: u32 = 5;
 
-/// Bytes of a state that are read.
+/// Maximum bytes of a state.
 const MAX_STATE_BYTES: u64 = 1 << 30;
 
-/// Bytes by which a journal grows before a state is worth its file.
+/// Minimum growth of the journal, in bytes, before another state is saved.
 const MIN_GROWTH: u64 = 1 << 20;
 
-/// The part of a state by which its journal grows before the next one is kept: so all of them together cost a few times what the
-/// last one does, and little is left to read behind it.
+/// A state is saved when the journal has grown by the size of the last state divided by this number. So all states together
+/// cost a few times the last one, and little of the journal has to be read after it.
 const STATE_SIZE_DIVISOR: u64 = 2;
 
-/// How every record begins that tells of a state, from its event on. In a text quotes are escaped.
-const STATE_EVENT_PREFIX: &[u8] = b"\"event\":{\"type\":\"state_kept\"";
+/// Start of the event in every record of a saved state. It cannot occur in a text, where quotes are escaped.
+const STATE_EVENT_PREFIX: &[u8] = b"\"event\":{\"type\":\"state_saved\"";
 
 /// Bytes that are searched at a time, from the end.
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// Bytes of a line that tells of a state, at most.
+/// Maximum bytes of the journal line of a saved state.
 const RECORD_BYTES: u64 = 4 << 10;
 
-/// A state that was kept.
+/// A saved state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedState {
-    /// The state itself, as JSON.
+    /// The state, as JSON.
     pub json: Vec<u8>,
-    /// What names its file.
+    /// Hash that names its file.
     pub hash: String,
-    /// Where the journal goes on.
+    /// Where the journal continues after the state.
     pub start: ReadPosition,
 }
 
-/// Why there is a state and it is of no use.
+/// Why a saved state is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedStateError {
-    /// Another version wrote it.
-    #[error("another version of agent has kept it")]
+    /// Another version saved it.
+    #[error("it was saved by another version of agent")]
     Version,
-    /// Its file is not there, or is not what was written.
+    /// Its file is missing or was altered.
     #[error("its file is missing or was altered")]
     Altered,
-    /// It is not of the form that its version says.
+    /// It does not have the format of its version.
     #[error("it cannot be read: {0}")]
     Form(#[from] serde_json::Error),
     /// The journal cannot be read.
@@ -62,26 +63,26 @@ pub enum SavedStateError {
 }
 
 impl SavedState {
-    /// The length of the journal at which the next state is due.
+    /// Returns the length of the journal at which the next state is saved.
     pub fn next_at(&self) -> u64 {
         next_at(self.start.offset, self.json.len())
     }
 }
 
-/// The length of the journal at which the next state is due after one of so many bytes, kept when it was `length` long; the first
-/// one after nothing.
+/// Returns the length of the journal at which the next state is saved, after one of `state_bytes` saved at `length`; zeros
+/// for the first state.
 pub fn next_at(length: u64, state_bytes: usize) -> u64 {
     let share = u64::try_from(state_bytes).unwrap_or(u64::MAX) / STATE_SIZE_DIVISOR;
     length.saturating_add(share.max(MIN_GROWTH))
 }
 
-/// The last state that was kept of the session whose journal is at `path`; nothing when none was.
+/// Loads the last saved state of the session whose journal is at `path`; `None` if there is none.
 ///
 /// # Errors
-/// When it is of no use.
+/// When the state is unusable.
 pub fn load_last(path: &Path) -> Result<Option<SavedState>, SavedStateError> {
     let Some((record, offset)) = last_record(&File::open(path)?)? else { return Ok(None) };
-    let Event::StateKept { version, hash, lines } = record.event else { return Ok(None) };
+    let Event::StateSaved { version, hash, lines } = record.event else { return Ok(None) };
     if version != STATE_VERSION {
         return Err(SavedStateError::Version);
     }
@@ -91,18 +92,18 @@ pub fn load_last(path: &Path) -> Result<Option<SavedState>, SavedStateError> {
     Ok(Some(SavedState { json, hash, start: ReadPosition { offset, lines } }))
 }
 
-/// What tells of a state that follows from the first `lines` of a journal.
+/// Creates the event for a state that follows from the first `lines` of a journal.
 pub fn saved_event(hash: String, lines: usize) -> Event {
-    Event::StateKept { version: STATE_VERSION, hash, lines: u64::try_from(lines).unwrap_or(u64::MAX) }
+    Event::StateSaved { version: STATE_VERSION, hash, lines: u64::try_from(lines).unwrap_or(u64::MAX) }
 }
 
-/// The last record that tells of a state, and where the line behind it begins.
+/// Finds the last record of a saved state, and the offset of the line after it.
 fn last_record(file: &File) -> io::Result<Option<(Record, u64)>> {
     let (length, beginning) = (file.metadata()?.len(), memmem::FinderRev::new(STATE_EVENT_PREFIX));
     let (mut end, mut block) = (length, Vec::new());
     while end > 0 {
         let from = end.saturating_sub(BLOCK_BYTES);
-        // A line that begins in this block may end behind it.
+        // A line that starts in this block may end after it.
         let bytes = end.saturating_add(RECORD_BYTES).min(length).saturating_sub(from);
         block.resize(usize::try_from(bytes).unwrap_or(usize::MAX), 0);
         file.read_exact_at(&mut block, from)?;
@@ -113,7 +114,7 @@ fn last_record(file: &File) -> io::Result<Option<(Record, u64)>> {
             let stop = memchr(b'\n', behind)
                 .map_or(block.len(), |newline| at.saturating_add(newline).saturating_add(1));
             let record = block.get(start..stop).and_then(|line| decode(line).ok());
-            if let Some(record) = record.filter(|record| matches!(record.event, Event::StateKept { .. })) {
+            if let Some(record) = record.filter(|record| matches!(record.event, Event::StateSaved { .. })) {
                 return Ok(Some((record, from.saturating_add(u64::try_from(stop).unwrap_or(u64::MAX)))));
             }
             rest = before;
@@ -144,8 +145,8 @@ mod tests {
         line
     }
 
-    fn kept(hash: &str) -> Event {
-        Event::StateKept { version: STATE_VERSION, hash: hash.into(), lines: 1 }
+    fn saved(hash: &str) -> Event {
+        Event::StateSaved { version: STATE_VERSION, hash: hash.into(), lines: 1 }
     }
 
     fn notice(bytes: usize) -> Event {
@@ -157,14 +158,14 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), lines.concat()).unwrap();
         let (record, end) = last_record(file.as_file()).unwrap()?;
-        let Event::StateKept { hash, .. } = record.event else { panic!() };
+        let Event::StateSaved { hash, .. } = record.event else { panic!() };
         Some((hash, end))
     }
 
     #[test]
     fn the_last_state_is_found_wherever_it_lies_between_blocks() {
         let block = usize::try_from(BLOCK_BYTES).unwrap();
-        let (one, two) = (line(kept("one")), line(kept("two")));
+        let (one, two) = (line(saved("one")), line(saved("two")));
         let end = (one.len() + two.len()) as u64;
         for bytes in (0..400).chain(block - 600..block + 400).step_by(7) {
             let lines = [one.clone(), two.clone(), line(notice(bytes))];
@@ -174,11 +175,11 @@ mod tests {
 
     #[test]
     fn what_is_damaged_or_only_looks_like_it_is_passed_over() {
-        let (one, mut damaged) = (line(kept("one")), line(kept("two")));
+        let (one, mut damaged) = (line(saved("one")), line(saved("two")));
         damaged[20] ^= 1;
         let quoted = line(Event::Notice {
             level: NoticeLevel::Info,
-            text: String::from_utf8(line(kept("three"))).unwrap(),
+            text: String::from_utf8(line(saved("three"))).unwrap(),
         });
         let end = one.len() as u64;
         assert_eq!(found(&[one, damaged.clone(), quoted.clone()]), Some(("one".to_owned(), end)));

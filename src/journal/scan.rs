@@ -1,4 +1,4 @@
-//! Reads of a journal only the records of some kinds: to look into every session of a workspace, most of each is passed over.
+//! Scans a journal for records of some event types without decoding the others, for queries over all sessions of a workspace.
 
 use crate::core::event::Record;
 use crate::journal::read::{decode_inline, for_each_part};
@@ -6,14 +6,14 @@ use memchr::memmem;
 use std::io;
 use std::path::Path;
 
-/// Bytes of a line among which the kind of its record is: what stands before it is short.
+/// Bytes at the start of a line that contain the event type: little precedes it.
 const HEAD_BYTES: usize = 512;
 
-/// What stands before the kind. No text of a record holds it: quotes in a text are escaped.
+/// JSON that precedes the event type. It cannot occur in a text, where quotes are escaped.
 const TYPE_KEY: &[u8] = br#""event":{"type":""#;
 
-/// Calls `f` with each record of these kinds, named as in the journal, and with whatever a line holds whose kind is not where it
-/// should be: a record, or `None` where it is damaged. Of long texts a record has the beginnings.
+/// Calls `f` with each record of these event types, and with each line whose type is not found: a record, or `None` if the
+/// line is damaged. Long texts are cut to their prefixes.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
@@ -26,7 +26,7 @@ pub fn scan(path: &Path, kinds: &[&str], mut f: impl FnMut(Option<Record>)) -> i
     })
 }
 
-/// The kind of the record in a line; nothing when it is not where it is written.
+/// Returns the event type of the record in a line; `None` if it is not found.
 fn event_type(line: &[u8]) -> Option<&[u8]> {
     let head = line.get(..HEAD_BYTES).unwrap_or(line);
     let at = memmem::find(head, TYPE_KEY)?;
@@ -49,36 +49,36 @@ mod tests {
         line
     }
 
-    fn said(text: &str) -> Event {
+    fn user_message(text: &str) -> Event {
         Event::UserMessage { text: text.to_owned(), origin: MessageOrigin::Prompt }
     }
 
     #[test]
     fn only_records_of_the_kind_and_damaged_lines_are_told() {
         let trap = r#""event":{"type":"notice""#;
-        let mut damaged = line("r", said("gone"));
+        let mut damaged = line("r", user_message("gone"));
         damaged[3] ^= 1;
         let journal = [
             line("r", Event::StepEnd),
-            line("r", said("one")),
-            line(trap, said(trap)),
+            line("r", user_message("one")),
+            line(trap, user_message(trap)),
             line("r", Event::Notice { level: NoticeLevel::Info, text: trap.to_owned() }),
             b"\n".to_vec(),
             damaged,
             vec![0; 300],
-            line("r", said("two")),
+            line("r", user_message("two")),
         ];
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), journal.concat()).unwrap();
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         scan(file.path(), &["user_message"], |record| {
-            told.push(record.map(|record| match record.event {
+            found.push(record.map(|record| match record.event {
                 Event::UserMessage { text, .. } => text,
                 other => format!("{other:?}"),
             }));
         })
         .unwrap();
-        let told: Vec<Option<&str>> = told.iter().map(Option::as_deref).collect();
-        assert_eq!(told, [Some("one"), Some(trap), None, None, Some("two")]);
+        let found: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
+        assert_eq!(found, [Some("one"), Some(trap), None, None, Some("two")]);
     }
 }

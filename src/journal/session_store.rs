@@ -1,4 +1,4 @@
-//! The sessions of one workspace on disk: their directories, locks and names.
+//! Session store of one workspace: directories, locks, ids and removal of sessions.
 
 use crate::journal::blobs::BlobStore;
 use crate::journal::checkpoint_refs;
@@ -9,43 +9,43 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The journal's name in a session's directory.
+/// Name of the journal file in a session's directory.
 pub(super) const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// What the names of directories begin with that are sessions no longer; no id begins so.
+/// Prefix of directories of removed sessions; no id starts with it.
 const REMOVED_DIR_PREFIX: &str = ".gone-";
 
-/// Why a session could not be opened.
+/// Failure of an operation on a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The id has a form that no session has.
+    /// The id is malformed.
     #[error(
         "`{0}` is not a session id: ids look like 20261121-093000-1a2b3c; `agent sessions list` shows them"
     )]
     BadId(String),
-    /// There is no such session here.
-    #[error("no session `{0}` in this workspace; `agent sessions list` shows those there are")]
+    /// No session has this id.
+    #[error("no session `{0}` in this workspace; `agent sessions list` lists the existing ones")]
     NotFound(String),
-    /// There is no session at all.
-    #[error("no session in this workspace yet; `agent run \"…\"` begins one")]
+    /// The workspace has no sessions.
+    #[error("no session in this workspace yet; `agent run \"…\"` starts one")]
     NoSessions,
-    /// Another process works on it.
+    /// Another process works on the session.
     #[error("session {0} is busy: another process is working on it")]
     Busy(String),
-    /// Its journal holds no readable beginning.
+    /// The journal has no readable start.
     #[error("session {0} cannot be read: {1}")]
     Unreadable(String, String),
-    /// A session of this id was there before.
-    #[error("session {0} exists already")]
+    /// A session with this id exists.
+    #[error("session {0} already exists")]
     AlreadyExists(String),
-    /// The file system said no.
+    /// A file operation failed.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// The cause.
+        /// Its cause.
         source: io::Error,
     },
 }
@@ -57,15 +57,15 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    /// The store whose sessions live in directories below `dir`; nothing is created yet.
+    /// Creates a store of sessions in directories below `dir`; creates no files yet.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// The directory of session `id`.
+    /// Returns the directory of session `id`.
     ///
     /// # Errors
-    /// When `id` does not have the form of an id; it may come from anywhere and must not become a path.
+    /// When `id` is malformed; it may come from any source and must not become an arbitrary path.
     pub fn session_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
         let plain = !id.is_empty()
             && id.len() <= 64
@@ -74,23 +74,23 @@ impl SessionStore {
         if plain { Ok(self.dir.join(id)) } else { Err(SessionError::BadId(id.to_owned())) }
     }
 
-    /// Where the long outputs of session `id` are kept.
+    /// Returns the directory of the long outputs of session `id`.
     ///
     /// # Errors
-    /// When `id` does not have the form of an id.
+    /// When `id` is malformed.
     pub fn outputs_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
         Ok(self.session_dir(id)?.join("outputs"))
     }
 
-    /// Where the files are written as they were before the last command of session `id`.
+    /// Returns the file with the state of the workspace before the last command of session `id`.
     ///
     /// # Errors
-    /// When `id` does not have the form of an id.
+    /// When `id` is malformed.
     pub fn baseline_path(&self, id: &str) -> Result<PathBuf, SessionError> {
         Ok(self.session_dir(id)?.join("baseline.json"))
     }
 
-    /// The journal file of an existing session.
+    /// Returns the journal file of an existing session.
     ///
     /// # Errors
     /// When `id` is malformed or there is no such session.
@@ -99,14 +99,14 @@ impl SessionStore {
         if path.is_file() { Ok(path) } else { Err(SessionError::NotFound(id.to_owned())) }
     }
 
-    /// Makes the directory of a new session and opens its journal, locked.
+    /// Creates the directory of a new session and opens its journal, locked.
     ///
     /// # Errors
-    /// When the directories or the journal cannot be made.
+    /// When the directories or the journal cannot be created.
     pub fn create(&self, id: &str) -> Result<Journal, SessionError> {
         let dir = self.session_dir(id)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| SessionError::Io {
-            what: "cannot make the session directory",
+            what: "cannot create the session directory",
             path: dir.clone(),
             source,
         })?;
@@ -122,8 +122,8 @@ impl SessionStore {
         Self::open_locked(&self.session_dir(id)?, id, false)
     }
 
-    /// The ids of all sessions, newest first; one in which nothing has happened is none. Each is looked at when it is asked
-    /// for.
+    /// Iterates over the ids of all sessions, newest first; sessions with an empty journal are skipped. Each journal is
+    /// checked only when the iterator reaches it.
     ///
     /// # Errors
     /// When the directory exists but cannot be listed.
@@ -135,7 +135,7 @@ impl SessionStore {
         Ok(ids.into_iter().filter(has_begun))
     }
 
-    /// The ids of the sessions in which nothing has happened since `time`, oldest first, those that never began included.
+    /// Returns the ids of the sessions without activity since `time`, oldest first, including those with an empty journal.
     ///
     /// # Errors
     /// When the directory exists but cannot be listed.
@@ -151,39 +151,39 @@ impl SessionStore {
         Ok(ids)
     }
 
-    /// Removes session `id` with everything that was kept for it; says what its checkpoints are called, which are kept elsewhere.
+    /// Removes session `id` with all its files; returns the refs of its checkpoints, which are stored in the repository.
     ///
     /// # Errors
     /// When there is no such session, another process works on it, or it cannot be removed.
-    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    #[expect(clippy::disallowed_methods, reason = "this module owns the session files")]
     pub fn remove(&self, id: &str) -> Result<Vec<String>, SessionError> {
         let dir = self.session_dir(id)?;
         if !dir.is_dir() {
             return Err(SessionError::NotFound(id.to_owned()));
         }
         let _held = lock(&dir, id)?;
-        // A journal that cannot be read is no reason to keep it.
+        // An unreadable journal does not prevent the removal.
         let checkpoints = checkpoint_refs::list_refs(&dir.join(JOURNAL_FILE), id).unwrap_or_default();
-        // No longer a session at once, however long the rest takes.
+        // The rename removes the session at once, even if deleting its files takes long.
         let gone = self.dir.join(format!("{REMOVED_DIR_PREFIX}{id}"));
         let removed = std::fs::rename(&dir, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
         removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })?;
         Ok(checkpoints)
     }
 
-    /// Removes what was left of sessions whose removal was cut off.
-    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    /// Removes the files of sessions whose removal was interrupted.
+    #[expect(clippy::disallowed_methods, reason = "this module owns the session files")]
     pub fn remove_leftovers(&self) {
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().filter_map(Result::ok);
         for entry in
             entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(REMOVED_DIR_PREFIX))
         {
-            // What stays is found again by the next one.
+            // Files that stay are found by the next call.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 
-    /// The names of what is in the directory.
+    /// Returns the names of the directory entries.
     fn names(&self) -> Result<Vec<String>, SessionError> {
         match std::fs::read_dir(&self.dir) {
             Ok(entries) => {
@@ -199,10 +199,10 @@ impl SessionStore {
         }
     }
 
-    /// The id of the newest session.
+    /// Returns the id of the newest session.
     ///
     /// # Errors
-    /// When there is none, or they cannot be listed.
+    /// When there is no session, or they cannot be listed.
     pub fn last(&self) -> Result<String, SessionError> {
         self.list()?.next().ok_or(SessionError::NoSessions)
     }
@@ -236,7 +236,7 @@ fn lock(dir: &Path, id: &str) -> Result<File, SessionError> {
     }
 }
 
-/// Opens `path` for appending with mode 0600; `new` demands that it did not exist.
+/// Opens `path` for appending with mode 0600; with `new`, the file must not exist.
 pub(super) fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
     let mut options = OpenOptions::new();
     options.append(true).read(true).mode(0o600);

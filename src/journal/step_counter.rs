@@ -1,18 +1,18 @@
-//! The steps of a session, counted over all its runs, as `--to-step` counts them; a record counts those of its run.
+//! Counter of steps over all runs of a session, as `--to-step` counts them; records contain the step within their run.
 
 use crate::core::event::{Event, Record};
 
-/// How far the count has come.
+/// Counts the steps of all runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StepCounter {
-    /// Steps of the runs before.
+    /// Steps of earlier runs.
     earlier: u32,
     /// The last step of this run.
     last: u32,
 }
 
 impl StepCounter {
-    /// The step in which, or after which, the next `record` was written; 0 before the first.
+    /// Returns the step in which, or after which, the next `record` was written; 0 before the first step.
     pub fn next(&mut self, record: &Record) -> u32 {
         if matches!(record.event, Event::RunStart { .. }) {
             self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));

@@ -1,4 +1,4 @@
-//! A session at a glance: what the beginning and the end of its journal tell, whatever lies between.
+//! Summary of a session, read from the start and the end of its journal.
 
 use crate::core::event::{Event, MessageOrigin, Purpose, Record};
 use crate::core::run_result::RunResult;
@@ -8,50 +8,50 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes of the end that are read; the last record of most runs fits into a few thousand.
+/// Bytes read from the end; the last record of most runs fits into a few thousand.
 const TAIL_BYTES: u64 = 256 << 10;
 
-/// Records of the beginning among which the task is.
+/// Number of records at the start that are searched for the task.
 const HEAD_RECORDS: usize = 64;
 
-/// What is seen.
+/// Summary of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionSummary {
-    /// The first prompt; empty when there was none.
+    /// The first prompt; empty if there is none.
     pub task: String,
-    /// When it began, milliseconds since the Unix epoch.
+    /// Time of the first record, in milliseconds since the Unix epoch.
     pub started_ms: u64,
-    /// When something happened last, milliseconds since the Unix epoch.
+    /// Time of the last record, in milliseconds since the Unix epoch.
     pub last_ms: u64,
     /// `provider/model` of the last run.
     pub model: Option<String>,
     /// Model calls that were part of the work, over all runs.
     pub steps: u32,
-    /// How the last run ended; nothing while it works, or when it was killed.
+    /// Result of the last run; `None` if it is running or was killed.
     pub end: Option<Box<RunResult>>,
 }
 
 impl SessionSummary {
-    /// Looks at the journal at `path`. Only one whose last run has no end is read as a whole.
+    /// Reads the summary from the journal at `path`. The whole journal is read only if its last run has no end.
     ///
     /// # Errors
     /// When the file cannot be opened or read.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut glance = Self::default();
+        let mut summary = Self::default();
         match read_last_run_end(path)? {
             None => read::for_each_line(path, |_, line| {
-                glance.add_all(decode_inline(line));
+                summary.add_all(decode_inline(line));
                 true
             })?,
             Some(end) => {
                 read::for_each_line(path, |number, line| {
-                    glance.add_all(decode_inline(line));
-                    glance.task.is_empty() && number < HEAD_RECORDS
+                    summary.add_all(decode_inline(line));
+                    summary.task.is_empty() && number < HEAD_RECORDS
                 })?;
-                glance.add_all(end);
+                summary.add_all(end);
             }
         }
-        Ok(glance)
+        Ok(summary)
     }
 
     fn add_all(&mut self, records: impl IntoIterator<Item = Record>) {
@@ -81,18 +81,18 @@ impl SessionSummary {
     }
 }
 
-/// Whether the last run at `path` came to a good end, after which nothing is left to do; read from its end alone.
+/// Checks whether the last run at `path` ended with success and nothing is left to do; reads only the end of the file.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn has_completed(path: &Path) -> io::Result<bool> {
     let done = |record: &Record| matches!(&record.event, Event::RunEnd { result } if result.status == Status::Success);
-    // A call that waits after the end belongs to a run whose beginning is damaged.
+    // A pending call after the end belongs to a run whose start is damaged.
     let waits = |record: &Record| matches!(record.event, Event::ToolCallPending { .. });
     Ok(read_last_run_end(path)?.is_some_and(|end| end.iter().any(done) && !end.iter().any(waits)))
 }
 
-/// The end of the last run and what came after it; nothing when it is not among the last records.
+/// Returns the end of the last run and the records after it; `None` if it is not among the last records.
 fn read_last_run_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
     let mut file = File::open(path)?;
     let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);
@@ -158,13 +158,13 @@ mod tests {
         Event::RunEnd { result: Box::new(RunResult { steps, ..not_started(failure, model) }) }
     }
 
-    /// Bytes that push everything before them out of the end that is read.
+    /// Creates a record long enough to push all earlier records out of the part that is read from the end.
     fn filler() -> Event {
         let text = "x".repeat(usize::try_from(TAIL_BYTES).unwrap());
         Event::Notice { level: NoticeLevel::Info, text }
     }
 
-    fn glance(events: Vec<Event>) -> SessionSummary {
+    fn summary(events: Vec<Event>) -> SessionSummary {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut bytes = Vec::new();
         for (wall_ms, event) in (1..).zip(events) {
@@ -181,7 +181,7 @@ mod tests {
             let events =
                 [vec![start("p/one"), prompt("task"), step()], between, vec![end(7), prompt("more")]]
                     .concat();
-            let seen = glance(events);
+            let seen = summary(events);
             assert_eq!(
                 (seen.task.as_str(), seen.steps, seen.started_ms, seen.last_ms),
                 ("task", 7, 1, count)
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn a_run_without_an_end_is_counted() {
         for between in [Vec::new(), vec![filler()]] {
-            let begun = vec![start("p/one"), prompt("task"), step(), end(1), start("p/three"), step()];
-            let seen = glance([begun, between, vec![step()]].concat());
+            let started = vec![start("p/one"), prompt("task"), step(), end(1), start("p/three"), step()];
+            let seen = summary([started, between, vec![step()]].concat());
             assert_eq!((seen.task.as_str(), seen.steps, seen.end), ("task", 3, None));
             assert_eq!(seen.model.as_deref(), Some("p/three"));
         }
@@ -203,6 +203,6 @@ mod tests {
 
     #[test]
     fn an_empty_journal_is_nothing() {
-        assert_eq!(glance(Vec::new()), SessionSummary::default());
+        assert_eq!(summary(Vec::new()), SessionSummary::default());
     }
 }

@@ -1,4 +1,4 @@
-//! Appends records to a journal, one `write(2)` each, guarded by a checksum.
+//! Writer of a journal: appends each record with one `write(2)` and a checksum.
 
 use crate::core::event::{EventSink, Record};
 use crate::journal::blobs::{BlobStore, MAX_INLINE_RECORD_BYTES};
@@ -10,19 +10,20 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Journal {
     file: Arc<File>,
-    beside: BlobStore,
+    blobs: BlobStore,
     line: Vec<u8>,
-    /// Why a record could not be written whole. What came after it would be glued to its remains, so nothing does.
+    /// The error of a record that was written in part. Nothing is written after it, because it would become part of the
+    /// same line.
     write_error: Option<(io::ErrorKind, String)>,
     _lock: File,
 }
 
 impl Journal {
-    /// Takes over an open journal file, what lies beside it and its lock; a torn last line is closed so that nothing is glued to it.
+    /// Creates a journal from an open file, its blob store and its lock. An incomplete last line is ended first.
     ///
     /// # Errors
-    /// When the file cannot be read at its end or written.
-    pub fn new(mut file: File, beside: BlobStore, lock: File) -> io::Result<Self> {
+    /// When the end of the file cannot be read, or the file cannot be written.
+    pub fn new(mut file: File, blobs: BlobStore, lock: File) -> io::Result<Self> {
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;
             let mut last = [0];
@@ -31,7 +32,7 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file: file.into(), beside, line: Vec::new(), write_error: None, _lock: lock })
+        Ok(Self { file: file.into(), blobs, line: Vec::new(), write_error: None, _lock: lock })
     }
 }
 
@@ -44,40 +45,41 @@ impl Journal {
     }
 }
 
-/// Appends the line of `record` to `line`: `{"crc":"…","record":{…}}`, where the CRC-32 (IEEE) covers the record's bytes.
+/// Appends the line of `record` to `line`: `{"crc":"…","record":{…}}`, with the CRC-32 (IEEE) of the record's bytes.
 ///
 /// # Errors
-/// When the record cannot be written as JSON, which its types rule out.
+/// When the record cannot be serialized, which cannot happen for its types.
 pub fn encode(record: &Record, line: &mut Vec<u8>) -> io::Result<()> {
     append(&serde_json::to_vec(record)?, &[], line);
     Ok(())
 }
 
-/// The same for a journal that has a place beside it, where what makes a line too long is kept. Such a line is
-/// `{"crc":"…","record":{…},"beside":[[PLACE,HASH],…]}`, where the CRC-32 covers the bytes of the one and then of the other.
+/// Like [`encode`], but stores long values in `blobs`. The line of such a record is
+/// `{"crc":"…","record":{…},"beside":[[POINTER,HASH],…]}`, where the CRC-32 covers the bytes of the record and then those
+/// of the list.
 ///
 /// # Errors
-/// When what is too long cannot be kept.
-pub fn encode_with_blobs(record: &Record, beside: &BlobStore, line: &mut Vec<u8>) -> io::Result<()> {
+/// When a long value cannot be stored.
+pub fn encode_with_blobs(record: &Record, blobs: &BlobStore, line: &mut Vec<u8>) -> io::Result<()> {
     let whole = serde_json::to_vec(record)?;
     if whole.len() <= MAX_INLINE_RECORD_BYTES {
         append(&whole, &[], line);
     } else {
-        let (short, places) = beside.extract_blobs(record)?;
-        append(&serde_json::to_vec(&short)?, &serde_json::to_vec(&places)?, line);
+        let (short, pointers) = blobs.extract_blobs(record)?;
+        append(&serde_json::to_vec(&short)?, &serde_json::to_vec(&pointers)?, line);
     }
     Ok(())
 }
 
-fn append(record: &[u8], places: &[u8], line: &mut Vec<u8>) {
+fn append(record: &[u8], pointers: &[u8], line: &mut Vec<u8>) {
     let mut crc = crc32fast::Hasher::new();
     crc.update(record);
-    crc.update(places);
+    crc.update(pointers);
     line.extend_from_slice(format!("{{\"crc\":\"{:08x}\",\"record\":", crc.finalize()).as_bytes());
     line.extend_from_slice(record);
-    if !places.is_empty() {
+    if !pointers.is_empty() {
         line.extend_from_slice(b",\"beside\":");
-        line.extend_from_slice(places);
+        line.extend_from_slice(pointers);
     }
     line.extend_from_slice(b"}\n");
 }
@@ -89,7 +91,7 @@ impl EventSink for Journal {
         }
         self.check()?;
         self.line.clear();
-        let encoded = encode_with_blobs(record, &self.beside, &mut self.line);
+        let encoded = encode_with_blobs(record, &self.blobs, &mut self.line);
         let written = encoded.and_then(|()| (&*self.file).write_all(&self.line));
         self.write_error = written.as_ref().err().map(|error| (error.kind(), error.to_string()));
         written
@@ -118,10 +120,10 @@ mod tests {
     #[test]
     fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
-        let (lock, beside) =
+        let (lock, blobs) =
             (tempfile::tempfile().unwrap(), BlobStore::for_journal("/nowhere/journal".as_ref()));
         let mut journal =
-            Journal { file: full.into(), beside, line: Vec::new(), write_error: None, _lock: lock };
+            Journal { file: full.into(), blobs, line: Vec::new(), write_error: None, _lock: lock };
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         journal.file = tempfile::tempfile().unwrap().into();
         let why = journal.emit(&record(Event::StepEnd)).unwrap_err();

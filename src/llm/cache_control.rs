@@ -1,12 +1,12 @@
-//! Marks up to which Anthropic is to keep a prompt in its cache: `cache_control`, on a block or on a whole request.
+//! Cache breakpoints of Anthropic's API: `cache_control` on a block or on a whole request.
 //!
-//! At most four marks; they are no part of what is cached, so they may move. A prompt shorter than what the model caches
-//! at least (1024 to 4096 tokens) is not cached and costs nothing more; a write costs a quarter more than the tokens
-//! do, a read a tenth: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>.
+//! A request may contain at most four breakpoints. They are not part of the cached data, so they may move. A prompt below the
+//! model's minimum (1024 to 4096 tokens) is not cached and costs nothing extra; a cache write costs 1.25 times the price of
+//! the tokens, a read a tenth of it: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>.
 
 use serde::Serialize;
 
-/// A mark with the usual life of five minutes, renewed by each read; a step takes less.
+/// A breakpoint with the default lifetime of five minutes, which each read renews; a step takes less.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CacheControl {
     r#type: &'static str,
@@ -18,11 +18,11 @@ impl Default for CacheControl {
     }
 }
 
-/// A mark as the last member of an object.
+/// A breakpoint as the last member of an object.
 const MEMBER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
-/// Appends `blocks` to `out`, with a mark in the object that ends at each of `ends`, which are in order. Where no object
-/// ends there is no mark.
+/// Appends `blocks` to `out` and adds a breakpoint to the object that ends at each offset of `ends`, which are sorted. An offset
+/// at which no object ends is ignored.
 pub fn write_with_breakpoints(blocks: &[u8], ends: &[usize], out: &mut Vec<u8>) {
     out.reserve(blocks.len().saturating_add(ends.len().saturating_mul(MEMBER.len())));
     let mut written = 0;

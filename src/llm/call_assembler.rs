@@ -1,58 +1,58 @@
-//! Tool calls put together from their deltas, whatever a server does to indexes, ids and names.
+//! Assembles tool calls from their deltas and tolerates irregular indexes, ids and names.
 
 use crate::llm::LlmError;
 use serde_json::Value;
 
-/// The longest arguments of one call, in bytes; a file written in one call fits, an endless stream does not.
+/// Limit on the arguments of one call, in bytes: a file written in one call fits, an endless stream does not.
 pub const ARGUMENTS_CAP: usize = 1024 * 1024;
-/// The longest id or name, in bytes; some gateways pack signatures of a few KiB into ids.
+/// Limit on an id or name, in bytes; some gateways pack signatures of a few KiB into ids.
 pub const NAME_CAP: usize = 64 * 1024;
-/// The most calls of one answer that may run; real models make up to a dozen, and one that goes round in circles makes
-/// thousands. One more is kept, to which the model can be told that it and all after it did not run.
+/// Limit on the calls of one answer that may run; real models make up to a dozen, a looping model makes thousands. One more call
+/// is stored, so that the model can be informed that it and all later calls did not run.
 pub const CALLS_CAP: usize = 128;
 
-/// A piece of a call, or a whole one.
+/// A piece of a call, or a whole call.
 #[derive(Debug, Default)]
 pub struct CallDelta<'a> {
-    /// Which call of the answer it belongs to, where the format numbers them.
+    /// Index of the call within the answer, where the format numbers calls.
     pub index: Option<u64>,
-    /// The call's id, often only in its first piece; empty where there is none.
+    /// Id of the call, often only in its first piece; empty if absent.
     pub id: &'a str,
-    /// The tool, in the first piece or in every one.
+    /// Name of the tool, in the first piece or in every piece.
     pub name: &'a str,
-    /// A piece of the arguments.
+    /// Piece of the arguments.
     pub arguments: &'a str,
-    /// What the server wants back unmodified, such as Gemini's signature of the thought behind the call; or null.
+    /// Data that the server expects back unmodified, such as Gemini's thought signature; null if absent.
     pub extra: Value,
 }
 
 /// A call whose pieces have all arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AssembledCall {
-    /// As the server sent it; may be empty.
+    /// Id as the server sent it; may be empty.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments as written.
+    /// Arguments as the model wrote them.
     pub arguments: String,
-    /// What the server wants back unmodified; null without.
+    /// Data that the server expects back unmodified; null if absent.
     pub extra: Value,
     index: Option<u64>,
     scanner: JsonScanner,
 }
 
-/// The calls of one answer so far.
+/// The calls of one answer received so far.
 #[derive(Debug, Default)]
 pub struct CallAssembler {
     joined: Vec<AssembledCall>,
-    /// Whether there were more calls than are kept.
+    /// Whether there were more calls than are stored.
     has_excess_calls: bool,
     bytes: usize,
 }
 
 impl CallAssembler {
-    /// Adds one piece to the call it belongs to; returns that call's place in the order of their beginning, or none
-    /// when the call is beyond those that are kept: [`CALLS_CAP`] and one.
+    /// Adds one piece to its call and returns the call's position in order of first appearance, or `None` for a call beyond
+    /// the [`CALLS_CAP`] + 1 that are stored.
     ///
     /// # Errors
     /// When there are more than [`ARGUMENTS_CAP`] bytes of arguments, or an id or name is too long.
@@ -108,17 +108,17 @@ impl CallAssembler {
         Ok(Some(at))
     }
 
-    /// How many bytes of ids, names and arguments there are.
+    /// Returns the number of bytes of all ids, names and arguments.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The calls in the order in which they began.
+    /// Returns the calls in order of first appearance.
     pub fn into_calls(self) -> Vec<AssembledCall> {
         self.joined
     }
 
-    /// The latest call with the index; without one, that with the id; without either, the latest of all.
+    /// Returns the latest call with the index; without an index, the call with the id; without either, the latest call.
     fn find(&self, index: Option<u64>, id: &str) -> Option<(usize, &AssembledCall)> {
         self.joined.iter().enumerate().rev().find(|(_, call)| match index {
             Some(_) => call.index == index,
@@ -128,29 +128,29 @@ impl CallAssembler {
 }
 
 impl AssembledCall {
-    /// A call that came in one piece and without an id.
+    /// Creates a call that arrived in one piece and without an id.
     pub fn whole(name: String, arguments: String) -> Self {
         Self { name, arguments, ..Self::default() }
     }
 
-    /// Whether a piece is this whole call once more, as some gateways end a call with all of it: it must not run twice.
-    /// Without an id the number says that it is this call.
+    /// Checks whether a piece repeats this whole call. Some gateways end a call by sending all of it again; it must not run twice.
+    /// Without an id, the index identifies the call.
     fn is_repeated(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
         let same_id = if id.is_empty() { index.is_some() } else { id == self.id };
         same_id && name == self.name && arguments == self.arguments && self.scanner.is_complete()
     }
 
-    /// Whether its arguments are empty, though not missing: some gateways begin a call so and then send the real ones.
+    /// Checks whether the arguments are present but empty: some gateways start a call that way and then send the real arguments.
     fn has_empty_arguments(&self) -> bool {
         self.arguments.trim() == "{}"
     }
 
-    /// Whether a piece that names this call's index begins another call all the same.
+    /// Checks whether a piece that names this call's index starts another call all the same.
     ///
     /// Some servers (Ollama) send whole calls which all have index 0; some gateways change the id or repeat the name
-    /// from piece to piece. A piece is another call when it is named and this one is already whole, or when neither
-    /// id nor name agree. A call that is whole only because its arguments are empty yet goes on with its own id, or with
-    /// arguments that are not whole by themselves.
+    /// from piece to piece. A piece starts another call if it has a name and this call is already whole, or if neither
+    /// id nor name match. A call that is whole only because its arguments are empty so far is continued by a piece with
+    /// its own id, or by arguments that are not whole by themselves.
     fn starts_other_call(&self, id: &str, name: &str, arguments: &str) -> bool {
         let other_id = !id.is_empty() && !self.id.is_empty() && id != self.id;
         let other_name = !name.is_empty() && !self.name.is_empty() && name != self.name;
@@ -163,7 +163,7 @@ impl AssembledCall {
     }
 }
 
-/// Where in a JSON object a text has got to, read once however many pieces it comes in.
+/// Incremental scanner that detects the end of a JSON object; it reads each piece once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct JsonScanner {
     depth: usize,

@@ -1,4 +1,4 @@
-//! What a wire format must be able to do: the seam between the one client and the pure codecs.
+//! Interface of a wire format: the traits `Codec` and `Decoder`, and the parameters of a model.
 
 use crate::core::message::Message;
 use crate::llm::effort::Thinking;
@@ -9,59 +9,59 @@ use crate::llm::{LlmError, Progress, Request};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// What is the same in every request to one model, whatever the format.
+/// Parameters of every request to one model, whatever the format.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelParameters {
-    /// The model as the server calls it.
+    /// Model name that the server uses.
     pub model: String,
-    /// Sampling temperature; the server's own when absent.
+    /// Sampling temperature; the server's default if absent.
     pub temperature: Option<f64>,
-    /// What the model may hold, in tokens, where its server was asked ([`WindowEndpoint`](crate::llm::window_request::WindowEndpoint)).
+    /// Context window in tokens, if the server reported it ([`WindowEndpoint`](crate::llm::window_request::WindowEndpoint)).
     pub window: Option<u32>,
-    /// What is said about thinking; nothing when absent.
+    /// Thinking setting; nothing is sent if absent.
     pub thinking: Option<Thinking>,
-    /// How the server is helped to cache prompts.
+    /// Prompt caching hints.
     pub caching: PromptCaching,
 }
 
-/// How a server is helped to cache the prompts of a session.
+/// Hints that help a server to cache the prompts of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PromptCaching {
-    /// By the name of the session, so that its requests meet in one place.
+    /// Whether to send the session's name, so that its requests reach the same cache.
     pub use_session_key: bool,
-    /// By marks up to which the prompt is to be kept.
+    /// Whether to send cache breakpoints.
     pub use_breakpoints: bool,
 }
 
-/// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.
+/// A wire format. It converts between requests or answers and JSON; it does no I/O and has no state, which is in the [`Decoder`].
 pub trait Codec: Debug {
-    /// The name under which [`OpaqueData`](crate::core::message::OpaqueData) data is stored that only this codec may replay.
+    /// Returns the codec name of the [`OpaqueData`](crate::core::message::OpaqueData) that only this codec may replay.
     fn name(&self) -> &'static str;
 
-    /// Where requests for `model` go: what follows the API base, from a slash on.
+    /// Returns the request path for `model`: the part after the API base, with its leading slash.
     fn path(&self, model: &str, stream: bool) -> String;
 
-    /// Where the list of models is, likewise.
+    /// Returns the path of the model list, after the API base.
     fn models_path(&self) -> &'static str {
         "/models"
     }
 
-    /// The API base in `base`, where people know a server by another address.
+    /// Returns the API base for `base`, which may be another common address of the same server.
     fn api_base<'a>(&self, base: &'a str) -> &'a str {
         base
     }
 
-    /// The headers of every request, that of the key among them.
+    /// Returns the headers of every request, including the one with the key.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
-    /// How a streamed answer is divided into events.
+    /// Returns the framing of a streamed answer.
     fn framing(&self) -> Framing {
         Framing::Sse
     }
 
-    /// Appends what `message` adds to the JSON of the messages before it (`earlier`, in `json`): the separator, then
-    /// itself. What stands in `json` already is never changed, so that a step costs what it adds; a format that must
-    /// merge messages leaves the last one open and closes it here, or in [`encode`](Self::encode).
+    /// Appends the JSON of `message` to that of the messages before it (`earlier`, in `json`): the separator, then the
+    /// message. Bytes already in `json` never change, so a step costs only what it adds; a format that must
+    /// merge messages leaves the last one open and closes it here or in [`encode`](Self::encode).
     ///
     /// # Errors
     /// When the message has no JSON form.
@@ -72,7 +72,7 @@ pub trait Codec: Debug {
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()>;
 
-    /// The body of a request; `messages` is what [`write_message`](Self::write_message) wrote for all of its
+    /// Returns the body of a request; `messages` is the output of [`write_message`](Self::write_message) for all of its
     /// messages. Equal prefixes of a conversation give equal bytes.
     ///
     /// # Errors
@@ -84,21 +84,21 @@ pub trait Codec: Debug {
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>>;
 
-    /// Whether calls that stand in the text of an answer in a model's own marks count (`text_calls` in the table).
+    /// Checks whether tagged tool calls in the text of an answer are accepted (`text_calls` in the table).
     fn accepts_tagged_calls(&self) -> bool {
         false
     }
 
-    /// Tokens of the longest answer that is asked for where nobody says how long, in a format that demands a figure.
+    /// Returns the default limit of an answer in tokens, for a format that requires a limit.
     fn output_limit(&self) -> Option<u32> {
         None
     }
 
-    /// A decoder for one answer.
+    /// Creates a decoder for one answer.
     fn decoder(&self) -> Box<dyn Decoder>;
 
-    /// The error of an answer whose status is none of success: its class, the provider's words (one line, possibly
-    /// empty) as the message, and a wait that the body asks for.
+    /// Returns the error for an answer with an error status: its class, the provider's message (one line, possibly
+    /// empty), and a wait that the body requests.
     fn status_error(&self, status: u16, body: &[u8]) -> LlmError {
         ProviderError::from_body(body).with_status(status)
     }
@@ -106,10 +106,10 @@ pub trait Codec: Debug {
 
 /// Reads one answer into a [`ResponseBuilder`], event by event or as one document.
 pub trait Decoder {
-    /// Takes in one event of a stream: the data of a server-sent event, or a line.
+    /// Reads one event of a stream: the data of a server-sent event, or a line.
     ///
     /// # Errors
-    /// When it is not what the format promises, holds an error, or exceeds a limit.
+    /// When the event violates the format, contains an error, or exceeds a limit.
     fn decode_event(
         &mut self,
         data: &str,
@@ -117,12 +117,12 @@ pub trait Decoder {
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError>;
 
-    /// Whether an answer whose model [has stopped](ResponseBuilder::has_finish_reason) is whole, so that only the mark of its end is missing.
+    /// Checks whether an answer with a [finish reason](ResponseBuilder::has_finish_reason) is whole even without its end marker.
     fn is_complete_at_finish_reason(&self) -> bool {
         false
     }
 
-    /// Takes in the whole body of an answer that is one document, streamed or not.
+    /// Reads the whole body of an answer that is one document, whether a stream was requested or not.
     ///
     /// # Errors
     /// As [`decode_event`](Self::decode_event).

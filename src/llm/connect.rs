@@ -1,4 +1,4 @@
-//! From what the user chose to a client: which server, which model, which key.
+//! Creates a model client from the user's options: chooses the server, the model and the key.
 
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::secret::Secret;
@@ -21,41 +21,41 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How many tries follow the first, as the official SDKs have it.
+/// Number of retries after the first attempt, as in the official SDKs.
 pub const DEFAULT_RETRIES: u32 = 5;
-/// How long a server has to list its models before the first request; it is a look-up, not a computation.
+/// Time limit for a server's model list before the first request.
 const LIST_TIME: Duration = Duration::from_secs(30);
-/// How many models a message lists.
+/// Number of models that a message lists.
 const LISTED: usize = 10;
 
-/// What the user chose.
+/// Model options of the user.
 #[derive(Debug, Clone)]
 pub struct ModelOptions {
     /// `provider/model`, a bare model name, `local/…`, or `scripted:FILE`.
     pub model: Option<String>,
-    /// The server, where it is not the provider's own.
+    /// API base of the server; the provider's own if absent.
     pub api_base: Option<String>,
-    /// The key itself.
+    /// API key.
     pub api_key: Option<Secret>,
-    /// The variable that holds the key.
+    /// Environment variable that holds the key.
     pub api_key_env: Option<String>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// What the model is to hold, in tokens; what its server says when absent.
+    /// Context window in tokens; the value that the server reports if absent.
     pub window: Option<u32>,
-    /// How hard the model is to think; its own default when absent.
+    /// Reasoning effort; the model's default if absent.
     pub effort: Option<Effort>,
-    /// Whether servers are helped to cache prompts.
+    /// Whether prompt caching hints are sent.
     pub prompt_caching: bool,
-    /// How many tries may follow the first.
+    /// Number of retries after the first attempt.
     pub retries: u32,
-    /// The longest wait that a server may ask for (`Retry-After`).
+    /// Longest wait accepted from a server (`Retry-After`).
     pub max_retry_after: Duration,
-    /// How long each phase of a try may take.
+    /// Time limit of each phase of an attempt.
     pub deadlines: Deadlines,
-    /// Whether a server on this machine is looked for when nothing is chosen; true only on a terminal.
+    /// Whether to look for a server on this machine if no model is chosen; true only on a terminal.
     pub probe_local: bool,
-    /// The user's own rows of the provider table.
+    /// Provider table rows of the user.
     pub provider_overrides: ProviderOverrides,
 }
 
@@ -79,14 +79,14 @@ impl Default for ModelOptions {
     }
 }
 
-/// No model could be made out of the user's choice.
+/// Failure to create a client from the user's options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConnectError {
-    /// `Auth` where a key or an endpoint is missing, `Config` where the choice is wrong, `Network` where a server
-    /// that had to be asked does not answer.
+    /// `Auth` if a key or an endpoint is missing, `Config` if the options are wrong, `Network` if a server
+    /// that had to be queried does not answer.
     pub kind: FailureKind,
-    /// What is missing and how to go on.
+    /// What is missing and what to do.
     pub message: String,
 }
 
@@ -123,21 +123,18 @@ impl From<HttpError> for ConnectError {
     }
 }
 
-/// The client for what `options` say. `variable` reads the environment; nothing is sent except where a server must
-/// be found, or asked for its models or what one of them may hold.
+/// Creates the client for `options`. `variable` reads the environment. Nothing is sent unless a server must
+/// be found, or queried for its models or for a context window.
 ///
 /// # Errors
-/// When nothing is chosen, a key is missing, the choice is contradictory, or no server is found.
+/// When no model is chosen, a key is missing, the options contradict each other, or no server is found.
 pub async fn connect(
     options: &ModelOptions,
     variable: &dyn Fn(&str) -> Option<String>,
     source: Rc<Clock>,
 ) -> Result<Box<dyn LlmClient>, ConnectError> {
     if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("scripted:")) {
-        let scripted = ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source);
-        return Ok(Box::new(
-            scripted.map_err(|error| ConnectError::new(FailureKind::Config, error.to_string()))?,
-        ));
+        return open_scripted(file, options, source);
     }
     let table = provider_table::load(&options.provider_overrides)?;
     let known = |name: &str| non_empty_variable(variable, name);
@@ -169,11 +166,7 @@ pub async fn connect(
         Some(provider) => format!("{}/{model}", provider.name),
         None => model.clone(),
     };
-    let window = match (options.window, provider.window_endpoint()) {
-        (Some(window), _) => Some(window),
-        (None, Some(question)) => discovery::query_window(base, &headers, question, &model).await,
-        (None, None) => None,
-    };
+    let window = context_window(options, &provider, base, &headers, &model).await;
     let GenerationSettings { thinking, temperature, warnings } =
         generation_settings(options.effort, options.temperature, &model, format, quirks)
             .map_err(wrong_table)?;
@@ -196,7 +189,33 @@ pub async fn connect(
     }))
 }
 
-/// How the server of `model` can be helped to cache prompts. Marks are Anthropic's; other servers need none.
+/// Creates the client for the script in `file`.
+fn open_scripted(
+    file: &str,
+    options: &ModelOptions,
+    source: Rc<Clock>,
+) -> Result<Box<dyn LlmClient>, ConnectError> {
+    ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source)
+        .map(|model| -> Box<dyn LlmClient> { Box::new(model) })
+        .map_err(|error| ConnectError::new(FailureKind::Config, error.to_string()))
+}
+
+/// Returns the context window of `model` in tokens: from `options`, or else from the server.
+async fn context_window(
+    options: &ModelOptions,
+    provider: &Provider,
+    base: &str,
+    headers: &[Header],
+    model: &str,
+) -> Option<u32> {
+    match (options.window, provider.window_endpoint()) {
+        (Some(window), _) => Some(window),
+        (None, Some(endpoint)) => discovery::query_window(base, headers, endpoint, model).await,
+        (None, None) => None,
+    }
+}
+
+/// Returns the prompt caching hints for the server of `model`. Only Anthropic needs breakpoints.
 fn caching(model: &str, format: WireFormat, quirks: Quirks) -> PromptCaching {
     let routed = quirks.prompt_cache == Some(PromptCacheField::Control) && model.starts_with("anthropic/");
     PromptCaching {
@@ -205,38 +224,38 @@ fn caching(model: &str, format: WireFormat, quirks: Quirks) -> PromptCaching {
     }
 }
 
-/// A server and, where it is known already, a model.
+/// A server and, if already known, a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelTarget {
-    /// Its row of the table; none for a server of which only the address is known.
+    /// Provider table row; `None` for a server of which only the address is known.
     pub provider: Option<Provider>,
-    /// The API base; none where only the user can know it and has not said it.
+    /// API base; `None` if the user must supply it and has not done so.
     pub base: Option<String>,
-    /// The model as the server calls it.
+    /// Model name that the server uses.
     pub model: Option<String>,
 }
 
-/// What a choice leads to.
+/// The server that the user's options select.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelChoice {
-    /// This server.
+    /// The server to use.
     Server(Box<ModelTarget>),
-    /// Look on this machine, for this model or any.
+    /// Probe this machine for the named model, or for any model.
     Probe(Option<String>),
 }
 
-/// Reads the environment.
+/// Function that reads an environment variable.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The value of a variable that is set to something.
+/// Returns the trimmed value of a variable, or `None` if it is unset or blank.
 pub fn non_empty_variable(variable: EnvLookup<'_>, name: &str) -> Option<String> {
     variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// What `options` lead to, before anyone is asked anything. `variable` knows only variables that are set to something.
+/// Resolves `options` without any request. `variable` must return only non-empty values.
 ///
 /// # Errors
-/// When nothing is chosen, or the choice is unknown or contradictory.
+/// When no model is chosen, or the choice is unknown or contradictory.
 pub fn choose(
     options: &ModelOptions,
     variable: EnvLookup<'_>,
@@ -259,7 +278,7 @@ pub fn choose(
             None => ModelChoice::Probe(wanted),
         });
     }
-    // At an address of their own, models are called `google/gemma` by anyone who serves them.
+    // With an explicit API base, a name such as `google/gemma` is a model of that server, unless `google` is a provider's main name.
     let named =
         provider_table::find(table, prefix).filter(|provider| base.is_none() || provider.name == prefix);
     if let Some(provider) = named.filter(|_| !rest.is_empty()) {
@@ -277,7 +296,7 @@ fn server(target: ModelTarget) -> ModelChoice {
     ModelChoice::Server(Box::new(target))
 }
 
-/// A model of a provider, at the address that its variables or the table say.
+/// Returns a model of a provider, at the address from its variables or from the table.
 fn target(provider: &Provider, model: String, variable: EnvLookup<'_>) -> ModelTarget {
     let base = provider.base_keys.iter().find_map(|name| variable(name));
     ModelTarget {
@@ -287,7 +306,7 @@ fn target(provider: &Provider, model: String, variable: EnvLookup<'_>) -> ModelT
     }
 }
 
-/// Neither a model nor a server was named.
+/// Resolves options that name neither a model nor a server.
 fn choose_default(
     options: &ModelOptions,
     variable: EnvLookup<'_>,
@@ -295,14 +314,13 @@ fn choose_default(
 ) -> Result<ModelChoice, ConnectError> {
     if let Some((provider, key)) = providers_with_key(variable, table).next() {
         let name = &provider.name;
-        let message =
-            format!("no model is chosen; {key} is set, so say which of its models: --model {name}/NAME");
+        let message = format!("no model is chosen; {key} is set, so add --model {name}/NAME");
         return Err(ConnectError::new(FailureKind::Config, message));
     }
     if options.probe_local { Ok(ModelChoice::Probe(None)) } else { Err(no_model()) }
 }
 
-/// A model without its provider: clear when there is a key for exactly one.
+/// Resolves a model name without a provider: it is unambiguous if the key of exactly one provider is set.
 fn choose_by_model_name(
     model: &str,
     options: &ModelOptions,
@@ -311,30 +329,28 @@ fn choose_by_model_name(
 ) -> Result<ModelChoice, ConnectError> {
     let mut keyed = providers_with_key(variable, table);
     let (first, second) = (keyed.next(), keyed.next());
-    let looks = first.is_none() && options.probe_local;
-    if let Some(provider) = provider_table::find(table, model).filter(|_| !looks) {
+    let may_probe = first.is_none() && options.probe_local;
+    if let Some(provider) = provider_table::find(table, model).filter(|_| !may_probe) {
         let message =
-            format!("`{model}` is a provider: say which of its models, --model {}/NAME", provider.name);
+            format!("`{model}` is a provider: add the model's name, --model {}/NAME", provider.name);
         return Err(ConnectError::new(FailureKind::Config, message));
     }
     match (first, second) {
         (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
-        (None, _) if looks => Ok(ModelChoice::Probe(Some(model.to_owned()))),
+        (None, _) if may_probe => Ok(ModelChoice::Probe(Some(model.to_owned()))),
         (None, _) => {
             let ConnectError { kind, message } = no_model();
-            let message = format!("nothing says who has `{}`: {message}", one_line(model, 80));
+            let message = format!("the provider of `{}` is not known: {message}", one_line(model, 80));
             Err(ConnectError { kind, message })
         }
         (Some(_), Some(_)) => Err(ConnectError::new(
             FailureKind::Config,
-            format!(
-                "keys of several providers are set; say which one has the model: --model PROVIDER/{model}"
-            ),
+            format!("keys of several providers are set; name the model's provider: --model PROVIDER/{model}"),
         )),
     }
 }
 
-/// The providers whose key is in the environment, with the variable; of those that share one, the first.
+/// Returns the providers whose key variable is set, each with that variable; of providers that share one, only the first.
 fn providers_with_key<'a>(
     variable: EnvLookup<'a>,
     table: &'a [Provider],
@@ -353,35 +369,36 @@ fn providers_with_key<'a>(
 fn no_model() -> ConnectError {
     ConnectError::new(
         FailureKind::Auth,
-        "no model to work with. Three ways on:\n  \
+        "no model is configured. Three options:\n  \
          - a provider: set its key and name a model, such as OPENAI_API_KEY and --model openai/NAME\n  \
-         - your own machine: start Ollama, llama.cpp, LM Studio or vLLM and say --model local/NAME\n  \
+         - your own machine: start Ollama, llama.cpp, LM Studio or vLLM and use --model local/NAME\n  \
          - without any model, to see how it works: agent demo\n\
-         agent doctor --model PROVIDER/NAME says what is missing for one of them, agent help providers lists them",
+         agent doctor --model PROVIDER/NAME reports what is missing for one of them, agent help providers lists them",
     )
 }
 
-/// Where the server is, only the user knows.
+/// Returns the error for a provider whose API base only the user can supply.
 fn no_base(target: &ModelTarget, variable: EnvLookup<'_>) -> ConnectError {
     let Some(provider) = &target.provider else { return no_model() };
     let key = if provider.keys.iter().any(|name| variable(name).is_some()) {
         String::new()
     } else {
-        provider.keys.first().map_or_else(String::new, |name| format!(", and its key to {name}"))
+        provider.keys.first().map_or_else(String::new, |name| format!(", and {name} to its key"))
     };
     let first = provider.base_keys.first().map_or("llm.api_base", String::as_str);
     let message = format!(
-        "no address for {}: everyone has one of their own; set {first} to it, or give --api-base{key}",
+        "no address for {}: each account has its own; set {first} to it, or use --api-base{key}",
         provider.name
     );
     ConnectError::new(FailureKind::Auth, message)
 }
 
 fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
-    let called = |provider: &'_ Provider| [std::slice::from_ref(&provider.name), &provider.aliases].concat();
+    let names_of =
+        |provider: &'_ Provider| [std::slice::from_ref(&provider.name), &provider.aliases].concat();
     let close = table
         .iter()
-        .flat_map(called)
+        .flat_map(names_of)
         .map(|known| (strsim::jaro_winkler(&known, name), known))
         .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -398,10 +415,10 @@ fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
     )
 }
 
-/// The key for `target`: given, in the named variable, or in the provider's own variable.
+/// Returns the key for `target`: from the option, from the named variable, or from the provider's own variable.
 ///
 /// # Errors
-/// When there is none and the server does not work without.
+/// When no key is found and the server requires one.
 pub fn key(
     options: &ModelOptions,
     target: &ModelTarget,
@@ -426,23 +443,22 @@ pub fn key(
     let base = target.base.as_deref().ok_or_else(|| no_base(target, variable))?;
     let host = Endpoint::new(base, &[], options.deadlines)?;
     if let Some(name) = &options.api_key_env {
-        let message =
-            format!("the variable {name}, which is to hold the key for {}, is not set", host.host());
+        let message = format!("the variable {name} for the key of {} is not set", host.host());
         return Err(ConnectError::new(FailureKind::Auth, message));
     }
     let first = names.first().map_or("llm.api_key_env", String::as_str);
     if options.api_base.is_none() && !names.is_empty() && !host.is_loopback() {
         let message = format!(
-            "no key for {}: set {first}, or give --api-key; without a key, a local server works \
+            "no key for {}: set {first}, or use --api-key; without a key, a local server works \
              (--model local/NAME), and so does agent demo",
             host.host()
         );
         return Err(ConnectError::new(FailureKind::Auth, message));
     }
-    Ok(ApiKey { secret: None, advice: format!("no key was sent: give --api-key, or set {first}") })
+    Ok(ApiKey { secret: None, advice: format!("no key was sent: use --api-key, or set {first}") })
 }
 
-/// The server among those found that has the wanted model, or the first with its first.
+/// Returns the first local server that has the wanted model, or the first server with its first model.
 fn choose_local(
     servers: Vec<discovery::LocalServer>,
     wanted: Option<&str>,
@@ -468,7 +484,7 @@ fn choose_local(
     }
     let names = listed(servers.iter().flat_map(|server| &server.models));
     let message =
-        format!("no server on this machine has the model `{}`; there is {names}", one_line(wanted, 80));
+        format!("no server on this machine has the model `{}`; available: {names}", one_line(wanted, 80));
     Err(ConnectError::new(FailureKind::Config, message))
 }
 
@@ -476,12 +492,15 @@ fn local_target(provider: Provider, model: String) -> ModelTarget {
     ModelTarget { base: provider.base.clone(), provider: Some(provider), model: Some(model) }
 }
 
-/// The model of a server that has only one.
+/// Returns the model of a server that lists exactly one.
 async fn only_model(base: &str, codec: &dyn Codec, headers: &[Header]) -> Result<String, ConnectError> {
     let models = discovery::list_models(base, codec, headers, discovery::lookup_deadlines(LIST_TIME)).await;
     let mut models = models.map_err(|error| {
         let error = ConnectError::from(error);
-        ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }
+        ConnectError {
+            message: format!("no model is chosen, and the models of {base} cannot be listed: {error}"),
+            ..error
+        }
     })?;
     if models.len() == 1 {
         return Ok(models.swap_remove(0));

@@ -1,4 +1,4 @@
-//! Which server, model and key a choice leads to.
+//! Tests of how options resolve to a server, a model and a key.
 
 use super::*;
 use crate::llm::endpoint_overrides::EndpointOverrides;
@@ -36,7 +36,7 @@ fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
     assert_eq!(server(None, Some(HERE), &[]), (HERE.into(), None));
     let key = [("XAI_API_KEY", "k")];
     assert_eq!(server(Some("m"), None, &key), ("https://api.x.ai/v1".into(), model("m")));
-    // Both of OpenAI's formats go with one key; the older is meant where none is named.
+    // Both of OpenAI's formats share a key; the first row is meant unless the provider is named.
     let key = [("OPENAI_API_KEY", "k")];
     let Ok(ModelChoice::Server(target)) = chosen(&options(Some("m"), None), &key) else {
         panic!("no server")
@@ -69,7 +69,7 @@ fn an_address_that_only_the_user_knows_comes_from_a_variable_or_is_asked_for() {
 }
 
 #[test]
-fn without_key_and_endpoint_there_are_three_ways_on() {
+fn without_key_and_endpoint_the_error_lists_three_options() {
     let error = chosen(&options(None, None), &[]).unwrap_err();
     assert_eq!(error.kind, FailureKind::Auth);
     for way in ["OPENAI_API_KEY", "--model local/", "agent demo"] {
@@ -111,13 +111,13 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
     assert_eq!(key_of(&given, &environment), Ok(Some("given".into())));
     assert_eq!(key_of(&openai, &[]).unwrap_err().kind, FailureKind::Auth);
     assert!(key_of(&named, &[]).unwrap_err().message.contains("OTHER"));
-    // A server of one's own gets no provider's key unless the provider is named, and may do without.
+    // A custom server gets no provider's key unless the provider is named; it may work without a key.
     assert_eq!(key_of(&options(Some("m"), Some(HERE)), &environment), Ok(None));
     assert_eq!(key_of(&options(Some("m"), Some("https://example.org/v1")), &[]), Ok(None));
 }
 
 #[test]
-fn ollama_is_spoken_to_in_its_own_format_whatever_base_people_give() {
+fn ollama_gets_its_own_format_for_every_common_base() {
     let table = provider_table::built_in_providers().unwrap();
     let ollama = table.into_iter().find(|provider| provider.name == "ollama").unwrap();
     let found_server = discovery::LocalServer { provider: ollama, models: vec!["qwen3:8b".into()] };

@@ -1,4 +1,4 @@
-//! Looks for a model server on this machine, and asks servers which models they have and what these may hold.
+//! Finds model servers on this machine, and queries servers for their models and context windows.
 
 use crate::http::{Deadlines, Delivery, Endpoint, HttpError, RequestBody};
 use crate::llm::codec::Codec;
@@ -8,27 +8,27 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long a server on this machine has to list its models; one that runs answers in a few milliseconds.
+/// Time limit for the model list of a local server; a running one answers in a few milliseconds.
 pub const PROBE_TIME: Duration = Duration::from_millis(200);
-/// How long a server has to say what a model may hold; it reads that from the head of a file.
+/// Time limit for the context window query; the server reads the value from the head of a file.
 const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most models of a server that are considered.
+/// Limit on the models of a server that are considered.
 const MODELS_CAP: usize = 1000;
 
 /// A header of a request: name and value.
 pub type Header = (&'static str, String);
 
-/// A server that was found, with its models in its order.
+/// A local server that was found, with its models in the server's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocalServer {
-    /// Its row of the table.
+    /// Provider table row.
     pub provider: Provider,
-    /// At least one model.
+    /// Its models, at least one.
     pub models: Vec<String>,
 }
 
-/// Asks every local provider of `table` at once which models it has; those that answer within `time`, in the
-/// table's order.
+/// Queries every local provider of `table` in parallel for its models. Returns those that answer within `time`, in
+/// table order.
 pub async fn probe(table: &[Provider], time: Duration) -> Vec<LocalServer> {
     let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
         let (base, codec) = (provider.base.as_ref()?, provider.codec());
@@ -40,15 +40,15 @@ pub async fn probe(table: &[Provider], time: Duration) -> Vec<LocalServer> {
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Deadlines for a look-up that takes at most `time` in all.
+/// Returns deadlines for a query that takes at most `time` in total.
 pub fn lookup_deadlines(time: Duration) -> Deadlines {
     Deadlines { connect: time, first_byte: time, silence: time, whole: time }
 }
 
-/// The models that the server at `base` lists, without those that only embed.
+/// Returns the models that the server at `base` lists, without embedding models.
 ///
 /// # Errors
-/// When the server cannot be asked. A list that is not understood is empty.
+/// When the request fails. A list in an unknown format is empty.
 pub async fn list_models(
     base: &str,
     codec: &dyn Codec,
@@ -58,7 +58,7 @@ pub async fn list_models(
     Ok(list_with_status(base, codec, headers, deadlines).await?.1)
 }
 
-/// The status with which the server at `base` answers when it is asked for its models, and these.
+/// Returns the status and the models of the model list of the server at `base`.
 ///
 /// # Errors
 /// As [`list_models`].
@@ -80,8 +80,8 @@ pub async fn list_with_status(
     Ok((status, names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect()))
 }
 
-/// What `model` of the server at `base` may hold, in tokens, by the answer to `question`. A server that has none, or is
-/// not there, is for the first request to find out.
+/// Returns the context window of `model` in tokens, from the answer of the server at `base` to `question`. `None` if the
+/// query fails; the first request will report an unreachable server.
 pub async fn query_window(
     base: &str,
     headers: &[Header],
@@ -104,7 +104,7 @@ pub async fn query_window(
     (request.read)(&reply.body().await.ok()?, model)
 }
 
-/// The model meant by `wanted`: that name, or that name with a tag (`qwen3` means `qwen3:8b`).
+/// Returns the model that `wanted` means: the exact name, or the name with a tag (`qwen3` means `qwen3:8b`).
 pub fn find_model<'a>(models: &'a [String], wanted: &str) -> Option<&'a str> {
     let tagged = |model: &&String| model.split_once(':').is_some_and(|(name, _)| name == wanted);
     models.iter().find(|model| *model == wanted).or_else(|| models.iter().find(tagged)).map(String::as_str)

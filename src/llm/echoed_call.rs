@@ -1,5 +1,6 @@
-//! Calls written as text that only repeat what the model was given: a file, a page or a task that holds a call must not
-//! act through it.
+//! Detects calls written as text that only repeat the model's input.
+//!
+//! A call contained in a file, a page or a task must not run because the model quotes it.
 
 use crate::core::message::{Message, Part, Role};
 use crate::llm::embedded_call::EmbeddedCall;
@@ -7,31 +8,31 @@ use crate::text::invisible::is_hidden;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What stands between the words of a call: each word is looked for by itself, as what was given may be shown with line
+/// Separators within a call: each part between them is searched separately, because the input may show them with line
 /// numbers or in another order.
 const SEPARATORS: [char; 9] = ['\n', '<', '>', '{', '}', '[', ']', ',', ';'];
 
-/// The longest name of a mark in HTML that is looked for, as in `&#x0022;`.
+/// Longest name of an HTML entity that is recognised, in bytes, as in `&#x0022;`.
 const ENTITY_BYTES: usize = 7;
 
-/// Whether one of `calls` stands in what the model was given, in the instructions, by the user or by tools: as it wrote the
-/// call, or by its arguments, however they are laid out and escaped there; or in what one tool brought, in any notation, as
-/// somebody may have asked the model for the same in JSON.
+/// Checks whether one of `calls` occurs in the model's input (instructions, user messages, tool results): as the model wrote the
+/// call, or by its arguments, whatever their layout and escaping. A tool result is searched in any notation, because
+/// the user may have asked the model for the same content as JSON.
 pub fn is_echoed(calls: &[EmbeddedCall], messages: &[Arc<Message>]) -> bool {
     let others = messages.iter().filter(|message| message.role != Role::Assistant);
     let parts = others.flat_map(|message| &message.parts);
     let all = SourceText { text: parts.clone().filter_map(text).map(normalized).collect(), form: normalized };
     let forms: [fn(&str) -> String; 2] = [alphanumerics, alphanumerics_without_entities];
     let in_each_form = |text| forms.map(|form| SourceText { text: form(text), form });
-    let brought: Vec<_> = parts.filter_map(tool_result_text).flat_map(in_each_form).collect();
+    let results: Vec<_> = parts.filter_map(tool_result_text).flat_map(in_each_form).collect();
     calls.iter().any(|call| {
         call.text.split(SEPARATORS).all(|word| all.contains(word))
             || contains_arguments(&all, call)
-            || brought.iter().any(|one| one.contains(&call.name) && contains_arguments(one, call))
+            || results.iter().any(|one| one.contains(&call.name) && contains_arguments(one, call))
     })
 }
 
-/// A text of those that the model was given, in the form in which something is looked for in it.
+/// Text from the model's input, normalised with `form`; search terms are normalised in the same way.
 struct SourceText {
     text: String,
     form: fn(&str) -> String,
@@ -51,7 +52,7 @@ fn text(part: &Part) -> Option<&str> {
     }
 }
 
-/// What a tool brought, be it a page of errors or the output of a command that failed.
+/// Returns the text of a tool result, also of a failed call.
 fn tool_result_text(part: &Part) -> Option<&str> {
     match part {
         Part::ToolResult(result) => Some(&result.text),
@@ -64,7 +65,7 @@ fn contains_arguments(source: &SourceText, call: &EmbeddedCall) -> bool {
     !arguments.is_empty() && arguments.iter().all(|(key, value)| contains_member(source, key, value))
 }
 
-/// Whether `key` stands in `given` with `value`, or with all that `value` holds.
+/// Checks whether `source` contains `key` with `value`, or with everything that `value` contains.
 fn contains_member(source: &SourceText, key: &str, value: &Value) -> bool {
     let begins = |mark: &str| source.contains(&format!("{}:{mark}", Value::from(key)));
     match value {
@@ -84,7 +85,7 @@ fn contains_item(source: &SourceText, item: &Value) -> bool {
     }
 }
 
-/// What is left of a text without white space, invisible characters and JSON's escapes, be they written once, several times
+/// Returns `text` without white space, invisible characters and JSON escapes, whether these were applied once, several times
 /// or not at all.
 fn normalized(text: &str) -> String {
     let mut units = Vec::with_capacity(text.len());
@@ -102,12 +103,12 @@ fn normalized(text: &str) -> String {
     letters.chars().filter(|c| !c.is_whitespace() && *c != '\\' && !is_hidden(*c)).collect()
 }
 
-/// What is left of it without the marks of any notation.
+/// Returns only the letters and digits of `text`.
 fn alphanumerics(text: &str) -> String {
     normalized(text).chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// The same without what HTML writes for such marks.
+/// Returns only the letters and digits of `text`, without HTML entities for other characters.
 fn alphanumerics_without_entities(text: &str) -> String {
     let text = normalized(text);
     let mut pieces = text.split('&');
@@ -119,7 +120,7 @@ fn alphanumerics_without_entities(text: &str) -> String {
     std::iter::once(first).chain(rest).flat_map(str::chars).filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// The UTF-16 unit that stands after a backslash, if it has one, and what follows; an escape for white space has none.
+/// Returns the UTF-16 unit of the escape after a backslash, and the rest; `None` as the unit of an escape for white space.
 fn unescaped(text: &str) -> (Option<u16>, &str) {
     if let Some(after) = text.strip_prefix(['n', 'r', 't', 'b', 'f']) {
         return (None, after);

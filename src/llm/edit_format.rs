@@ -1,20 +1,20 @@
-//! Which tools for edits a model is offered: those for the form in which it was trained to write changes.
+//! Chooses the edit tools that a model is offered, by the format in which it was trained to write changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which models write changes in which form, as data.
+/// Table of models and their edit formats.
 const TABLE: &str = include_str!("../../config/edits.json");
 
-/// The form in which a model writes changes of files.
+/// The format in which a model writes changes to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EditFormat {
-    /// Any: all tools are offered.
+    /// Any format: all tools are offered.
     #[default]
     All,
-    /// A passage and what it becomes: `edit_file`.
+    /// A passage and its replacement: `edit_file`.
     Edit,
     /// Patches: `apply_patch`.
     Patch,
@@ -31,10 +31,10 @@ struct Table {
 }
 
 impl EditFormat {
-    /// The form of the model called `name`, its maker left aside.
+    /// Returns the format of the model called `name`, ignoring the vendor prefix.
     ///
     /// # Errors
-    /// When the embedded table is not well-formed, which a test rules out.
+    /// When the embedded table is malformed, which a test rules out.
     pub fn for_model(name: &str) -> serde_json::Result<Self> {
         let table: Table = serde_json::from_str(TABLE)?;
         let name = name.rsplit('/').next().unwrap_or(name);
@@ -42,7 +42,7 @@ impl EditFormat {
         Ok(fitting.max_by_key(|(beginning, _)| beginning.len()).map(|(_, format)| format).unwrap_or_default())
     }
 
-    /// Whether the tool called `name` is offered to a model of this form.
+    /// Checks whether the tool called `name` is offered to a model of this format.
     pub fn offers(self, name: &str) -> bool {
         match name {
             "edit_file" => matches!(self, Self::All | Self::Edit),

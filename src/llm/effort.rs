@@ -1,34 +1,34 @@
-//! How hard a model is to think: one vocabulary for all providers, in words, tokens or a switch.
+//! Reasoning effort: one set of levels for all providers, sent as a word, a token budget or a switch.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How hard a model thinks before it answers.
+/// How much a model reasons before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Not at all.
+    /// No reasoning.
     None,
-    /// As little as it can.
+    /// As little as possible.
     Minimal,
-    /// A little.
+    /// A little reasoning.
     Low,
-    /// Some.
+    /// Moderate reasoning.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
-    /// Very much: for long work.
+    /// Very much, for long tasks.
     Xhigh,
-    /// Without a limit of its own.
+    /// Without a limit.
     Max,
 }
 
 impl Effort {
-    /// All of them, weakest first.
+    /// All levels, weakest first.
     pub const ALL: [Self; 7] =
         [Self::None, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
 
-    /// The word for it.
+    /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -41,8 +41,8 @@ impl Effort {
         }
     }
 
-    /// Tokens of thought for models that are told a number. A doubling from the least that Anthropic takes (1024) on;
-    /// the last is what Anthropic advises not to exceed without batches.
+    /// Returns the token budget for models that take a number. It doubles from Anthropic's minimum (1024);
+    /// the last one is the maximum that Anthropic recommends outside batches.
     pub fn tokens(self) -> u32 {
         match self {
             Self::None => 0,
@@ -55,25 +55,25 @@ impl Effort {
         }
     }
 
-    /// The closest of `levels` (weakest first): itself, else the next weaker, else the weakest.
+    /// Returns the closest of `levels` (weakest first): the level itself, else the next weaker one, else the weakest.
     pub fn closest(self, levels: &[Self]) -> Option<Self> {
         levels.iter().rev().find(|level| **level <= self).or_else(|| levels.first()).copied()
     }
 }
 
-/// What a request says about thinking.
+/// Thinking setting of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// A word.
+    /// A level.
     Effort(Effort),
-    /// So many tokens at most.
+    /// A budget of at most this many tokens.
     Budget(u32),
     /// Whether to think at all.
     Switch(bool),
 }
 
 impl Thinking {
-    /// Whether the model is told to think.
+    /// Checks whether the setting enables thinking.
     pub fn is_enabled(self) -> bool {
         !matches!(self, Self::Effort(Effort::None) | Self::Budget(0) | Self::Switch(false))
     }

@@ -1,4 +1,4 @@
-//! Tool calls that a model writes as its text instead of calling: recognised only when they are the whole answer.
+//! Recognises JSON tool calls that a model writes as text; they count only if they are the whole answer.
 
 use crate::text::json_bounds;
 use serde_json::{Map, Value};
@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 /// A call found in text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedCall {
-    /// An offered tool.
+    /// Name of an offered tool.
     pub name: String,
-    /// Its arguments as JSON.
+    /// Arguments as JSON.
     pub arguments: String,
-    /// All of it, as the model wrote it.
+    /// The whole call as the model wrote it.
     pub text: String,
 }
 
-/// Whether an answer that begins like this could still turn out to be an embedded call.
+/// Checks whether a partial answer could still become an embedded call.
 pub fn is_possible_prefix(text: &str) -> bool {
     let text = text.trim_start();
     text.is_empty() || text.starts_with(['{', '[']) || text.starts_with("```") || "```".starts_with(text)
 }
 
-/// The calls that `text` consists of: one JSON object `{name, arguments | parameters | args}`, also nested in
-/// `function`, or an array of them, bare or in one code fence. Empty when it is anything else, names a tool that
-/// `offered` does not know, or has no arguments object: ordinary JSON is an answer.
+/// Returns the calls that make up `text`: one JSON object `{name, arguments | parameters | args}`, also nested in
+/// `function`, or an array of them, bare or in one code fence. Returns none if the text contains anything else, names a tool
+/// that is not `offered`, or lacks an arguments object: ordinary JSON is an answer.
 pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
     let inner = strip_code_fence(text.trim());
     if !inner.starts_with(['{', '[']) || json_bounds::check(inner.as_bytes()).is_err() {
@@ -36,7 +36,7 @@ pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
     calls.unwrap_or_default()
 }
 
-/// The call that a JSON value is, if it is one of an offered tool.
+/// Returns the call that a JSON value represents, if it names an offered tool.
 pub fn parse_call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
     let text = item.to_string();
     let Value::Object(mut object) = item else { return None };
@@ -53,8 +53,8 @@ pub fn parse_call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<Embedde
     Some(EmbeddedCall { name, arguments, text })
 }
 
-/// The offered tool that a model means by `name`: itself, or what is left of it without what models and servers are
-/// known to put around it: `functions.NAME:0` (Kimi), `default_api.NAME` (Gemini), `NAME<|channel|>commentary` (gpt-oss).
+/// Returns the offered tool that `name` means: the name itself, or the name without the affixes that models and servers are
+/// known to add: `functions.NAME:0` (Kimi), `default_api.NAME` (Gemini), `NAME<|channel|>commentary` (gpt-oss).
 pub fn offered_name<'a>(name: &'a str, offered: &dyn Fn(&str) -> bool) -> Option<&'a str> {
     const PREFIXES: [&str; 3] = ["functions.", "default_api.", "default_api:"];
     let name = name.trim();
@@ -68,7 +68,7 @@ pub fn offered_name<'a>(name: &'a str, offered: &dyn Fn(&str) -> bool) -> Option
     Some(numbered.map_or(bare, |(bare, _)| bare)).filter(|name| offered(name))
 }
 
-/// The content of a text that is one code fence, or the text itself.
+/// Returns the content of a text that is one code fence, or else the text itself.
 fn strip_code_fence(text: &str) -> &str {
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     match fenced.and_then(|rest| rest.split_once('\n')) {

@@ -1,4 +1,4 @@
-//! The conversation as JSON, kept between requests, so that a step costs what it adds and not what is already there.
+//! Caches the JSON of the conversation between requests, so that a step encodes only its new messages.
 
 use crate::core::message::Message;
 use crate::llm::codec::Codec;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct EncodedHistory {
     known: Vec<Arc<Message>>,
-    /// Where the JSON of each message ends.
+    /// End of each message in the JSON, as a byte offset.
     ends: Vec<usize>,
     json: Vec<u8>,
 }
 
 impl EncodedHistory {
-    /// The JSON of `messages` in the format of `codec`; those that stand at the same place as last time are not written again.
+    /// Returns the JSON of `messages` in the format of `codec`; messages unchanged since the last request are not encoded again.
     ///
     /// # Errors
     /// When a message has no JSON form.
@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_what_would_be_written_anew(
+        fn cached_json_equals_freshly_encoded_json(
             format in prop::sample::select(WireFormat::ALL.to_vec()),
             rounds in prop::collection::vec((0usize..6, prop::collection::vec(0usize..3, 1..4)), 1..8),
         ) {

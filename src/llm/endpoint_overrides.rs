@@ -1,4 +1,4 @@
-//! Where requests go and how the key is shown, for servers that depart from what their format says about that.
+//! Request path, query and key header of servers that deviate from their wire format.
 
 use crate::llm::codec::Codec;
 use schemars::JsonSchema;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What stands for the model in a path of one's own.
+/// Placeholder for the model in a custom path.
 const MODEL: &str = "{model}";
 
-/// The header that holds the key.
+/// The header that carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyHeader {
@@ -23,19 +23,19 @@ pub enum KeyHeader {
     XGoogApiKey,
 }
 
-/// How the address and the key of one server differ from those of its format; usually not at all.
+/// Deviations of one server's address and key header from its format; usually none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointOverrides {
-    /// The path below the API base, from a slash on; `{model}` in it is the model.
+    /// Path after the API base, with its leading slash; may contain `{model}`.
     pub path: Option<String>,
-    /// What follows the path after a question mark.
+    /// Query parameters.
     pub query: BTreeMap<String, String>,
-    /// The header that holds the key.
+    /// Header that carries the key.
     pub key_header: Option<KeyHeader>,
 }
 
 impl EndpointOverrides {
-    /// Where requests for `model` go: what follows the API base, from a slash on.
+    /// Returns the request path for `model`: the part after the API base, with its leading slash.
     pub fn path(&self, codec: &dyn Codec, model: &str, stream: bool) -> String {
         let own = self.path.as_ref().map(|path| path.replace(MODEL, &percent_encoded(model)));
         let mut path = own.unwrap_or_else(|| codec.path(model, stream));
@@ -46,7 +46,7 @@ impl EndpointOverrides {
         path
     }
 
-    /// The API base itself, where someone gave more of the address: the path of the request, or where that begins.
+    /// Returns the API base; removes the request path, or a prefix of it, from the end of `base`.
     pub fn api_base<'a>(&self, base: &'a str, codec: &dyn Codec, model: &str) -> &'a str {
         let base = base.trim_end_matches('/');
         let Some(own) = &self.path else {
@@ -58,7 +58,7 @@ impl EndpointOverrides {
         beginnings.iter().rev().find_map(|beginning| base.strip_suffix(beginning)).unwrap_or(base)
     }
 
-    /// The headers of every request, that of the key among them.
+    /// Returns the headers of every request, including the one with the key.
     pub fn headers(&self, codec: &dyn Codec, key: Option<&str>) -> Vec<(&'static str, String)> {
         let (Some(header), Some(key)) = (self.key_header, key) else { return codec.headers(key) };
         let mut headers = codec.headers(None);
@@ -72,7 +72,7 @@ impl EndpointOverrides {
     }
 }
 
-/// `text` as one segment of a path, or one word of a query.
+/// Returns `text` percent-encoded as one path segment or one query value.
 pub fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_cannot_leave_its_segment(text in any::<String>()) {
+        fn percent_encoded_text_stays_within_its_segment(text in any::<String>()) {
             let encoded = percent_encoded(&text);
             prop_assert!(!encoded.contains(['/', '?', '#', '&', '=', ' ']) && encoded.is_ascii());
         }

@@ -1,25 +1,25 @@
-//! What happens after each class of error: one table for the retries, the exit codes and the manual.
+//! Action after each class of error: one table for the retries, the exit codes and the manual.
 
 use crate::core::failure::FailureKind;
 use std::fmt::Write;
 
-/// How often an empty answer is asked for again: a model that has nothing to say twice has nothing to say.
+/// How often an empty answer is requested again; a second empty answer will hardly be followed by a better one.
 const EMPTY_ANSWER_RESAMPLES: u32 = 1;
-/// How often a model may try again to write a tool call that its server can read: most manage at the second sample.
+/// How often a tool call that the server could not parse is requested again: most models succeed at the second attempt.
 const UNREADABLE_CALL_RESAMPLES: u32 = 2;
 
-/// What happens after a model call failed.
+/// What happens after a failed model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorAction {
-    /// It is repeated after a wait, up to `llm.retries` times; what arrived of the answer is discarded.
+    /// The request is repeated after a wait, up to `llm.retries` times; the partial answer is discarded.
     Retry,
-    /// It is requested again at once, at most so often.
+    /// The request is repeated at once, at most this many times.
     Resample(u32),
     /// The run ends: the same request would fail again.
     Stop,
 }
 
-/// What happens after an error of class `kind`.
+/// Returns the action after an error of class `kind`.
 pub fn action_for(kind: FailureKind) -> ErrorAction {
     match kind {
         FailureKind::RateLimit
@@ -44,16 +44,16 @@ pub fn action_for(kind: FailureKind) -> ErrorAction {
     }
 }
 
-/// Whether a request that failed with an error of class `kind` may be sent again: what the server says (`x-should-retry`)
-/// wins over the table, except where asking again can never help.
-pub fn is_retryable(kind: FailureKind, server_says: Option<bool>) -> bool {
+/// Checks whether a request that failed with an error of class `kind` may be repeated: the server's `x-should-retry`
+/// overrides the table, except for errors that a repetition can never fix.
+pub fn is_retryable(kind: FailureKind, server_advice: Option<bool>) -> bool {
     let hopeless = matches!(kind, FailureKind::Auth | FailureKind::Quota | FailureKind::ContextOverflow);
-    !hopeless && server_says.unwrap_or(action_for(kind) != ErrorAction::Stop)
+    !hopeless && server_advice.unwrap_or(action_for(kind) != ErrorAction::Stop)
 }
 
-/// Whether another model may take over (`llm.fallback`) when a call has failed for good with an error of class `kind`: when
-/// it is this model or its server that cannot be used now. What is wrong with the key, the configuration, the request or
-/// the conversation is for a person to mend, and a refusal is an answer.
+/// Checks whether another model may take over (`llm.fallback`) after a call finally failed with an error of class `kind`: only
+/// if this model or its server is unusable now. The user must fix the key, the configuration, the request or
+/// the conversation, and a refusal is an answer.
 pub fn should_fall_back(kind: FailureKind) -> bool {
     match kind {
         FailureKind::RateLimit
@@ -89,7 +89,7 @@ impl ErrorAction {
     }
 }
 
-/// The table of `agent help errors`.
+/// Returns the table of `agent help errors`.
 pub fn error_table() -> String {
     let mut table =
         String::from("| error.kind | what it is | what happens | `llm.fallback` |\n|---|---|---|---|\n");
@@ -103,7 +103,7 @@ pub fn error_table() -> String {
         FailureKind::ALL.into_iter().filter(insisted).map(|kind| format!("`{}`", kind.name())).collect();
     let _ = writeln!(
         table,
-        "\nA server that sends `x-should-retry: true` or `false` with its error decides so itself, as often as `llm.retries` says;\nthese are never repeated: {}.",
+        "\nIf a server sends `x-should-retry: true` or `false` with its error, that decides instead, up to `llm.retries` times;\nthese are never repeated: {}.",
         never.join(", ")
     );
     table
@@ -123,12 +123,12 @@ mod tests {
             let name = format!("`{}`", kind.name());
             let row = table.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();
             let cell = row.split('|').nth(3).unwrap().trim();
-            for (says, repeated) in
+            for (advice, repeated) in
                 [(None, cell != "the run ends"), (Some(true), !never.contains(&name)), (Some(false), false)]
             {
                 let error =
-                    RetryAdvice { should_retry: says, retry_after: None }.apply_to(LlmError::new(kind, ""));
-                assert_eq!(delay(&error, 1, 1, 0).is_some(), repeated, "{name} {says:?}");
+                    RetryAdvice { should_retry: advice, retry_after: None }.apply_to(LlmError::new(kind, ""));
+                assert_eq!(delay(&error, 1, 1, 0).is_some(), repeated, "{name} {advice:?}");
             }
         }
     }

@@ -1,22 +1,22 @@
-//! Events out of the bytes of a stream, bounded: server-sent events or a document in each line.
+//! Splits the bytes of a stream into events of limited size: server-sent events or lines of JSON.
 
 use memchr::memchr2;
 use std::str::Utf8Error;
 
-/// The longest line and the longest event, in bytes; a whole answer of 128,000 tokens fits in one even where every
+/// Limit on a line and on an event, in bytes; a whole answer of 128,000 tokens fits even if every
 /// character is escaped.
 pub const EVENT_CAP: usize = 4 * 1024 * 1024;
 
-/// The most memory that is kept from line to line, in bytes; hardly any is longer.
+/// Largest line buffer that is reused for the next line, in bytes; longer lines are rare.
 const RETAINED_CAPACITY: usize = 64 * 1024;
 
-/// A stream that is not made of bounded UTF-8 lines.
+/// Error of a stream that is not made of UTF-8 lines of limited size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
     /// A line or event above [`EVENT_CAP`].
     #[error("an event of the stream is longer than {} MiB", EVENT_CAP / 1024 / 1024)]
     TooLong,
-    /// Bytes that are not UTF-8; never replaced, because they may stand in arguments.
+    /// Bytes that are not UTF-8; never replaced, because they may be part of arguments.
     #[error("the stream is not valid UTF-8")]
     NotUtf8,
     /// The last event ends inside a character.
@@ -33,18 +33,18 @@ impl From<Utf8Error> for FramingError {
 /// How a stream is divided into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// Server-sent events: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only their `data` is kept.
+    /// Server-sent events: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only their `data` is used.
     Sse,
-    /// Every line that is not blank: <https://github.com/ndjson/ndjson-spec>.
+    /// One event per non-blank line: <https://github.com/ndjson/ndjson-spec>.
     Ndjson,
 }
 
-/// Takes a stream apart, however it is cut into pieces.
+/// Splits a stream into events, regardless of how it is cut into chunks.
 #[derive(Debug)]
 pub struct FrameDecoder {
     framing: Framing,
     line: Vec<u8>,
-    /// The `data` of the event so far; nothing where it has none yet.
+    /// The `data` of the current event; `None` if it has none yet.
     data: Option<Vec<u8>>,
     after_cr: bool,
     has_started: bool,
@@ -52,7 +52,7 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// A decoder at the beginning of a stream.
+    /// Creates a decoder at the start of a stream.
     pub fn new(framing: Framing) -> Self {
         Self { framing, line: Vec::new(), data: None, after_cr: false, has_started: false, keep_alive: false }
     }
@@ -62,10 +62,10 @@ impl FrameDecoder {
         std::mem::take(&mut self.keep_alive)
     }
 
-    /// Reads more bytes; each event they complete is appended to `events`.
+    /// Reads more bytes and appends each completed event to `events`.
     ///
     /// # Errors
-    /// When a line or event is too long or not UTF-8; the stream is then of no further use.
+    /// When a line or event is too long or not UTF-8; the stream is then unusable.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), FramingError> {
         let mut rest = bytes;
         while let Some(&first) = rest.first() {
@@ -87,7 +87,7 @@ impl FrameDecoder {
         Ok(())
     }
 
-    /// The stream ended: an event without its closing blank line still counts.
+    /// Ends the stream: an event without its closing blank line still counts.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -139,7 +139,7 @@ impl FrameDecoder {
     }
 }
 
-/// The value of a `data` line, without the one space that may follow the colon.
+/// Returns the value of a `data` line, without the one optional space after the colon.
 fn data_of(line: &[u8]) -> Option<&[u8]> {
     let value = line.strip_prefix(b"data")?;
     match value.split_first() {

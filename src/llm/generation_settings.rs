@@ -1,4 +1,4 @@
-//! What a model is told about thinking, and whether it takes a temperature: by its name, its format and its server.
+//! Thinking settings and temperature of a request, chosen by the model's name, its format and its server.
 
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::quirks::{Quirks, ThinkingField};
@@ -6,38 +6,38 @@ use crate::llm::wire_format::WireFormat;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Which models can be told what, as data.
+/// Table of the thinking settings that models accept.
 const TABLE: &str = include_str!("../../config/effort.json");
 
-/// The words that `OpenRouter` takes for every model; it maps them to what the model's own server knows
+/// Effort levels that `OpenRouter` accepts for every model; it maps them to the levels of the model's own server
 /// (<https://openrouter.ai/docs/use-cases/reasoning-tokens>).
 const ROUTED: [Effort; 6] =
     [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::Xhigh];
-/// The levels of a model that thinks or does not.
+/// Levels of a model whose thinking can only be switched on or off.
 const SWITCH: [Effort; 2] = [Effort::None, Effort::High];
 
-/// When a model takes a sampling temperature.
+/// When a model accepts a sampling temperature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TemperatureSupport {
     #[default]
     Always,
-    /// Only while it is not told to think.
+    /// Only while thinking is off.
     Unthinking,
     Never,
 }
 
-/// What one family of models can be told.
+/// The settings that one family of models accepts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelRule {
     levels: Vec<Effort>,
-    /// The fewest and the most tokens, where the model is told a number.
+    /// Smallest and largest token budget, if the model takes a budget.
     #[serde(default)]
     budget: Option<[u32; 2]>,
     #[serde(default)]
     temperature: TemperatureSupport,
-    /// It thinks and calls tools in the Responses format only.
+    /// Whether the model can think and call tools only in the Responses format.
     #[serde(default)]
     responses: bool,
 }
@@ -50,21 +50,21 @@ struct Table {
     models: BTreeMap<String, ModelRule>,
 }
 
-/// What goes into requests to one model, and what the user should know about it.
+/// Settings for the requests to one model, and warnings for the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerationSettings {
-    /// What is said about thinking.
+    /// Thinking setting to send.
     pub thinking: Option<Thinking>,
-    /// The sampling temperature, where the model takes one.
+    /// Sampling temperature, if the model accepts one.
     pub temperature: Option<f64>,
-    /// What was wished and is not sent as it was, a sentence each.
+    /// Options of the user that are not sent as requested, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// What a model is told for what was wished. The table is read only when something was.
+/// Returns the settings to send for the user's options. The table is read only if an option is set.
 ///
 /// # Errors
-/// When the embedded table is not well-formed, which a test rules out.
+/// When the embedded table is malformed, which a test rules out.
 pub fn generation_settings(
     effort: Option<Effort>,
     temperature: Option<f64>,
@@ -90,12 +90,12 @@ pub fn generation_settings(
     };
     if refused && settings.temperature.take().is_some() {
         let when = if thinks { " while it thinks" } else { "" };
-        settings.warnings.push(format!("llm.temperature is not sent: {model} takes none{when}"));
+        settings.warnings.push(format!("llm.temperature is not sent: {model} does not accept it{when}"));
     }
     Ok(settings)
 }
 
-/// Whether `OpenAI` refuses to let `model` call tools in Chat Completions, because it thinks.
+/// Checks whether `OpenAI` refuses tool calls of `model` in Chat Completions because it thinks.
 ///
 /// # Errors
 /// As [`generation_settings`].
@@ -104,7 +104,7 @@ pub fn requires_responses_api(model: &str) -> serde_json::Result<bool> {
     Ok(rule(&table, model).is_some_and(|rule| rule.responses))
 }
 
-/// Returns whether `model` thinks before it answers: as it is told, or else as the table marks it.
+/// Checks whether `model` thinks before it answers: as set in `thinking`, or else as listed in the table.
 ///
 /// # Errors
 /// As [`generation_settings`].
@@ -116,7 +116,7 @@ pub fn thinks(model: &str, thinking: Option<Thinking>) -> serde_json::Result<boo
     Ok(rule(&table, model).is_some())
 }
 
-/// The rule whose name is the longest beginning of the model's, its maker left aside.
+/// Returns the rule with the longest name that is a prefix of the model's name, ignoring the vendor prefix.
 fn rule<'a>(table: &'a Table, model: &str) -> Option<&'a ModelRule> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let fitting = table.models.iter().filter(|(beginning, _)| name.starts_with(beginning.as_str()));
@@ -157,19 +157,19 @@ fn thinking(
     }
 }
 
-/// What the user should know when what is sent is not the word that was wished.
+/// Returns a warning if the setting that is sent differs from the requested level.
 fn warning(effort: Effort, thinking: Option<Thinking>, model: &str) -> Option<String> {
-    let wished = effort.name();
+    let requested = effort.name();
     match thinking {
         None => Some(format!(
-            "llm.effort is not sent: it is not known how {model} would be told to think ({wished}); see `agent help thinking`"
+            "llm.effort is not sent: it is not known how to set the thinking of {model} ({requested}); see `agent help thinking`"
         )),
         Some(Thinking::Effort(sent)) if sent != effort => {
-            Some(format!("llm.effort: {model} does not know `{wished}`, so `{}` is sent", sent.name()))
+            Some(format!("llm.effort: {model} does not support `{requested}`, so `{}` is sent", sent.name()))
         }
-        Some(Thinking::Budget(tokens)) if (tokens == 0) != (effort == Effort::None) => Some(format!(
-            "llm.effort: {model} cannot leave thinking out, so {tokens} tokens of it are allowed"
-        )),
+        Some(Thinking::Budget(tokens)) if (tokens == 0) != (effort == Effort::None) => {
+            Some(format!("llm.effort: {model} cannot disable thinking, so {tokens} tokens of it are allowed"))
+        }
         Some(_) => None,
     }
 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_of_models_is_told_in_its_own_way() {
+    fn each_generation_of_models_gets_its_own_thinking_setting() {
         let cases = [
             ("claude-opus-4-7", WireFormat::Messages, Xhigh, Thinking::Effort(Xhigh)),
             ("claude-opus-4-6-20260205", WireFormat::Messages, Off, Thinking::Effort(Off)),
@@ -227,22 +227,22 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_a_model_does_not_know_becomes_the_next_weaker_one_and_is_said() {
+    fn an_unsupported_level_becomes_the_next_weaker_one_with_a_warning() {
         let settings = settings_for("gpt-5.1", WireFormat::Responses, None, Max);
         assert_eq!(settings.thinking, Some(Thinking::Effort(High)));
         assert!(
-            settings.warnings[0].contains("does not know `max`, so `high` is sent"),
+            settings.warnings[0].contains("does not support `max`, so `high` is sent"),
             "{:?}",
             settings.warnings
         );
         let settings = settings_for("gemini-2.5-pro", WireFormat::Gemini, None, Off);
         assert_eq!(settings.thinking, Some(Thinking::Budget(1_024)));
-        assert!(settings.warnings[0].contains("cannot leave thinking out"), "{:?}", settings.warnings);
+        assert!(settings.warnings[0].contains("cannot disable thinking"), "{:?}", settings.warnings);
         assert_eq!(sent("o3", WireFormat::Responses, Minimal), Some(Thinking::Effort(Low)));
     }
 
     #[test]
-    fn what_is_not_known_is_not_sent_and_said() {
+    fn an_unknown_setting_is_not_sent_and_gives_a_warning() {
         for (model, format) in [
             ("gpt-4o", WireFormat::ChatCompletions),
             ("gpt-5-chat-latest", WireFormat::Responses),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn compatible_servers_are_told_in_their_own_field_whatever_the_model() {
+    fn compatible_servers_get_the_thinking_setting_in_their_own_field() {
         let chat =
             |field, effort| settings_for("x", WireFormat::ChatCompletions, Some(field), effort).thinking;
         assert_eq!(chat(ThinkingField::Reasoning, Max), Some(Thinking::Effort(Xhigh)));
@@ -273,15 +273,15 @@ mod tests {
 
     #[test]
     fn a_temperature_is_not_sent_to_models_that_refuse_it() {
-        let told = |model, effort| {
+        let settings_of = |model, effort| {
             generation_settings(effort, Some(0.5), model, WireFormat::Messages, Quirks::default()).unwrap()
         };
-        assert_eq!(told("claude-opus-4-6", None).temperature, Some(0.5));
-        assert_eq!(told("claude-opus-4-6", Some(High)).temperature, None);
-        assert_eq!(told("claude-opus-4-6", Some(Off)).temperature, Some(0.5));
-        let refused = told("claude-opus-4-7", None);
+        assert_eq!(settings_of("claude-opus-4-6", None).temperature, Some(0.5));
+        assert_eq!(settings_of("claude-opus-4-6", Some(High)).temperature, None);
+        assert_eq!(settings_of("claude-opus-4-6", Some(Off)).temperature, Some(0.5));
+        let refused = settings_of("claude-opus-4-7", None);
         assert_eq!(refused.temperature, None);
         assert!(refused.warnings[0].contains("llm.temperature is not sent"), "{:?}", refused.warnings);
-        assert_eq!(told("anything", Some(High)).temperature, Some(0.5));
+        assert_eq!(settings_of("anything", Some(High)).temperature, Some(0.5));
     }
 }

@@ -1,16 +1,17 @@
-//! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
+//! Language model clients: one client interface, one transport, a pure codec per wire format, a table of providers.
 //!
-//! A row of the provider table (`config/models.json` and the user's own, read in [`provider_table`]) says where a server is
-//! ([`endpoint_overrides`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`window_request`]), and names a
-//! [`wire_format::WireFormat`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
-//! [`response_builder::ResponseBuilder`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
-//! the conversation kept between requests ([`encoded_history`]), a body read as it arrives ([`response_reader`]) and divided into events
-//! ([`framing`]), calls put together from pieces ([`call_assembler`]) or found in text ([`embedded_call`], [`tagged_call`]) where
-//! they are no repetition ([`echoed_call`]), what may
-//! be replayed ([`request_parts`]), classes of
-//! errors ([`provider_error`]). [`remote`] puts codec, transport and [`retry_policy`] together. A further format is a folder
-//! beside `chat_completions`, a variant of [`wire_format::WireFormat`], and fixtures in `tests/wire`.
+//! A row of the provider table (`config/models.json` and the user's own, read in [`provider_table`]) contains a server's address
+//! ([`endpoint_overrides`]), its deviations ([`quirks`]), the query for a context window ([`window_request`]), and a
+//! [`wire_format::WireFormat`]. Each format has a [`codec::Codec`], which writes path, headers and body of a request, and a
+//! [`codec::Decoder`], which fills the [`response_builder::ResponseBuilder`] that all formats share.
+//!
+//! Shared by all codecs: the cached JSON of the conversation ([`encoded_history`]), the reader of a body ([`response_reader`]), its
+//! division into events ([`framing`]), calls assembled from pieces ([`call_assembler`]) or found in text ([`embedded_call`],
+//! [`tagged_call`]) unless they repeat the input ([`echoed_call`]), the parts of earlier turns that may be sent back
+//! ([`request_parts`]), and error classes ([`provider_error`]). [`remote`] combines codec, transport and [`retry_policy`]. A new
+//! format needs a directory next to `chat_completions`, a variant of [`wire_format::WireFormat`], and fixtures in `tests/wire`.
 
+pub mod anthropic;
 pub mod cache_control;
 pub mod call_assembler;
 pub mod chat_completions;
@@ -27,7 +28,6 @@ pub mod error_action;
 pub mod framing;
 pub mod gemini;
 pub mod generation_settings;
-pub mod messages;
 pub mod model_table;
 pub mod ollama;
 pub mod preserialized;
@@ -66,48 +66,48 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tool as the model is told about it.
+/// A tool as described to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: Preserialized<String>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub parameters: Preserialized<Value>,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
     /// The conversation, system message first.
     pub messages: &'a [Arc<Message>],
     /// The tools offered, sorted by name; empty for a closing call.
     pub tools: &'a [ToolDefinition],
-    /// Whether the answer is streamed.
+    /// Whether to stream the answer.
     pub stream: bool,
-    /// The longest answer, in tokens; the server's own limit when absent.
+    /// Limit on the answer, in tokens; the server's default if absent.
     pub max_output_tokens: Option<u32>,
-    /// The longest the whole call may take, retries and waits included.
+    /// Time limit of the whole call, including retries and waits.
     pub deadline: Option<Duration>,
-    /// The session it is part of, where a server may be told.
+    /// Id of the session, for servers that may receive it.
     pub session: Option<&'a str>,
-    /// What the model has said of its answer already, where a limit cut it and this asks for the rest.
+    /// Text of the answer so far, if a limit cut it and this request continues it.
     pub partial: &'a str,
-    /// What the answer must fit, for servers with a strict mode; the answer may still not fit.
+    /// Schema of the answer, for servers with a strict mode; the answer may still violate it.
     pub schema: Option<&'a ResponseSchema>,
-    /// Knows an answer that fits, however much it looks like a call.
+    /// Validator of structured answers; a valid answer is not treated as a call, even if it looks like one.
     pub answer_validator: Option<&'a dyn AnswerValidator>,
 }
 
 impl<'a> Request<'a> {
-    /// Whether `text` is a structured answer that fits.
+    /// Checks whether `text` is a valid structured answer.
     pub fn is_structured_answer(&self, text: &str) -> bool {
         self.answer_validator.is_some_and(|schema| schema.is_valid(text))
     }
 
-    /// The schema as far as a server takes one in this request. Not while an answer goes on that was cut: a strict mode would
-    /// begin it anew.
+    /// Returns the schema if the server supports one in this request. Returns `None` while continuing an answer that was cut: a
+    /// strict mode would start it anew.
     pub fn strict_schema(&self, taken: StrictSchemaSupport) -> Option<&'a ResponseSchema> {
         self.schema.filter(|_| self.partial.is_empty()).filter(|_| match taken {
             StrictSchemaSupport::BesideTools => true,
@@ -117,40 +117,40 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
     /// The assistant message: thinking, text and tool calls.
     pub message: Message,
-    /// Why the model stopped.
+    /// Finish reason.
     pub finish: FinishReason,
-    /// Tokens, where the server said.
+    /// Token usage, if the server reported it.
     pub usage: Option<Usage>,
-    /// Whether it was kept from an earlier request: none went out for it.
+    /// Whether the answer came from the response cache, without a request.
     pub is_cached: bool,
 }
 
-/// What happens while an answer is on its way.
+/// Progress of a model call.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// A request goes out; `attempt` counts from 1.
+    /// A request is being sent.
     Sent {
-        /// 1 for the first try.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// A request failed and is repeated after `delay`.
+    /// A request failed and will be repeated after `delay`.
     Retry {
-        /// The attempt that failed.
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// The number of this retry, from 1.
+        /// Number of this retry, from 1.
         retry: u32,
-        /// How many retries are allowed.
+        /// Number of allowed retries.
         max_retries: u32,
-        /// Whether pieces of the answer were reported, which are discarded.
+        /// Whether pieces of the answer were reported; they are discarded.
         discarded: bool,
-        /// The wait before the next.
+        /// The wait before the next attempt.
         delay: Duration,
-        /// What went wrong.
+        /// The error of the failed attempt.
         error: &'a LlmError,
     },
     /// A piece of the answer.
@@ -159,26 +159,26 @@ pub enum Progress<'a> {
     Thinking(&'a str),
 }
 
-/// A call that failed for good.
+/// Final failure of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LlmError {
-    /// Its class; decides retries, the stop reason and the exit code.
+    /// Error class; determines retries, the stop reason and the exit code.
     pub kind: FailureKind,
-    /// What happened and what to do; never holds a key.
+    /// What happened and what to do; never contains a key.
     pub message: String,
-    /// Whether a later try could succeed.
+    /// Whether a later attempt could succeed.
     pub retryable: bool,
-    /// How long the server asked us to wait.
+    /// Wait that the server requested.
     pub retry_after: Option<Duration>,
-    /// The tokens of an answer that came, was counted, and is of no use.
+    /// Token usage of an answer that arrived but is unusable.
     pub usage: Option<Usage>,
-    /// Whether the time for an answer to begin passed.
+    /// Whether the time limit for the start of the answer passed.
     pub before_answer: bool,
 }
 
 impl LlmError {
-    /// A failure whose class alone decides whether a later try could succeed.
+    /// Creates a failure whose class alone determines whether it is retryable.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let retryable = is_retryable(kind, None);
         Self {
@@ -191,7 +191,7 @@ impl LlmError {
         }
     }
 
-    /// The failure of an answer that exceeds one of our limits: repeating the request would exceed it again.
+    /// Creates the failure of an answer that exceeds one of our limits; it is not retryable, because a repeated answer would too.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self { retryable: false, ..Self::new(FailureKind::Malformed, message) }
     }
@@ -205,31 +205,31 @@ impl From<LlmError> for Failure {
 
 /// A model that answers requests. Dropping the future abandons the call and its connection.
 pub trait LlmClient {
-    /// `provider/model`, as the result names it.
+    /// Returns `provider/model`, as in the result.
     fn model(&self) -> &str;
 
-    /// What the model may hold, prompt and answer together, in tokens, where its server was asked and said so.
+    /// Returns the context window (prompt and answer together) in tokens, if known.
     fn window(&self) -> Option<u32> {
         None
     }
 
-    /// Tokens of the longest answer that is asked for where nobody says how long.
+    /// Returns the default limit of an answer in tokens.
     fn output_limit(&self) -> Option<u32> {
         None
     }
 
-    /// What of the user's wishes is not sent as it was, a sentence each.
+    /// Returns the options of the user that are not sent as requested, one sentence each.
     fn warnings(&self) -> &[String] {
         &[]
     }
 
-    /// What tells `request` from every other, as a hash of all that decides on the answer; nothing where answers have
-    /// other reasons than requests.
+    /// Returns a hash of everything in `request` that determines the answer; `None` if answers do not depend on the
+    /// request alone.
     fn fingerprint(&self, _request: &Request<'_>) -> Option<String> {
         None
     }
 
-    /// Asks once, with retries inside; `progress` is told what arrives while it arrives.
+    /// Sends the request, with retries; `progress` receives the pieces of the answer as they arrive.
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,

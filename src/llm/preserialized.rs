@@ -1,4 +1,4 @@
-//! What each request carries unchanged: a value to read, and its JSON, written once.
+//! A value together with its JSON, serialized once for all requests.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Preserialized<T>(Arc<(T, Box<RawValue>)>);
 
 impl<T> Preserialized<T> {
-    /// Its JSON.
+    /// Returns the JSON.
     pub fn json(&self) -> &str {
         self.0.1.get()
     }
@@ -56,7 +56,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn it_is_read_as_a_value_and_sent_as_its_json() {
+    fn a_preserialized_value_is_read_as_a_value_and_sent_as_json() {
         let schema = Preserialized::from(json!({"type": "object", "b": [1, 2.5], "a": "\u{2028}\n"}));
         assert_eq!(schema.get("type"), Some(&json!("object")));
         assert_eq!(schema.json(), schema.to_string(), "byte for byte what the tree would be");

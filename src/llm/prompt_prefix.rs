@@ -1,4 +1,4 @@
-//! What requests begin with, compared from one to the next: where it changes, a provider's cache starts anew.
+//! Detects changes of the prompt prefix between requests, which invalidate the provider's prompt cache.
 
 use crate::core::event::PrefixHashes;
 use crate::core::message::{Message, Role};
@@ -6,43 +6,43 @@ use crate::core::usage::Usage;
 use crate::llm::{LlmClient, Request, ToolDefinition};
 use std::sync::Arc;
 
-/// Characters of a hash that are told: enough to see that two differ.
+/// Length of a reported hash, in characters: enough to show that two differ.
 const HASH_CHARS: usize = 16;
 
-/// Requests without a change before a prompt of which nothing came from the cache is worth a word. The cache of the
-/// first may still be on its way when the second is sent.
+/// Number of requests with the same prefix after which a prompt without cached tokens is reported. The cache entry of the
+/// first request may not yet be available when the second is sent.
 const SETTLED_REQUESTS: u32 = 2;
 
-/// The beginning of the last request. A comparison costs what the request adds, and a look at the place of each message.
+/// Prefix of the last request. A comparison costs what the request adds, plus a pointer comparison per message.
 #[derive(Debug, Default)]
 pub struct PromptPrefix {
     hashes: Option<PrefixHashes>,
-    /// The model of the last request; none before the first of this process.
+    /// Model of the last request; `None` before the first request of this process.
     model: Option<String>,
     tools: Vec<ToolDefinition>,
     messages: Vec<Arc<Message>>,
-    /// Requests in a row that began like the one before.
+    /// Number of consecutive requests with an unchanged prefix.
     stable: u32,
-    /// Tokens of the last prompt that came from the cache.
+    /// Cached tokens of the last prompt.
     cached: u64,
 }
 
-/// What the first request of a process begins with, or how one differs from the one before.
+/// Prefix of the first request of a process, or a change from the previous request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixChange {
-    /// What it begins with.
+    /// Hashes of the prefix.
     pub hashes: PrefixHashes,
-    /// The parts that were other before: `parameters`, `tools`, `system`, or the first such `message N`.
+    /// The changed parts: `parameters`, `tools`, `system`, or the first changed message as `message N`.
     pub changed: Vec<String>,
 }
 
 impl PromptPrefix {
-    /// As an earlier process left it. It held the same messages: they are read from the journal.
+    /// Resumes from the hashes of an earlier process. The messages are assumed unchanged, because they come from the journal.
     pub fn new(hashes: Option<PrefixHashes>) -> Self {
         Self { hashes, ..Self::default() }
     }
 
-    /// Compares `request` to `client` with the one before; nothing when it begins the same.
+    /// Compares `request` to `client` with the previous request; returns `None` if its prefix is unchanged.
     pub fn compare(&mut self, request: &Request<'_>, client: &dyn LlmClient) -> Option<PrefixChange> {
         let first = self.model.is_none();
         let before = self.hashes.take();
@@ -61,19 +61,19 @@ impl PromptPrefix {
         let changed: Vec<String> = changed.into_iter().chain(message).collect();
         self.stable = if changed.is_empty() { self.stable.saturating_add(1) } else { 0 };
         self.hashes = Some(hashes.clone());
-        self.note(request, client);
+        self.store(request, client);
         (first || !changed.is_empty()).then_some(PrefixChange { hashes, changed })
     }
 
-    /// Takes note of what came from the cache; tells how much it was before, when now it is nothing without a reason
-    /// on our side.
+    /// Stores the number of cached tokens; returns the previous number if it dropped to zero although the prefix did not
+    /// change.
     pub fn record_usage(&mut self, usage: Usage) -> Option<u64> {
         let before = std::mem::replace(&mut self.cached, usage.cached_read);
         let lost = before > 0 && usage.cached_read == 0 && usage.prompt_tokens() >= before;
         (lost && self.stable >= SETTLED_REQUESTS).then_some(before)
     }
 
-    /// The hashes of `request`; what is as it was is not hashed again.
+    /// Returns the hashes of `request`; unchanged parts are not hashed again.
     fn hashes(
         &self,
         before: Option<&PrefixHashes>,
@@ -81,12 +81,12 @@ impl PromptPrefix {
         client: &dyn LlmClient,
     ) -> PrefixHashes {
         let known = before.filter(|_| self.model.is_some());
-        let kept = |same: bool, of: fn(&PrefixHashes) -> &String| {
+        let reuse = |same: bool, of: fn(&PrefixHashes) -> &String| {
             known.filter(|_| same).map(|hashes| of(hashes).clone())
         };
-        let parameters = kept(self.model.as_deref() == Some(client.model()), |hashes| &hashes.parameters);
-        let tools = kept(self.tools == request.tools, |hashes| &hashes.tools);
-        let system = kept(same(system(&self.messages), system(request.messages)), |hashes| &hashes.system);
+        let parameters = reuse(self.model.as_deref() == Some(client.model()), |hashes| &hashes.parameters);
+        let tools = reuse(self.tools == request.tools, |hashes| &hashes.tools);
+        let system = reuse(same(system(&self.messages), system(request.messages)), |hashes| &hashes.system);
         PrefixHashes {
             parameters: parameters.unwrap_or_else(|| {
                 let all = client.fingerprint(&Request::default());
@@ -100,7 +100,7 @@ impl PromptPrefix {
         }
     }
 
-    /// The first message beside the system message that is not what it was, or is gone.
+    /// Returns the first message, other than the system message, that changed or is missing.
     fn first_changed(&self, request: &Request<'_>) -> Option<usize> {
         let differs = |(at, known): (usize, &Arc<Message>)| {
             !same(Some(known), request.messages.get(at)) && known.role != Role::System
@@ -108,22 +108,22 @@ impl PromptPrefix {
         self.messages.iter().enumerate().position(differs)
     }
 
-    fn note(&mut self, request: &Request<'_>, client: &dyn LlmClient) {
+    fn store(&mut self, request: &Request<'_>, client: &dyn LlmClient) {
         if self.model.as_deref() != Some(client.model()) {
             self.model = Some(client.model().to_owned());
         }
         if self.tools != request.tools {
             self.tools = request.tools.to_vec();
         }
-        let kept =
+        let unchanged =
             self.messages.iter().zip(request.messages).take_while(|(known, new)| Arc::ptr_eq(known, new));
-        let kept = kept.count();
-        self.messages.truncate(kept);
-        self.messages.extend(request.messages.iter().skip(kept).cloned());
+        let unchanged = unchanged.count();
+        self.messages.truncate(unchanged);
+        self.messages.extend(request.messages.iter().skip(unchanged).cloned());
     }
 }
 
-/// Whether two messages say the same; mostly they are the same one.
+/// Checks whether two messages are equal; mostly they are the same object.
 fn same(a: Option<&Arc<Message>>, b: Option<&Arc<Message>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
@@ -173,7 +173,7 @@ mod tests {
             _request: &'a Request<'a>,
             _progress: &'a mut dyn FnMut(Progress<'_>),
         ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
-            unreachable!("it is never asked")
+            unreachable!("no request is sent")
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a provider says went wrong: the class and one readable line out of a status and a body.
+//! Classifies a provider's error by status and body, and extracts one readable line from it.
 
 use crate::core::failure::FailureKind;
 use crate::llm::LlmError;
@@ -6,12 +6,12 @@ use crate::text::invisible::is_hidden;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// The most of a provider's message that is shown, in characters.
+/// Limit on a provider's message that is shown, in characters.
 const MESSAGE_CAP: usize = 300;
-/// The most of an answer that is not understood that is shown, in characters.
+/// Limit on an excerpt of an unexpected answer, in characters.
 const EXCERPT_CAP: usize = 120;
 
-/// The longest reason why something is not understood, in characters.
+/// Limit on a parser's error message that is shown, in characters.
 const WHY_CAP: usize = 240;
 
 /// Error codes that mean that credit or quota is used up (`OpenAI`, Z.ai, `DeepSeek`).
@@ -25,15 +25,15 @@ const QUOTA_CODES: [&str; 7] = [
     "billing_error",
 ];
 
-/// Phrases by which Anthropic says under status 400 that there is no credit, in lower case.
+/// Lower-case phrases by which Anthropic reports missing credit with status 400.
 const QUOTA_PHRASES: [&str; 2] = ["credit balance is too low", "reached your specified api usage limits"];
 
-/// Error codes by which servers say that a filter refuses what is asked or answered: Azure, `OpenAI`, `DashScope`, Z.ai.
+/// Error codes by which servers report that a content filter refused the prompt or the answer: Azure, `OpenAI`, `DashScope`, Z.ai.
 const REFUSAL_CODES: [&str; 4] =
     ["content_filter", "content_policy_violation", "data_inspection_failed", "1301"];
 
-/// Phrases by which they say so under the codes of other errors, in lower case: Azure, Anthropic, `OpenAI`, `DashScope`, `DeepSeek`
-/// and, under status 403, `OpenRouter`.
+/// Lower-case phrases for the same refusals under other error codes: Azure, Anthropic, `OpenAI`, `DashScope`, `DeepSeek`
+/// and, with status 403, `OpenRouter`.
 const REFUSAL_PHRASES: [&str; 7] = [
     "content management policy",
     "blocked by content filtering policy",
@@ -44,7 +44,7 @@ const REFUSAL_PHRASES: [&str; 7] = [
     "input was flagged",
 ];
 
-/// The status that stands for an error inside a stream, which has none, by its code or type.
+/// Statuses for errors inside a stream, which have none, by their code or type.
 const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (429, &["rate_limit_exceeded", "rate_limit_error", "rate_limit"]),
     (503, &["overloaded_error", "overloaded", "server_is_overloaded", "slow_down"]),
@@ -58,7 +58,7 @@ const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (400, &["invalid_request_error", "invalid_prompt"]),
 ];
 
-/// Phrases by which servers say that a prompt is too long, in lower case; the last ones are those of xAI, Groq and Cerebras,
+/// Lower-case phrases by which servers report that a prompt is too long; the last ones are from xAI, Groq and Cerebras,
 /// Moonshot, Z.ai, `DashScope`, Copilot and TGI.
 const OVERFLOW_PHRASES: [&str; 18] = [
     "context_length_exceeded",
@@ -81,23 +81,23 @@ const OVERFLOW_PHRASES: [&str; 18] = [
     "tokens + `max_new_tokens` must be",
 ];
 
-/// How servers call the longest answer that is asked for, and how they say that it is too long, in lower case and without quotes.
+/// Field names of the output limit, and phrases by which servers report that it is too large, in lower case and without quotes.
 const OUTPUT_NAMES: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 const TOO_LARGE: [&str; 3] = ["is too large", "must be at most", "must be less than"];
 
-/// How Anthropic says it, and `DeepSeek` and `DashScope`.
+/// The same in the wording of Anthropic, `DeepSeek` and `DashScope`.
 const OUTPUT_PHRASES: [&str; 2] = ["maximum allowed number of output tokens", "range of max_tokens"];
 
-/// What stands after the length of a prompt where a server tells it beside that of the window (vLLM, `OpenAI`, `OpenRouter`), in
-/// lower case.
+/// Lower-case text after the length of a prompt, in errors that report it together with the window (vLLM, `OpenAI`,
+/// `OpenRouter`).
 const AFTER_PROMPT: [&str; 3] = [" input tokens", " in the messages", " of text input"];
 
-/// The most of the window, in tokens and as a part, that an answer of use needs.
+/// Room that a useful answer needs: at most this many tokens, and at most this fraction (1/n) of the window.
 const USEFUL_ANSWER: (u64, u64) = (1024, 8);
 
-/// What servers answer, in lower case, under status 500 when it is the request or how they were started: llama.cpp
-/// without `--jinja`, templates that refuse a conversation, and schemas of answers that do not become a grammar, which
-/// Ollama says too (<https://github.com/ollama/ollama/issues/8185>).
+/// Lower-case phrases of errors with status 500 that are caused by the request or the server's setup: llama.cpp
+/// without `--jinja`, templates that refuse a conversation, and schemas that cannot be converted to a grammar, also in
+/// Ollama (<https://github.com/ollama/ollama/issues/8185>).
 const SETUP_PHRASES: [&str; 7] = [
     "requires --jinja",
     "unsupported param: tools",
@@ -108,20 +108,20 @@ const SETUP_PHRASES: [&str; 7] = [
     "failed to parse grammar",
 ];
 
-/// How Groq says that its model's tool call did not parse; a proxy passes it on within its own message.
+/// Groq's error code for a tool call that did not parse; a proxy includes it in its own message.
 const TOOL_USE_FAILED: &str = "tool_use_failed";
 
-/// An error as a provider words it, from a body or from the middle of a stream.
+/// A provider's error, from a body or from the middle of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderError {
-    /// One line without control characters; empty when the provider said nothing.
+    /// The provider's message: one line without control characters; may be empty.
     pub message: String,
-    /// `code` and `type`, lower case, as far as there are any.
+    /// `code` and `type` in lower case, if present.
     codes: Vec<String>,
 }
 
 impl ProviderError {
-    /// Reads the body of an error answer: JSON in one of its usual shapes, or the first line of anything else.
+    /// Reads the body of an error answer: JSON in one of the usual shapes, or the first line of anything else.
     pub fn from_body(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Array(mut list)) if !list.is_empty() => Self::from_value(&list.swap_remove(0)),
@@ -130,7 +130,7 @@ impl ProviderError {
         }
     }
 
-    /// Reads an error object, or the object that holds it as `error`.
+    /// Reads an error object, or the object that contains it as `error`.
     pub fn from_value(value: &Value) -> Self {
         let inner = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
         let message = match inner {
@@ -151,7 +151,7 @@ impl ProviderError {
         Self { message, codes }
     }
 
-    /// The class of an error with this HTTP status.
+    /// Returns the class of an error with this HTTP status.
     pub fn classify(&self, status: u16) -> FailureKind {
         if self.has_code(&QUOTA_CODES) || self.mentions_any(&QUOTA_PHRASES) {
             return FailureKind::Quota;
@@ -175,12 +175,12 @@ impl ProviderError {
         }
     }
 
-    /// The error of an answer with this HTTP status; its message is the provider's.
+    /// Converts to the error for an answer with this HTTP status and the provider's message.
     pub fn with_status(self, status: u16) -> LlmError {
         LlmError::new(self.classify(status), self.message)
     }
 
-    /// An error that arrived inside a stream whose status was 200; some gateways put the real status in `code`.
+    /// Converts to the error for a stream whose status was 200; some gateways put the real status in `code`.
     pub fn to_stream_error(&self) -> LlmError {
         let number =
             self.codes.iter().find_map(|code| code.parse::<u16>().ok().filter(|status| *status >= 400));
@@ -192,8 +192,8 @@ impl ProviderError {
             None if self.is_overflow() => FailureKind::ContextOverflow,
             None => self.classify(500),
         };
-        let said = if self.message.is_empty() { "it did not say what" } else { &self.message };
-        LlmError::new(kind, format!("the server reported an error in its answer: {said}"))
+        let detail = if self.message.is_empty() { "no message" } else { &self.message };
+        LlmError::new(kind, format!("the server reported an error in its answer: {detail}"))
     }
 
     fn has_code(&self, known: &[&str]) -> bool {
@@ -222,8 +222,8 @@ fn code(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a server says in `message` that the answer asked for is too long, for its model or for what the prompt leaves of the
-/// window, and not the prompt itself.
+/// Checks whether `message` reports that the requested output limit is too large, for the model or for the rest of the
+/// window, and not that the prompt itself is too long.
 pub fn is_output_limit_error(message: &str) -> bool {
     let message = message.to_lowercase().replace(['\'', '"', '`'], "");
     let no_digit = |c: char| !c.is_ascii_digit();
@@ -235,12 +235,12 @@ pub fn is_output_limit_error(message: &str) -> bool {
         let (most, part) = USEFUL_ANSWER;
         return prompt.saturating_add(most.min(window / part)) <= window;
     }
-    let says = |name: &str| TOO_LARGE.iter().any(|words| message.contains(&format!("{name} {words}")));
+    let exceeds = |name: &str| TOO_LARGE.iter().any(|words| message.contains(&format!("{name} {words}")));
     let phrase = |phrase: &&str| message.contains(*phrase);
-    OUTPUT_PHRASES.iter().any(phrase) || OUTPUT_NAMES.into_iter().any(says)
+    OUTPUT_PHRASES.iter().any(phrase) || OUTPUT_NAMES.into_iter().any(exceeds)
 }
 
-/// The error of an answer that is not in `format` (its name as people know it).
+/// Returns the error for an answer that is not in `format`, given by its common name.
 pub fn unexpected_format(format: &str, body: &[u8], why: &str) -> LlmError {
     let shown = excerpt(body);
     let start = body.trim_ascii_start();
@@ -251,17 +251,17 @@ pub fn unexpected_format(format: &str, body: &[u8], why: &str) -> LlmError {
     } else if start.is_empty() {
         "the server's answer is empty; check the API base, which usually ends in /v1".into()
     } else {
-        // A parser quotes what it finds, however long that is.
+        // A parser quotes its input, which may be long.
         let why = one_line(why, WHY_CAP);
-        format!("the server's answer is not what the {format} format promises ({why}): `{shown}`")
+        format!("the server's answer is not in the {format} format ({why}): `{shown}`")
     };
     let error = LlmError::new(FailureKind::Malformed, message);
-    // JSON of another shape or a web page comes from a wrong address or a login, which another request would meet again.
+    // Valid JSON of another shape, or a web page, means a wrong address or a login, which a retry does not fix.
     let damaged = serde_json::from_slice::<IgnoredAny>(body).is_err() && !start.starts_with(b"<");
     LlmError { retryable: damaged, ..error }
 }
 
-/// The first line of bytes that are no JSON, for a message: an HTML page's title, or the line itself.
+/// Returns an excerpt of bytes that are not JSON, for a message: an HTML page's title, or the first line.
 pub fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let title = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
@@ -272,7 +272,7 @@ pub fn excerpt(body: &[u8]) -> String {
     one_line(line, EXCERPT_CAP)
 }
 
-/// `text` as one line of at most `cap` characters without anything that could move a cursor or reorder text.
+/// Returns `text` as one line of at most `cap` characters, without control and bidirectional characters.
 pub fn one_line(text: &str, cap: usize) -> String {
     let mut line: String = text
         .trim()
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_moves_a_cursor_survives() {
+    fn control_and_bidirectional_characters_are_removed() {
         assert_eq!(one_line("a\u{1b}[31m\tb\u{202e}c\u{9b}d", 20), "a[31m bcd");
         assert_eq!(one_line("abcdef", 3), "abc…");
     }

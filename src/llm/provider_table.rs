@@ -1,4 +1,4 @@
-//! The table of providers, built in and the user's own: where each is, which variable holds its key, how it differs.
+//! Table of providers, built in and the user's own: address, key variables, format and quirks of each.
 
 use crate::llm::codec::Codec;
 use crate::llm::endpoint_overrides::{EndpointOverrides, KeyHeader};
@@ -12,91 +12,91 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The table as data.
+/// The built-in table as JSON.
 const TABLE: &str = include_str!("../../config/models.json");
 
-/// A server, or a kind of server: a row of the table, by its name, which stands before the slash in `provider/model`.
+/// A row of the table: a server, or a kind of server. Its name is the prefix in `provider/model`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Provider {
-    /// Its name.
+    /// Name of the provider.
     #[serde(skip)]
     pub name: String,
-    /// Other names that people give it; they count where no API base is given.
+    /// Other common names; they are accepted if no API base is set.
     pub aliases: Vec<String>,
-    /// Its API base, without the path of a request; absent: the user's own, from `base_keys` or `--api-base`.
+    /// API base, without the path of a request; if absent, the user supplies it in `base_keys` or with `--api-base`.
     #[schemars(extend("x-format" = "url"))]
     pub base: Option<String>,
-    /// Environment variables that may hold the API base, in order; they win over `base`.
+    /// Environment variables that may contain the API base, in order; they override `base`.
     #[schemars(extend("x-format" = "variable"))]
     pub base_keys: Vec<String>,
-    /// Environment variables that may hold its key, in order; without any it needs none.
+    /// Environment variables that may contain the key, in order; a provider without any needs no key.
     #[schemars(extend("x-format" = "variable"))]
     pub keys: Vec<String>,
-    /// Whether it runs on this machine, without a key, and is looked for there.
+    /// Whether the server runs on this machine, without a key, and is probed there.
     pub local: bool,
-    /// What it speaks.
+    /// Wire format.
     pub format: WireFormat,
-    /// Whether it speaks Responses at the same address, for the models that demand it.
+    /// Whether the server offers Responses at the same address, for the models that require it.
     pub responses: bool,
-    /// Where requests go below the API base, with `{model}` for the model; absent: as the format has it.
+    /// Request path after the API base, with `{model}` for the model; the format's own if absent.
     #[schemars(extend("x-format" = "path"))]
     pub path: Option<String>,
-    /// What follows the path after a question mark.
+    /// Query parameters.
     pub query: BTreeMap<String, String>,
-    /// The header that holds the key; absent: that of the format.
+    /// Header that carries the key; the format's own if absent.
     pub key_header: Option<KeyHeader>,
-    /// How the server is asked what a model may hold; absent: as the format has it, which usually is not at all.
+    /// Query for a model's context window; the format's own if absent, which usually is none.
     pub window: Option<WindowEndpoint>,
-    /// How it differs from the common ground of its format.
+    /// Deviations of the server from the common format.
     pub quirks: Quirks,
-    /// Where it is written that this is so.
+    /// Sources that document the row.
     pub sources: Vec<String>,
-    /// What of this no source confirms.
+    /// Keys of the row that no source confirms.
     pub unconfirmed: Vec<String>,
 }
 
 impl Provider {
-    /// The codec for its format.
+    /// Returns the codec for the provider's format.
     pub fn codec(&self) -> Box<dyn Codec> {
         self.format.codec(self.quirks)
     }
 
-    /// The format in which it is asked for `model`.
+    /// Returns the wire format of requests for `model`.
     ///
     /// # Errors
-    /// When the embedded table of thinking models is not well-formed, which a test rules out.
+    /// When the embedded table of thinking models is malformed, which a test rules out.
     pub fn format_for(&self, model: &str) -> serde_json::Result<WireFormat> {
         let demanded = self.responses && requires_responses_api(model)?;
         Ok(if demanded { WireFormat::Responses } else { self.format })
     }
 
-    /// Where it wants requests and the key.
+    /// Returns the provider's deviations in address and key header.
     pub fn endpoint_overrides(&self) -> EndpointOverrides {
         EndpointOverrides { path: self.path.clone(), query: self.query.clone(), key_header: self.key_header }
     }
 
-    /// How it is asked what a model may hold.
+    /// Returns the query for a model's context window.
     pub fn window_endpoint(&self) -> Option<WindowEndpoint> {
         self.window.or(self.format.window_endpoint())
     }
 }
 
-/// What the user's configuration says about providers, by name: keys of [`Provider`], all or some.
+/// The user's configuration of providers, by name: all or some keys of [`Provider`].
 pub type ProviderOverrides = BTreeMap<String, Map<String, Value>>;
 
-/// Why there is no table.
+/// Error in a provider table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderTableError {
-    /// The built-in table is not well-formed, which a test rules out.
+    /// The built-in table is malformed, which a test rules out.
     #[error("the table of providers: {0}")]
     BuiltIn(String),
-    /// A row of the user is not one.
+    /// A row of the user is invalid.
     #[error("llm.providers.{name}: {problem}")]
     InvalidOverride {
-        /// The provider.
+        /// Name of the provider.
         name: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
 }
@@ -109,10 +109,10 @@ struct Table {
     providers: Map<String, Value>,
 }
 
-/// All providers in the order of the table, changed and added to by `own`.
+/// Returns all providers in table order, with the changes and additions in `own`.
 ///
 /// # Errors
-/// When a row is not well-formed, or a new one does not say where its server is.
+/// When a row is malformed, or a new row lacks a server address.
 pub fn load(own: &ProviderOverrides) -> Result<Vec<Provider>, ProviderTableError> {
     static BUILT_IN: LazyLock<Result<Vec<Provider>, ProviderTableError>> =
         LazyLock::new(|| read(&ProviderOverrides::new()));
@@ -130,7 +130,7 @@ fn read(own: &ProviderOverrides) -> Result<Vec<Provider>, ProviderTableError> {
     rows.into_iter().map(|(name, row)| provider(name, row)).collect()
 }
 
-/// All built-in providers.
+/// Returns all built-in providers.
 ///
 /// # Errors
 /// As [`load`].
@@ -138,19 +138,19 @@ pub fn built_in_providers() -> Result<Vec<Provider>, ProviderTableError> {
     load(&ProviderOverrides::new())
 }
 
-/// The variables that hold keys of the user's own providers.
+/// Returns the key variables of the user's own providers.
 pub fn key_variables(own: &ProviderOverrides) -> impl Iterator<Item = &str> {
     let keys = own.values().filter_map(|row| row.get("keys")?.as_array());
     keys.flatten().filter_map(Value::as_str)
 }
 
-/// The provider called `name`: by its name, else by one of its other names.
+/// Finds a provider by its name, else by one of its aliases.
 pub fn find<'a>(table: &'a [Provider], name: &str) -> Option<&'a Provider> {
     let alias = |provider: &&Provider| provider.aliases.iter().any(|alias| alias == name);
     table.iter().find(|provider| provider.name == name).or_else(|| table.iter().find(alias))
 }
 
-/// Sets the keys of `changes` in `row`; groups are changed key by key.
+/// Sets the keys of `changes` in `row`; nested objects are merged key by key.
 fn apply(row: &mut Value, changes: &Map<String, Value>) {
     let Some(row) = row.as_object_mut() else { return };
     for (key, value) in changes {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_row_has_the_form_of_the_table() {
+    fn a_row_of_the_user_has_the_form_of_the_table() {
         let built_in: Table = serde_json::from_str(TABLE).unwrap();
         let Value::Object(azure) = built_in.providers["azure"].clone() else { panic!("no row") };
         let table = load(&ProviderOverrides::from([("mine".to_owned(), azure)])).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_configuration_changes_a_row_key_by_key() {
+    fn the_users_configuration_changes_a_row_key_by_key() {
         let rows = json!({"deepseek": {"base": "https://proxy/v1", "quirks": {"stream_usage": false}}});
         let table = load(&own(rows)).unwrap();
         let deepseek = find(&table, "deepseek").unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn people_call_providers_by_several_names() {
+    fn a_provider_is_found_by_its_aliases() {
         let table = load(&own(json!({"kimi": {"base": "https://mine/v1"}}))).unwrap();
         for (called, name) in [("google", "gemini"), ("grok", "xai"), ("qwen", "dashscope"), ("kimi", "kimi")]
         {

@@ -1,4 +1,4 @@
-//! How servers differ from the common ground of their format: the switches of a row of the provider table.
+//! Deviations of servers from the common format: the quirks of a provider table row.
 
 use crate::llm::request_parts::{nine_character_id, sanitized_id};
 use crate::llm::response_schema::StrictSchemaSupport;
@@ -6,22 +6,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Which field limits the length of an answer.
+/// The field that limits the length of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// What compatible servers know.
+    /// `max_tokens`, which compatible servers accept.
     #[default]
     MaxTokens,
-    /// What `OpenAI` demands of its newer models.
+    /// `max_completion_tokens`, which `OpenAI` requires for its newer models.
     MaxCompletionTokens,
 }
 
-/// How a message without text is written.
+/// How the missing text of a message is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyContent {
-    /// `content: ""`, which most templates want.
+    /// `content: ""`, which most templates expect.
     #[default]
     Blank,
     /// `content: null`, as `OpenAI` itself writes it.
@@ -29,40 +29,40 @@ pub enum EmptyContent {
     Null,
 }
 
-/// The field in which the reasoning of earlier turns goes back to a server of Chat Completions.
+/// The field in which earlier reasoning is sent back to a Chat Completions server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningReplayField {
-    /// It does not go back: most servers drop it, and some templates refuse it.
+    /// Not sent back: most servers drop it, and some templates refuse it.
     #[default]
     Nowhere,
     /// `reasoning_content`, `DeepSeek`'s name for it.
     ReasoningContent,
     /// `reasoning`, vLLM's name for it since 0.11.
     Reasoning,
-    /// `reasoning_details`, unmodified, as `OpenRouter` has it.
+    /// `reasoning_details`, unmodified, as in `OpenRouter`'s API.
     ReasoningDetails,
 }
 
-/// Which ids of calls a server accepts. Those that it made itself always come back unchanged.
+/// The call ids that a server accepts. Its own ids are always sent back unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIdFormat {
-    /// Any.
+    /// Any id.
     #[default]
     Any,
-    /// At most 40 characters, as `OpenAI` has it.
+    /// At most 40 characters, as `OpenAI` requires.
     Short,
-    /// Nine letters and digits, as Mistral has it.
+    /// Nine letters and digits, as Mistral requires.
     NineAlphanumeric,
 }
 
 impl CallIdFormat {
-    /// The longest id that `OpenAI` accepts in Chat Completions, in characters: "Expected a string with maximum length
+    /// Longest id that `OpenAI` accepts in Chat Completions, in characters: "Expected a string with maximum length
     /// 40" (<https://github.com/vercel/ai/issues/5171>).
     const SHORT: usize = 40;
 
-    /// The id as the server accepts it: that which it is, or one made from it, always the same.
+    /// Returns an id that the server accepts: the original one, or one derived from it deterministically.
     pub fn conform(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),
@@ -72,41 +72,41 @@ impl CallIdFormat {
     }
 }
 
-/// Which calls that a model writes as its whole text, instead of calling, are calls.
+/// The tool calls that are accepted in the text of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TextCallFormat {
-    /// Those that are JSON.
+    /// Calls in JSON.
     #[default]
     Json,
-    /// Also those in a model's own marks, which a server that runs any model lets through when it does not know them;
-    /// likewise reasoning in tags at the beginning.
+    /// Also calls in a model's own tags, which a server for arbitrary models passes through if it does not recognise them;
+    /// likewise reasoning in tags at the start of the text.
     Tagged,
 }
 
-/// How a server of Chat Completions is told.
+/// The thinking field of a Chat Completions server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingField {
-    /// `reasoning_effort: WORD`, as `OpenAI` has it.
+    /// `reasoning_effort: WORD`, as in `OpenAI`'s API.
     ReasoningEffort,
-    /// `reasoning: {effort: WORD}`, as `OpenRouter` has it.
+    /// `reasoning: {effort: WORD}`, as in `OpenRouter`'s API.
     Reasoning,
-    /// `thinking: {type: enabled | disabled}`, as Z.ai, `DeepSeek` and Moonshot have it.
+    /// `thinking: {type: enabled | disabled}`, as in the APIs of Z.ai, `DeepSeek` and Moonshot.
     Thinking,
-    /// `enable_thinking: BOOL`, as Alibaba's `DashScope` has it.
+    /// `enable_thinking: BOOL`, as in Alibaba's `DashScope` API.
     EnableThinking,
-    /// `chat_template_kwargs: {enable_thinking: BOOL}` or `{reasoning_effort: WORD}`, as llama.cpp has it.
+    /// `chat_template_kwargs: {enable_thinking: BOOL}` or `{reasoning_effort: WORD}`, as in llama.cpp.
     ChatTemplate,
 }
 
-/// What helps a server to cache prompts.
+/// The field that helps a server to cache prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptCacheField {
-    /// `prompt_cache_key`, by which `OpenAI` sends the requests of a session to where their beginning is cached.
+    /// `prompt_cache_key`, by which `OpenAI` routes the requests of a session to the server that cached their prefix.
     Key,
-    /// `cache_control` of a whole request, by which `OpenRouter` has the prompts of Anthropic's models cached.
+    /// `cache_control` of a whole request, by which `OpenRouter` caches the prompts of Anthropic's models.
     Control,
 }
 
@@ -114,15 +114,15 @@ pub enum PromptCacheField {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemRole {
-    /// What every server takes; `OpenAI`'s own turns it into `developer` for its newer models.
+    /// `system`, which every server accepts; `OpenAI` converts it to `developer` for its newer models.
     #[default]
     System,
-    /// What a server may demand that passes everything on as it is.
+    /// `developer`, which a gateway may require that forwards requests unchanged.
     Developer,
 }
 
 impl SystemRole {
-    /// The role on the wire.
+    /// Returns the role on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -131,40 +131,40 @@ impl SystemRole {
     }
 }
 
-/// How a server differs from the common ground of the format.
+/// Deviations of a server from the common format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the table")]
 pub struct Quirks {
-    /// The field that limits the length of an answer.
+    /// Field that limits the length of an answer.
     pub token_field: MaxTokensField,
-    /// What stands for the text of a message that only calls tools.
+    /// Content of a message that only calls tools.
     pub no_content: EmptyContent,
-    /// Understands `stream_options.include_usage`.
+    /// Whether the server supports `stream_options.include_usage`.
     pub stream_usage: bool,
-    /// Where the reasoning of earlier turns goes back.
+    /// Field in which earlier reasoning is sent back.
     pub replay_reasoning: ReasoningReplayField,
-    /// Refuses earlier turns without reasoning, such as those of another model: then that field holds a blank.
+    /// Whether the server refuses earlier turns without reasoning, such as those of another model; the field then contains a blank.
     pub reasoning_required: bool,
-    /// Wants thinking back although it never signed it; the servers that speak Messages without being Anthropic's.
+    /// Whether unsigned thinking is sent back: for servers other than Anthropic's that use the Messages format.
     pub unsigned_thinking: bool,
-    /// Which ids of calls it accepts.
+    /// Call ids that the server accepts.
     pub call_ids: CallIdFormat,
-    /// Makes several calls in one turn only when `parallel_tool_calls` asks for that.
+    /// Whether parallel calls require `parallel_tool_calls`.
     pub ask_parallel_calls: bool,
-    /// Answers some of its models' requests only when they are streamed.
+    /// Whether the server answers some models' requests only as a stream.
     pub stream_only: bool,
-    /// Refuses a history with tool calls when no tools are offered.
+    /// Whether the server refuses a history with tool calls if no tools are offered.
     pub tools_with_history: bool,
-    /// Which calls that a model writes as its whole text are calls.
+    /// Tool calls that are accepted in the text of an answer.
     pub text_calls: TextCallFormat,
-    /// The field in which it is told how hard to think; nothing is sent where that is not known.
+    /// Thinking field; nothing is sent if it is unknown.
     pub thinking: Option<ThinkingField>,
-    /// What helps it to cache prompts.
+    /// Field that helps the server to cache prompts.
     pub prompt_cache: Option<PromptCacheField>,
-    /// When it takes a schema that the answer must fit.
+    /// When the server accepts a schema of the answer.
     pub strict_answers: StrictSchemaSupport,
-    /// The role of the instructions.
+    /// Role of the instructions.
     pub system_role: SystemRole,
 }
 

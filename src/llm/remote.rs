@@ -1,4 +1,4 @@
-//! A model on a server: codec, transport and retries put together.
+//! Client of a model on a server: combines codec, transport and retries.
 
 use crate::core::failure::FailureKind;
 use crate::core::secret::Secret;
@@ -22,50 +22,50 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How `OpenAI` says that a model does not speak Chat Completions.
+/// `OpenAI`'s error for a model that does not support Chat Completions.
 const RESPONSES_ONLY_PHRASE: &str = "only supported in v1/responses";
 
-/// Bytes of the shortest key that is hidden in what a server says. Real ones have at least twenty; shorter ones (`none`, `1`)
-/// stand in for a key that a local server does not want, and to hide them would garble every message.
+/// Shortest key that is redacted in server messages, in bytes. Real keys have at least twenty; shorter ones (`none`, `1`)
+/// are placeholders for local servers, and redacting them would garble every message.
 const MIN_REDACTED_KEY_BYTES: usize = 8;
 
-/// Where a key came from, for the message about a server that refuses it.
+/// A key and its origin, for the error message if the server refuses it.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
-    /// The key, where there is one.
+    /// The key, if there is one.
     pub secret: Option<Secret>,
-    /// What to do when it is refused: which variable to check or to set.
+    /// What to do if the key is refused: which variable to check or to set.
     pub advice: String,
 }
 
-/// One model on one server.
+/// Client of one model on one server.
 #[derive(Debug)]
 pub struct RemoteModel {
-    /// `provider/model`, as the result names it.
+    /// `provider/model`, as in the result.
     pub name: String,
-    /// Where requests go.
+    /// Transport to the API base.
     pub endpoint: Endpoint,
-    /// What the server speaks.
+    /// Codec of the server's wire format.
     pub codec: Box<dyn Codec>,
-    /// Where it wants requests, below the endpoint.
+    /// Deviations of the request path and the key header.
     pub address: EndpointOverrides,
-    /// Whether it only answers streamed requests.
+    /// Whether the server answers only streamed requests.
     pub stream_only: bool,
-    /// What every request says.
+    /// Parameters of every request.
     pub parameters: ModelParameters,
-    /// Who pays.
+    /// API key.
     pub key: ApiKey,
-    /// How many attempts may follow the first.
+    /// Number of retries after the first attempt.
     pub retries: u32,
-    /// The longest wait that the server may ask for.
+    /// Longest wait that the server may request.
     pub max_retry_after: Duration,
-    /// Time, jitter and ids.
+    /// Source of time, jitter and ids.
     pub source: Rc<Clock>,
-    /// The conversation as it was last sent.
+    /// JSON of the conversation as last sent.
     pub history: RefCell<EncodedHistory>,
-    /// What of the user's wishes is not sent as it was.
+    /// Options of the user that are not sent as requested, one sentence each.
     pub warnings: Vec<String>,
-    /// Whether the server has refused a schema for answers.
+    /// Whether the server has refused a schema.
     pub refuses_schemas: Cell<bool>,
 }
 
@@ -86,7 +86,7 @@ impl LlmClient for RemoteModel {
         &self.warnings
     }
 
-    /// The server, the format and the whole body, without the name of the session.
+    /// Hashes the server, the format and the whole body, without the session's name.
     fn fingerprint(&self, request: &Request<'_>) -> Option<String> {
         let anonymous = Request { session: None, ..*request };
         let body = if request.messages.is_empty() {
@@ -99,7 +99,7 @@ impl LlmClient for RemoteModel {
             hasher.update(part.as_bytes()).update(b"\0");
         }
         let body = String::from_utf8(body?).ok()?;
-        // The marks of a session do not decide on its answers.
+        // The session's untrusted-data delimiters do not affect the answer.
         let body = match request.session {
             Some(session) => body.replace(Delimiter::for_session(session).token(), ""),
             None => body,
@@ -107,7 +107,7 @@ impl LlmClient for RemoteModel {
         Some(hasher.update(body.as_bytes()).finalize().to_hex().to_string())
     }
 
-    /// No two servers agree on what a strict mode's schema may hold: one that is refused is left out from then on.
+    /// Sends the request. If the server refuses the schema, the schema is omitted from then on, because strict modes differ.
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
@@ -140,7 +140,7 @@ impl LlmClient for RemoteModel {
 }
 
 impl RemoteModel {
-    /// Asks once, with retries. An answer that is streamed only because the server wants it so is not shown early.
+    /// Sends the request, with retries. An answer that is streamed only because the server requires it is shown when complete.
     async fn complete_with_retries(
         &self,
         request: &Request<'_>,
@@ -159,13 +159,13 @@ impl RemoteModel {
         attempts.run(request, progress, async |show| self.attempt(&payload, sent, show).await).await
     }
 
-    /// How the answer arrives: a model that thinks sends nothing before it is done where nothing is streamed.
+    /// Returns how the answer arrives: without streaming, a thinking model sends nothing until it is done.
     fn delivery(&self, streamed: bool) -> Delivery {
         if streamed {
             return Delivery::Streamed;
         }
         let ModelParameters { model, thinking, .. } = &self.parameters;
-        // The table is embedded and well-formed, which a test checks.
+        // The embedded table is well-formed, which a test checks.
         Delivery::Whole { thinks: thinks(model, *thinking).unwrap_or(true) }
     }
 
@@ -205,7 +205,7 @@ impl RemoteModel {
         answer.finish(&context, show).map_err(|error| self.with_host(error))
     }
 
-    /// Reads the body into `answer`, to its end or to the end of the answer.
+    /// Reads the body into `answer`, until the body or the answer ends.
     async fn receive(
         &self,
         mut reply: HttpResponse,
@@ -234,13 +234,13 @@ impl RemoteModel {
         reader.finish(answer, show)
     }
 
-    /// The error of an answer whose status is none of success.
+    /// Returns the error for an answer with an error status.
     async fn status_error(&self, reply: HttpResponse) -> LlmError {
         let status = reply.status();
         let line = reply.status_line();
         let advice = RetryAdvice::from_headers(&|name| reply.header(name), self.source.unix_time());
         let error = self.codec.status_error(status, &reply.error_body().await);
-        let said = if error.message.is_empty() { String::new() } else { format!(": {}", error.message) };
+        let detail = if error.message.is_empty() { String::new() } else { format!(": {}", error.message) };
         let advise = match (error.kind, status) {
             (FailureKind::Auth, _) => format!("; {}", self.key.advice),
             (FailureKind::Quota, _) => {
@@ -250,19 +250,19 @@ impl RemoteModel {
                 "; the conversation is longer than the model's window".into()
             }
             _ if is_output_limit_error(&error.message) => {
-                "; the answer may not be that long: set llm.max_output_tokens to less".into()
+                "; the requested answer is too long: lower llm.max_output_tokens".into()
             }
             _ if error.message.contains(RESPONSES_ONLY_PHRASE) => {
-                format!("; say --model openai-responses/{}", self.parameters.model)
+                format!("; use --model openai-responses/{}", self.parameters.model)
             }
             (_, 404) => format!("; check the model name `{}` and the API base", self.parameters.model),
             _ => String::new(),
         };
-        let message = self.without_key(&format!("{} answered {line}{said}{advise}", self.endpoint.host()));
+        let message = self.without_key(&format!("{} answered {line}{detail}{advise}", self.endpoint.host()));
         advice.apply_to(LlmError { message, ..error })
     }
 
-    /// The error of an exchange that did not work.
+    /// Returns the error for a failed exchange.
     fn transport_error(&self, error: &HttpError) -> LlmError {
         let kind = match error {
             HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => FailureKind::Config,
@@ -285,7 +285,7 @@ impl RemoteModel {
         LlmError { retryable: error.retryable && retryable, before_answer, ..error }
     }
 
-    /// Says which server an error of the answer came from.
+    /// Adds the server's host to an error of the answer.
     fn with_host(&self, error: LlmError) -> LlmError {
         let host = self.endpoint.host();
         if error.message.starts_with(&host) {
@@ -294,7 +294,7 @@ impl RemoteModel {
         LlmError { message: self.without_key(&format!("{host}: {}", error.message)), ..error }
     }
 
-    /// A server may repeat the key it refuses.
+    /// Redacts the key, which a server may repeat in its refusal.
     fn without_key(&self, message: &str) -> String {
         match &self.key.secret {
             Some(secret) if secret.expose().len() >= MIN_REDACTED_KEY_BYTES => {
@@ -305,8 +305,8 @@ impl RemoteModel {
     }
 }
 
-/// The error that ended `answer`. One that has begun may be billed, so a server that now says that it has too much to do did
-/// not turn the request away.
+/// Returns the error that ended `answer`. An answer that has started may be billed, so a later overload error of the server is
+/// not treated as a rejected request.
 fn stream_error(answer: &ResponseBuilder, error: LlmError) -> LlmError {
     match error.kind {
         FailureKind::RateLimit | FailureKind::Overloaded if !answer.is_empty() => {
@@ -316,7 +316,7 @@ fn stream_error(answer: &ResponseBuilder, error: LlmError) -> LlmError {
     }
 }
 
-/// Nine alphanumeric characters, which is what the strictest servers (Mistral) accept.
+/// Creates an id of nine alphanumeric characters, which the strictest servers (Mistral) require.
 fn call_id(source: &Clock) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut number = source.random();

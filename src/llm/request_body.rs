@@ -1,14 +1,14 @@
-//! The body of a request: what is said once, and behind it the list of messages, which grows.
+//! Builds the body of a request: the constant part first, then the growing list of messages.
 
 use serde::Serialize;
 
-/// Bytes that are set aside for what stands before the messages: instructions and tools of an ordinary run take about ten KiB.
+/// Capacity reserved for the part before the messages; instructions and tools of an ordinary run take about ten KiB.
 const HEAD_BYTES: usize = 16 * 1024;
 
-/// The end of a body: of the list and of the object.
+/// End of a body: closes the list and the object.
 pub const BODY_END: &[u8] = b"]}";
 
-/// The object `head`, which is not empty, with one more member behind all others: the list `name`, whose items are written.
+/// Returns the JSON of `head`, a non-empty object, with the list `name` as its last member; `items` is the JSON of the list's items.
 ///
 /// # Errors
 /// When `head` has no JSON form.
@@ -19,7 +19,7 @@ pub fn encode_body(head: &impl Serialize, name: &str, items: &[u8]) -> serde_jso
     Ok(body)
 }
 
-/// The same up to the items, for which there is room for so many bytes; they and the [`BODY_END`] are to be appended.
+/// Returns the same up to the items, with capacity for `bytes` more; the caller appends the items and [`BODY_END`].
 ///
 /// # Errors
 /// When `head` has no JSON form.

@@ -1,4 +1,4 @@
-//! What of earlier turns goes into a request, whatever a model or another provider made of it.
+//! Parts of earlier turns in a form that servers accept: text, tool names, arguments and call ids.
 
 use crate::core::message::{Message, Part, ToolCall};
 use crate::llm::ToolDefinition;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The longest tool name that `OpenAI` and Anthropic accept, in characters.
 const NAME_LENGTH: usize = 64;
 
-/// The text parts; borrowed in the usual case of one.
+/// Returns the text of a message; borrowed in the usual case of one part.
 pub fn content(message: &Message) -> Cow<'_, str> {
     let mut texts = message.parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
@@ -22,8 +22,8 @@ pub fn content(message: &Message) -> Cow<'_, str> {
     }
 }
 
-/// The name as the model wrote it. One that no tool could have is made harmless: `OpenAI` would refuse every later
-/// request for anything but letters, digits, `_` and `-`.
+/// Returns the tool name as the model wrote it, or a sanitized one: because of a single invalid name, `OpenAI` would refuse every
+/// later request. It accepts only letters, digits, `_` and `-`.
 pub fn tool_name(call: &ToolCall) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !call.name.is_empty() && call.name.len() <= NAME_LENGTH && call.name.chars().all(allowed) {
@@ -34,7 +34,7 @@ pub fn tool_name(call: &ToolCall) -> Cow<'_, str> {
     Cow::Owned(if cleaned.is_empty() { "unnamed".into() } else { cleaned })
 }
 
-/// The arguments as the model wrote them. Those that are not JSON are wrapped: vLLM, Ollama and llama.cpp parse the
+/// Returns the arguments as the model wrote them. Arguments that are not JSON are wrapped: vLLM, Ollama and llama.cpp parse the
 /// arguments of the whole history and would refuse every later request.
 pub fn arguments_json(call: &ToolCall) -> Cow<'_, str> {
     if serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok() {
@@ -43,7 +43,7 @@ pub fn arguments_json(call: &ToolCall) -> Cow<'_, str> {
     Cow::Owned(serde_json::json!({ "invalid_json": call.arguments }).to_string())
 }
 
-/// The arguments as a JSON object; anything else is wrapped in one, for formats in which they are not text.
+/// Returns the arguments as a JSON object; anything else is wrapped in one, for formats in which arguments are not text.
 pub fn arguments_object(call: &ToolCall) -> Cow<'_, str> {
     let text = call.arguments.trim();
     if text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() {
@@ -52,8 +52,8 @@ pub fn arguments_object(call: &ToolCall) -> Cow<'_, str> {
     Cow::Owned(serde_json::json!({ "invalid_json": call.arguments }).to_string())
 }
 
-/// An id that holds only letters, digits, `_` and `-` and at most `longest` characters, for servers that refuse others:
-/// that which the call has, or one made from it, always the same and different for different ids.
+/// Returns an id with only letters, digits, `_` and `-` and at most `longest` characters, for servers that refuse others:
+/// the original id, or one derived from it deterministically that differs for different ids.
 pub fn sanitized_id(id: &str, longest: usize) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !id.is_empty() && id.len() <= longest && id.chars().all(allowed) {
@@ -65,7 +65,7 @@ pub fn sanitized_id(id: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(if kept.is_empty() { hash } else { format!("{kept}_{hash}") })
 }
 
-/// An id of nine letters and digits: that which the call has, or one made from it, always the same.
+/// Returns an id of nine letters and digits: the original id, or one derived from it deterministically.
 pub fn nine_character_id(id: &str) -> Cow<'_, str> {
     /// Letters and digits.
     const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -87,7 +87,7 @@ fn fnv1a(text: &str) -> u64 {
     })
 }
 
-/// A tool for servers that want one named although none may be called.
+/// Returns a placeholder tool for servers that require a tool even if none may be called.
 pub fn placeholder_tool() -> ToolDefinition {
     ToolDefinition {
         name: "none".into(),

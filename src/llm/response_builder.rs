@@ -1,4 +1,4 @@
-//! An answer on its way, in terms that all wire formats share: what a decoder fills and the loop reads.
+//! Builds the answer from decoded pieces, in terms that all wire formats share.
 
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
@@ -13,52 +13,52 @@ use crate::llm::{LlmError, Progress, Response};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// The most text held back while it could still be an embedded call, in bytes; longer text is shown as it comes.
+/// Limit on text held back while it could still be an embedded call, in bytes; longer text is shown at once.
 const HELD_CAP: usize = 16 * 1024;
-/// The most that is shown at once, in bytes: a listener makes several copies of it.
+/// Limit on one piece of shown text, in bytes: a listener makes several copies of it.
 const SLICE_BYTES: usize = 64 * 1024;
-/// The longest finish reason in a provider's own words that is kept, in characters.
+/// Limit on a provider's own finish reason that is stored, in characters.
 const FINISH_CAP: usize = 300;
-/// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
+/// Limit on the content of one answer, in bytes: text, thinking, opaque data and calls. The longest
 /// answers of any model have 128,000 tokens, thinking included: about 600 KiB, encrypted about 1 MiB.
 pub const CONTENT_CAP: usize = 4 * 1024 * 1024;
-/// The most blocks of text and thinking in one answer; real models write a few.
+/// Limit on the blocks of text and thinking in one answer; real models write a few.
 const BLOCKS_CAP: usize = 1024;
 
-/// What must be known of the conversation to finish an answer.
+/// Context from the conversation that is needed to finish an answer.
 pub struct FinishContext<'a> {
-    /// Whether a tool of this name was offered.
+    /// Checks whether a tool of this name was offered.
     pub is_offered: &'a dyn Fn(&str) -> bool,
-    /// Whether one of these calls written as text repeats what the model was given.
+    /// Checks whether one of these calls written as text repeats the model's input.
     pub is_echo: &'a dyn Fn(&[EmbeddedCall]) -> bool,
-    /// Whether a text is the answer that was asked for, however much it looks like a call.
+    /// Checks whether a text is a valid structured answer, even if it looks like a call.
     pub is_structured_answer: &'a dyn Fn(&str) -> bool,
-    /// Makes up an id.
+    /// Generates a call id.
     pub new_id: &'a dyn Fn() -> String,
 }
 
-/// Collects an answer. Its text, thinking and calls stand in slots: pieces for the same slot are joined, and the
-/// message has its parts in the order of their slots.
+/// Collects an answer. Its text, thinking and calls are in slots: pieces for the same slot are joined, and the
+/// parts of the message are in the order of their slots.
 #[derive(Debug)]
 pub struct ResponseBuilder {
     codec: &'static str,
     /// Text of earlier answers that this one continues.
     partial: String,
     blocks: Vec<Block>,
-    /// Text that was not shown yet.
+    /// Text that has not been shown yet.
     held: String,
     /// Whether text that looks like a call is held back, because tools were offered.
     is_holding: bool,
-    /// Recognises calls in a model's own marks, where that is allowed.
+    /// Parser of tagged calls, if they are accepted.
     tagged: Option<TaggedCallParser>,
-    /// Where the text may begin with reasoning in tags: what divides it, and the slot of the text.
+    /// Splitter of reasoning in tags at the start of the text, and the slot of the text.
     tags: Option<(ThinkTagSplitter, u64)>,
     refusal: String,
     calls: CallAssembler,
-    /// Bytes kept so far, calls apart.
+    /// Bytes stored so far, without calls.
     content_bytes: usize,
     finish: Option<FinishReason>,
-    /// Whether something was said after a finish reason, which then does not mark the end.
+    /// Whether content arrived after a finish reason, which then does not mark the end.
     has_content_after_finish: bool,
     usage: Option<Usage>,
     done: bool,
@@ -69,7 +69,7 @@ struct Block {
     slot: u64,
     kind: Kind,
     text: String,
-    /// What the provider wants back with it.
+    /// Opaque data that the provider expects back with the block.
     opaque: Value,
 }
 
@@ -77,12 +77,12 @@ struct Block {
 enum Kind {
     Text,
     Thinking,
-    /// The call at this place among the calls.
+    /// The call at this index.
     Call(usize),
 }
 
 impl ResponseBuilder {
-    /// An empty answer in the format `codec`; `tools` says whether any were offered.
+    /// Creates an empty answer for the codec named `codec`; `tools` is true if any were offered.
     pub fn new(codec: &'static str, tools: bool) -> Self {
         Self {
             codec,
@@ -102,7 +102,7 @@ impl ResponseBuilder {
         }
     }
 
-    /// Also recognises what a model writes in its own marks: calls, and reasoning before its text.
+    /// Also recognises tagged calls, and reasoning in tags before the text.
     #[must_use]
     pub fn with_tagged_calls(self, tagged: TaggedCallParser) -> Self {
         Self { tagged: Some(tagged), tags: Some(<(ThinkTagSplitter, u64)>::default()), ..self }
@@ -187,8 +187,8 @@ impl ResponseBuilder {
         self.update_block(slot, Kind::Thinking, |block| block.text.push_str(piece))
     }
 
-    /// Changes what the provider wants back, unmodified, with the reasoning in this slot (null at first, and where
-    /// there is nothing); there may be no visible reasoning.
+    /// Updates the opaque data that the provider expects back with the reasoning in this slot (initially null).
+    /// Visible reasoning is not required.
     ///
     /// # Errors
     /// When there are too many blocks, or the answer is too long.
@@ -215,7 +215,7 @@ impl ResponseBuilder {
         if known { Ok(()) } else { self.update_block(slot, Kind::Call(at), |_| {}) }
     }
 
-    /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
+    /// Adds a piece of a refusal that the model sends apart from its text; it is truncated if the answer is
     /// too long.
     pub fn push_refusal(&mut self, piece: &str) {
         if !piece.is_empty() && self.count_content(piece.len()).is_ok() {
@@ -223,46 +223,46 @@ impl ResponseBuilder {
         }
     }
 
-    /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
+    /// Stores the finish reason; [`finish`](Self::finish) resolves whether it means calls.
     pub fn set_finish_reason(&mut self, reason: FinishReason) {
         self.has_content_after_finish = false;
         self.finish = Some(reason);
     }
 
-    /// Notes the tokens so far; the latest count.
+    /// Stores the latest token counts.
     pub fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
 
-    /// The tokens so far, where the server said.
+    /// Returns the token counts so far, if the server reported any.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// Whether nothing has been said yet.
+    /// Checks whether no content has arrived.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.refusal.is_empty()
     }
 
-    /// Notes that nothing more comes.
+    /// Marks the answer as complete.
     pub fn mark_complete(&mut self) {
         self.done = true;
     }
 
-    /// Whether the model said why it stopped, and has said nothing since.
+    /// Checks whether a finish reason arrived, and no content after it.
     pub fn has_finish_reason(&self) -> bool {
         self.finish.is_some() && !self.has_content_after_finish
     }
 
-    /// Whether nothing more comes.
+    /// Checks whether the answer is marked as complete.
     pub fn is_complete(&self) -> bool {
         self.done
     }
 
-    /// The answer as a whole, when its stream is over.
+    /// Returns the whole answer after the end of its stream.
     ///
     /// # Errors
-    /// When it was neither said to be complete nor, last of all, why the model stopped.
+    /// When the answer was not marked as complete and does not end with a finish reason.
     pub fn finish(
         mut self,
         context: &FinishContext<'_>,
@@ -277,12 +277,12 @@ impl ResponseBuilder {
             self.write_piece(slot, &piece, show)?;
         }
         let mut joined = std::mem::take(&mut self.calls).into_calls();
-        let said = |call: &AssembledCall| !call.name.is_empty() || !call.arguments.is_empty();
-        if !joined.iter().any(said) {
+        let has_content = |call: &AssembledCall| !call.name.is_empty() || !call.arguments.is_empty();
+        if !joined.iter().any(has_content) {
             joined = self.take_text_calls(context);
         }
         self.flush_held(show);
-        let finish = self.resolve_finish_reason(joined.iter().any(said));
+        let finish = self.resolve_finish_reason(joined.iter().any(has_content));
         if self.blocks.iter().all(|block| block.kind == Kind::Thinking) {
             let text = std::mem::take(&mut self.refusal);
             self.blocks.push(Block { slot: u64::MAX, kind: Kind::Text, text, opaque: Value::Null });
@@ -292,7 +292,7 @@ impl ResponseBuilder {
         Ok(Response { message: self.into_message(calls), finish, usage, is_cached: false })
     }
 
-    /// Counts `more` bytes that are to be kept.
+    /// Counts `more` bytes of content.
     fn count_content(&mut self, more: usize) -> Result<(), LlmError> {
         self.has_content_after_finish |= self.finish.is_some();
         self.content_bytes = self.content_bytes.saturating_add(more);
@@ -323,7 +323,7 @@ impl ResponseBuilder {
         Ok(())
     }
 
-    /// Whether the text so far could still turn out to be calls.
+    /// Checks whether the text so far could still become calls.
     fn may_be_calls(&self) -> bool {
         let text = if self.partial.trim().is_empty() { &self.held } else { &self.partial };
         embedded_call::is_possible_prefix(text)
@@ -337,7 +337,7 @@ impl ResponseBuilder {
         }
     }
 
-    /// The calls that the whole text consists of, which then is no text any more; none when one of them is a repetition.
+    /// Converts the text to calls if it consists of calls only; returns none if one of them repeats the model's input.
     fn take_text_calls(&mut self, context: &FinishContext<'_>) -> Vec<AssembledCall> {
         let texts = self.blocks.iter().filter(|block| block.kind == Kind::Text);
         let texts = texts.map(|block| block.text.as_str());
@@ -390,7 +390,7 @@ impl ResponseBuilder {
     }
 }
 
-/// Arguments of which some models and gateways write the JSON once more as a JSON string.
+/// Decodes arguments that some models and gateways encode twice, as JSON in a JSON string.
 fn unquoted(arguments: String) -> String {
     if !arguments.trim_start().starts_with('"') {
         return arguments;
@@ -401,13 +401,13 @@ fn unquoted(arguments: String) -> String {
     }
 }
 
-/// The error of an answer above [`CONTENT_CAP`].
+/// Returns the error of an answer above [`CONTENT_CAP`].
 pub fn too_long() -> LlmError {
     let message = format!("the answer is longer than {} MiB", CONTENT_CAP / 1024 / 1024);
     LlmError::too_large(message)
 }
 
-/// `text` in slices of at most [`SLICE_BYTES`].
+/// Splits `text` into slices of at most [`SLICE_BYTES`].
 fn slices(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (slice, rest) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
@@ -416,7 +416,7 @@ fn slices(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// About how many bytes of memory a value's texts take.
+/// Returns the approximate memory size of a value, in bytes.
 fn byte_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -426,8 +426,8 @@ fn byte_size(value: &Value) -> usize {
     }
 }
 
-/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it, or the same call with
-/// the same id once more. Arguments that are empty or `null` mean none, unless the answer was cut, when they had not begun.
+/// Converts calls and makes their ids unique. Returns `None` for an empty call, and for a repetition of a call with
+/// the same id. Empty or `null` arguments become `{}`, unless the answer was cut, when they may just not have started.
 fn tool_calls(
     joined: Vec<AssembledCall>,
     codec: &str,

@@ -1,4 +1,4 @@
-//! One answer, read as its bytes arrive and however they are cut: a stream of events or one document.
+//! Reads one answer as its bytes arrive: a stream of events or one document.
 
 use crate::core::failure::FailureKind;
 use crate::http::MAX_BODY_BYTES;
@@ -10,17 +10,17 @@ use crate::llm::{LlmError, Progress};
 use crate::text::json_bounds;
 use serde::de::IgnoredAny;
 
-/// How many bytes of a body are looked at for what it is, and shown when it is nothing known.
+/// Number of bytes of a body that are inspected to detect its kind, and quoted if it is unknown.
 const PREFIX_BYTES: usize = 512;
-/// What Unicode text may begin with.
+/// Byte order mark with which Unicode text may start.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
 
-/// What some bytes of a body completed.
+/// Result of reading some bytes of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Arrival {
-    /// Nothing yet.
+    /// Nothing is complete yet.
     Partial,
     /// A comment or blank line, which servers send while a request is queued.
     KeepAlive,
@@ -39,16 +39,16 @@ pub struct ResponseReader {
     any_event: bool,
 }
 
-/// What a body turned out to be.
+/// Kind of a body.
 enum BodyKind {
-    /// So far there is nothing but blanks.
+    /// Only white space so far.
     Undecided,
     Document(Vec<u8>),
     Stream(FrameDecoder),
 }
 
 impl ResponseReader {
-    /// Nothing was received yet; `streamed` says whether a stream was asked for.
+    /// Creates a reader before the first byte; `streamed` is true if a stream was requested.
     pub fn new(codec: &dyn Codec, streamed: bool) -> Self {
         Self {
             framing: codec.framing(),
@@ -63,7 +63,7 @@ impl ResponseReader {
     /// Reads more bytes and returns what they completed; those after the end of the answer are ignored.
     ///
     /// # Errors
-    /// When they are not what the format promises, contain an error, or exceed a limit.
+    /// When they violate the format, contain an error, or exceed a limit.
     pub fn push(
         &mut self,
         bytes: &[u8],
@@ -85,14 +85,14 @@ impl ResponseReader {
         Ok(first.max(self.feed(rest, answer, show)?))
     }
 
-    /// Whether a body that breaks off here has brought all of `answer`.
+    /// Checks whether `answer` is complete if the body ends here.
     pub fn is_whole(&self, answer: &ResponseBuilder) -> bool {
         matches!(self.kind, BodyKind::Stream(_))
             && answer.has_finish_reason()
             && self.decoder.is_complete_at_finish_reason()
     }
 
-    /// The body is over.
+    /// Ends the body.
     ///
     /// # Errors
     /// As [`push`](Self::push), and when the body is neither a document nor a stream.
@@ -117,9 +117,9 @@ impl ResponseReader {
                     Err(error) => return Err(unframed(error)),
                 }
                 if !self.any_event && !is_event_stream(&self.prefix) {
-                    let said = excerpt(&self.prefix);
-                    let message = format!("the server answered with text instead of an answer: `{said}`");
-                    // Not a model server, or a proxy in front of one: another request would meet it again.
+                    let shown = excerpt(&self.prefix);
+                    let message = format!("the server answered with plain text: `{shown}`");
+                    // Not a model server, or a proxy in front of one: a retry would not help.
                     return Err(LlmError { retryable: false, ..malformed(&message) });
                 }
                 Ok(())
@@ -127,8 +127,8 @@ impl ResponseReader {
         }
     }
 
-    /// Takes in an event without its end. What is left of one that was cut counts for nothing: whether the answer is
-    /// complete without it is seen from the others.
+    /// Reads a last event without its end mark. A truncated one is ignored; whether the answer is
+    /// complete depends on the other events.
     fn take_last(
         &mut self,
         events: Vec<String>,
@@ -167,13 +167,13 @@ impl ResponseReader {
                     (true, false) => Arrival::Partial,
                 };
                 self.take(events, answer, show)?;
-                // What follows the end of an answer is of no interest, whatever it is.
+                // Anything after the end of the answer is ignored.
                 if answer.is_complete() { Ok(arrival) } else { pushed.map(|()| arrival).map_err(unframed) }
             }
         }
     }
 
-    /// Hands events to the decoder up to that which completes the answer.
+    /// Passes events to the decoder until the answer is complete.
     fn take(
         &mut self,
         events: Vec<String>,
@@ -192,8 +192,8 @@ impl ResponseReader {
     }
 }
 
-/// What a body that begins like this is; none as long as it cannot be told and `full` does not demand it. One JSON
-/// document or a web page is a document; in a stream of lines each is a document.
+/// Detects the kind of a body from its prefix; `None` while it is ambiguous and not `full`. One JSON
+/// document or a web page is a document; in a stream of lines each line is a document.
 fn detect_kind(prefix: &[u8], framing: Framing, streamed: bool, full: bool) -> Option<BodyKind> {
     let text = prefix.strip_prefix(BYTE_ORDER_MARK).unwrap_or(prefix).trim_ascii_start();
     let undecided = text.is_empty() || BYTE_ORDER_MARK.starts_with(prefix);
@@ -207,7 +207,7 @@ fn detect_kind(prefix: &[u8], framing: Framing, streamed: bool, full: bool) -> O
     Some(if document { BodyKind::Document(Vec::new()) } else { BodyKind::Stream(FrameDecoder::new(framing)) })
 }
 
-/// Whether a body without any event is at least made of an event stream's lines, or of the prefix of one.
+/// Checks whether a body without events consists of an event stream's lines, or of the prefix of one.
 fn is_event_stream(body: &[u8]) -> bool {
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start();
     let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
@@ -215,9 +215,9 @@ fn is_event_stream(body: &[u8]) -> bool {
     fields.into_iter().any(|field| text.starts_with(field) || is_truncated(field))
 }
 
-/// Whether an event or document is of no use because its end is missing.
+/// Checks whether an event or document is invalid because it is truncated.
 fn is_truncated(error: &LlmError, json: &[u8]) -> bool {
-    // A number that ends with a sign or a point is invalid to the parser, not unfinished.
+    // The parser reports a number that ends with a sign or a point as invalid, not as unfinished.
     let last = json.iter().rposition(|byte| !matches!(byte, b'-' | b'+' | b'.'));
     let trimmed = last.and_then(|last| json.get(..=last)).unwrap_or_default();
     let unfinished = || serde_json::from_slice::<IgnoredAny>(trimmed).is_err_and(|error| error.is_eof());

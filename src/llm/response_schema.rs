@@ -1,13 +1,13 @@
-//! The schema of a structured answer, as far as servers must know it: for the strict modes of the wire formats.
+//! Schema of a structured answer, as needed for the strict modes of the wire formats.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The name of every schema in `OpenAI`'s formats, which want one.
+/// Name of every schema in `OpenAI`'s formats, which require one.
 const SCHEMA_NAME: &str = "answer";
 
-/// Keys of a schema's root that speak to validators and editors; some servers refuse them.
+/// Keys of a schema's root that are meant for validators and editors; some servers refuse them.
 const FOR_VALIDATORS: [&str; 3] = ["$schema", "$id", "$comment"];
 
 /// Keywords whose value is a schema or a list of schemas.
@@ -29,21 +29,21 @@ const SCHEMAS: [&str; 12] = [
 /// Keywords whose value is an object of schemas.
 const NAMED_SCHEMAS: [&str; 4] = ["properties", "$defs", "definitions", "patternProperties"];
 
-/// When a server takes a schema that the answer must fit.
+/// When a server accepts a schema of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StrictSchemaSupport {
     /// In every request.
     BesideTools,
-    /// Where no tools are offered: beside them it is refused, or no tool can be called under it.
+    /// Only without tools: with tools the schema is refused, or it prevents tool calls.
     #[default]
     Alone,
-    /// Never: it knows only the older JSON mode, or nothing of the kind.
+    /// Never: the server has only the older JSON mode, or nothing of the kind.
     Never,
 }
 
-/// A JSON Schema with what decides whether a strict mode can take it. What a server makes of it is only help for the
-/// model: answers are validated here whatever it does.
+/// A JSON Schema, with the properties that decide whether a strict mode accepts it. A strict mode only helps the
+/// model: answers are always validated here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseSchema {
     value: Value,
@@ -52,7 +52,7 @@ pub struct ResponseSchema {
 }
 
 impl ResponseSchema {
-    /// What `schema` means for strict modes.
+    /// Creates the schema from JSON and determines its properties.
     pub fn new(mut schema: Value) -> Self {
         if let Some(root) = schema.as_object_mut() {
             for key in FOR_VALIDATORS {
@@ -65,34 +65,34 @@ impl ResponseSchema {
         Self { value: schema, closed, complete }
     }
 
-    /// The schema as it is sent.
+    /// Returns the schema as it is sent.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// Whether no object of it may have further properties: what Anthropic demands.
+    /// Checks whether no object of the schema allows additional properties, as Anthropic requires.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 }
 
-/// Knows what is a structured answer.
+/// Validator of structured answers.
 pub trait AnswerValidator: std::fmt::Debug {
-    /// Whether `text` is an answer that fits.
+    /// Checks whether `text` is a valid structured answer.
     fn is_valid(&self, text: &str) -> bool;
 }
 
-/// A schema as both of `OpenAI`'s formats write it.
+/// A schema in the notation of both `OpenAI` formats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NamedSchema<'a> {
     name: &'static str,
-    /// A strict schema must be closed and require every property. Another is refused as strict, and helps without.
+    /// Whether the schema is closed and requires every property. Others are refused in strict mode, and still help without it.
     strict: bool,
     schema: &'a Value,
 }
 
 impl<'a> NamedSchema<'a> {
-    /// Nothing for a schema of anything but an object, which `OpenAI` refuses strict or not.
+    /// Returns `None` for a schema whose root is not an object, which `OpenAI` always refuses.
     pub fn of(schema: &'a ResponseSchema) -> Option<Self> {
         let is_object = schema.value.get("type").is_some_and(|kind| kind == "object");
         let strict = schema.closed && schema.complete;
@@ -106,7 +106,7 @@ fn requires_all(object: &Value) -> bool {
     names.map(|(name, _)| name).all(|name| required.is_some_and(|all| all.iter().any(|one| one == name)))
 }
 
-/// Whether `holds` is true of every object in `schema`. Its depth is that which the JSON parser allows.
+/// Checks whether `holds` is true of every object in `schema`. The JSON parser limits the depth.
 fn every_object(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
     let is_object =
         |kind: &Value| kind == "object" || kind.as_array().is_some_and(|all| all.contains(&"object".into()));
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Whether the schema is closed, and whether `OpenAI` takes it and as a strict one.
+    /// Returns whether the schema is closed, and whether `OpenAI` accepts it (`Some`) and as a strict one.
     fn kinds(schema: Value) -> (bool, Option<bool>) {
         let schema = ResponseSchema::new(schema);
         (schema.is_closed(), NamedSchema::of(&schema).map(|named| named.strict))
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_speaks_to_validators_is_not_sent() {
+    fn keys_for_validators_are_not_sent() {
         let schema = ResponseSchema::new(json!({"$schema": "x", "$id": "y", "type": "object", "title": "T"}));
         assert_eq!(schema.value(), &json!({"type": "object", "title": "T"}));
     }

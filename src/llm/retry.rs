@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use std::time::Duration;
 
-/// The first back-off; each further one doubles.
+/// First back-off; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
-/// The longest back-off.
+/// Longest back-off.
 const BACKOFF_CAP: Duration = Duration::from_secs(8);
-/// The part of a back-off by which it may be shorter, in percent, so that many clients do not come back together.
+/// Largest reduction of a back-off, in percent, so that many clients do not retry at the same moment.
 const JITTER_PERCENT: u64 = 25;
-/// The longest `Retry-After` that is obeyed where `llm.max_retry_after` says nothing else.
+/// Default of `llm.max_retry_after`: the longest `Retry-After` that is obeyed.
 pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 
-/// Returns the wait before the next attempt, or `None` when there is to be none.
+/// Returns the wait before the next attempt, or `None` if the request is not repeated.
 ///
-/// `failed` counts the attempts so far from 1, `retries` is how many may follow the first, `random` is any number. A wait that
-/// the server asks for is returned as it is; the caller decides whether it is too long.
+/// `failed` is the number of attempts so far, `retries` the number allowed after the first, `random` any number. A wait that
+/// the server requests is returned unchanged; the caller decides whether it is too long.
 pub fn delay(error: &LlmError, failed: u32, retries: u32, random: u64) -> Option<Duration> {
     if !error.retryable || failed > retries {
         return None;
@@ -33,7 +33,7 @@ fn backoff(failed: u32, random: u64) -> Duration {
     full * u32::try_from(permille).unwrap_or(1000) / 1000
 }
 
-/// What an error answer's headers say about asking again.
+/// Retry advice in the headers of an error answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetryAdvice {
     /// `x-should-retry`.
@@ -43,8 +43,8 @@ pub struct RetryAdvice {
 }
 
 impl RetryAdvice {
-    /// Reads the headers; `now` is the time since the Unix epoch. A wait that cannot be read, or that is zero,
-    /// negative or past, is no advice.
+    /// Reads the headers; `now` is the time since the Unix epoch. An unreadable wait, or one that is zero,
+    /// negative or past, is ignored.
     pub fn from_headers<'a>(header: &dyn Fn(&str) -> Option<&'a str>, now: Duration) -> Self {
         let should_retry = match header("x-should-retry") {
             Some("true") => Some(true),
@@ -59,7 +59,7 @@ impl RetryAdvice {
         Self { should_retry, retry_after }
     }
 
-    /// The error with this advice taken: the server's word wins, except where asking again can never help.
+    /// Applies this advice to the error: the server's `x-should-retry` overrides the default, unless a retry can never help.
     #[must_use]
     pub fn apply_to(self, mut error: LlmError) -> LlmError {
         error.retryable = is_retryable(error.kind, self.should_retry.or(Some(error.retryable)));
@@ -73,7 +73,7 @@ fn parse_seconds(text: &str, unit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|wait| !wait.is_zero())
 }
 
-/// The wait until an HTTP date (RFC 9110 section 5.6.7).
+/// Returns the wait until an HTTP date (RFC 9110 section 5.6.7).
 fn duration_until(text: &str, now: Duration) -> Option<Duration> {
     let then: Timestamp = rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
     let then = Duration::from_millis(u64::try_from(then.as_millisecond()).ok()?);

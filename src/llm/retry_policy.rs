@@ -1,4 +1,4 @@
-//! Repeats one model request as often as the retry rules allow and for as long as its deadline allows.
+//! Repeats a model request within the limits on retries and time.
 
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
@@ -7,30 +7,30 @@ use crate::llm::{LlmError, Progress, Request, Response, retry};
 use crate::runtime::clock::Clock;
 use std::time::Duration;
 
-/// The longest that all attempts of one call together wait for an answer to begin, unless
+/// Limit on the time that all attempts of one call together wait for the start of an answer, unless
 /// `llm.timeouts.first_byte_seconds` allows a single attempt more.
 const NO_ANSWER_LIMIT: Duration = Duration::from_mins(2);
 
-/// How often and for how long a request is repeated.
+/// Limits on the repetition of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy<'a> {
-    /// How many attempts may follow the first.
+    /// Number of retries after the first attempt.
     pub retries: u32,
-    /// The longest wait that a server may ask for; a longer one ends the call.
+    /// Longest wait that a server may request; a longer one ends the call.
     pub max_retry_after: Duration,
-    /// The longest that one attempt waits for its answer to begin.
+    /// Longest wait of one attempt for the start of its answer.
     pub first_byte: Duration,
-    /// The longest that all attempts may take together, waits included.
+    /// Time limit of all attempts together, including waits.
     pub total: Duration,
-    /// Time and jitter.
+    /// Source of time and jitter.
     pub source: &'a Clock,
 }
 
 impl RetryPolicy<'_> {
     /// Calls `attempt` until it succeeds, an error is final, or the request's deadline passes.
     ///
-    /// An answer that breaks is discarded whole, also where part of it was shown: nothing of it was executed. An answer that
-    /// arrived and is of no use is requested again at once, however many retries are allowed.
+    /// A partial answer is discarded even if part of it was shown; no call of it was executed. A complete but
+    /// unusable answer is requested again at once, regardless of the number of allowed retries.
     ///
     /// # Errors
     /// The last error.
@@ -93,7 +93,7 @@ impl RetryPolicy<'_> {
                 delay,
                 error: &error,
             });
-            // The listener may abandon the call, also where the next request goes out at once.
+            // The listener may cancel the call here, even if the next request is sent at once.
             tokio::task::yield_now().await;
             tokio::time::sleep(delay).await;
         }
@@ -110,12 +110,12 @@ async fn with_time_limit(
 ) -> Result<Response, LlmError> {
     tokio::time::timeout(left, attempt).await.unwrap_or_else(|_| {
         let tenths = (left.as_secs_f64() * 10.0).round() / 10.0;
-        let message = format!("the model did not answer within {tenths}s, the time that was left for it");
+        let message = format!("the model did not answer within the remaining {tenths}s");
         Err(LlmError { retryable: false, ..LlmError::new(FailureKind::Timeout, message) })
     })
 }
 
-/// An answer without text and calls is an error, unless the finish reason explains it.
+/// Converts an answer without text and calls to an error, unless the finish reason explains it.
 fn reject_empty(response: Response) -> Result<Response, LlmError> {
     let explained = match response.finish {
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => false,
@@ -140,7 +140,7 @@ fn reject_empty(response: Response) -> Result<Response, LlmError> {
     Ok(response)
 }
 
-/// Adds the wait that the server asked for, and why it is not waited for.
+/// Adds the requested wait to the error, and why it is too long.
 fn wait_too_long(mut error: LlmError, asked: Duration, max: Duration, left: Duration) -> LlmError {
     let (asked, left) = (asked.as_secs_f64().ceil(), left.as_secs_f64().floor());
     let reason = if asked > max.as_secs_f64() {
@@ -174,7 +174,7 @@ mod tests {
         LlmError { retry_after: Some(Duration::from_millis(1)), ..LlmError::new(kind, "no") }
     }
 
-    /// Plays `outcomes`; a text among them is shown before its outcome.
+    /// Plays `outcomes`; a text before an outcome is shown first.
     fn play(
         outcomes: Vec<(&str, Result<Response, LlmError>)>,
         deadline: Option<Duration>,
@@ -183,10 +183,10 @@ mod tests {
         (outcome, sent)
     }
 
-    /// The number of a retry, how many are allowed, and whether shown text was discarded.
+    /// Number of a retry, number of allowed retries, and whether shown text was discarded.
     type Retried = (u32, u32, bool);
 
-    /// The same with its retries.
+    /// Plays `outcomes` and returns the retries as well.
     fn play_with_retries(
         outcomes: Vec<(&str, Result<Response, LlmError>)>,
         deadline: Option<Duration>,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_that_an_answer_was_of_no_use_may_give_the_call_up_before_it_is_asked_for_again() {
+    fn a_listener_can_cancel_before_an_unusable_answer_is_requested_again() {
         let (source, given_up) = (Clock::new(), tokio_util::sync::CancellationToken::new());
         let (request, mut sent) = (Request::default(), 0);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,14 +1,14 @@
-//! Tool calls that a model writes as text in its own marks, where its server did not read them: the forms of the field.
+//! Recognises tool calls that a model writes as text in its own tags and that the server did not parse.
 //!
 //! Sources: the tool parsers of vLLM (`vllm/tool_parsers`), the chat templates of the models, `OpenAI`'s description of
-//! the harmony format. Only for servers marked with `text_calls`, and only when calls are all there is: text that
-//! holds such marks, such as a file that a model repeats, is text.
+//! the harmony format. Used only for servers marked with `text_calls`, and only if the text consists of calls: other text with
+//! such tags, such as a file that a model repeats, stays text.
 
 use crate::llm::ToolDefinition;
 use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
 use serde_json::{Map, Value};
 
-/// What stands around the calls of one answer, of which the end may be missing.
+/// Tags around the calls of one answer; the end tag may be missing.
 const WRAPPERS: [(&str, &str); 8] = [
     ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
     ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
@@ -20,7 +20,7 @@ const WRAPPERS: [(&str, &str); 8] = [
     ("<function_calls>", "</function_calls>"),
 ];
 
-/// What a single call begins with.
+/// Prefixes of a single call.
 const OPENINGS: [&str; 11] = [
     "<tool_call>",
     "<function=",
@@ -35,28 +35,28 @@ const OPENINGS: [&str; 11] = [
     "[TOOL_CALLS]",
 ];
 
-/// What `DeepSeek` puts between the parts of a call.
+/// `DeepSeek`'s separator between the parts of a call.
 const SEPARATOR: &str = "<｜tool▁sep｜>";
 
-/// Recognises the calls of the tools that are offered.
+/// Recognises calls of the offered tools.
 #[derive(Debug)]
 pub struct TaggedCallParser {
     tools: Vec<Tool>,
 }
 
-/// What must be known of a tool to read its arguments.
+/// Properties of a tool that are needed to read its arguments.
 #[derive(Debug)]
 struct Tool {
     name: String,
-    /// Arguments that are anything but text: forms without quotes do not tell `5` from `"5"`.
+    /// Arguments that do not accept text: notations without quotes do not distinguish `5` from `"5"`.
     non_string_arguments: Vec<String>,
 }
 
-/// Reads the one call that a text begins with.
+/// Parser of one notation; reads the call with which a text starts.
 type CallSyntax = fn(&TaggedCallParser, &mut Cursor<'_>) -> Option<EmbeddedCall>;
 
 impl TaggedCallParser {
-    /// For these tools.
+    /// Creates a parser for these tools.
     pub fn new(tools: &[ToolDefinition]) -> Self {
         let tool = |tool: &ToolDefinition| {
             let properties = tool.parameters.get("properties").and_then(Value::as_object);
@@ -70,7 +70,7 @@ impl TaggedCallParser {
         Self { tools: tools.iter().map(tool).collect() }
     }
 
-    /// The calls that `text` consists of; empty when there is anything else in it, a call is not whole, or one names a
+    /// Returns the calls that make up `text`; none if the text contains anything else, a call is incomplete, or one names a
     /// tool that is not offered.
     pub fn find(&self, text: &str) -> Vec<EmbeddedCall> {
         let text = text.trim();
@@ -110,7 +110,7 @@ impl TaggedCallParser {
         })
     }
 
-    /// `<tool_call>` around JSON (Hermes, Qwen), around [`function`](Self::function) (Qwen Coder), or around a name and
+    /// Reads `<tool_call>` around JSON (Hermes, Qwen), around [`function`](Self::function) (Qwen Coder), or around a name and
     /// pairs of keys and values (GLM).
     fn in_tool_call(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<tool_call>")?;
@@ -123,14 +123,14 @@ impl TaggedCallParser {
         Some(call)
     }
 
-    /// A function whose `<tool_call>` is missing, as Qwen Coder forgets it, and often not its end.
+    /// Reads a function whose `<tool_call>` is missing, and perhaps its end tag, as Qwen Coder sometimes writes it.
     fn bare_function(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let call = self.function(rest)?;
         let _ = rest.eat("</tool_call>");
         Some(call)
     }
 
-    /// `<function=NAME>` with `<parameter=KEY>` in it (Qwen Coder), or with JSON (Llama).
+    /// Reads `<function=NAME>` with `<parameter=KEY>` in it (Qwen Coder), or with JSON (Llama).
     fn function(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<function=")?;
         let tool = self.tool(rest.take_until(">")?)?;
@@ -149,7 +149,7 @@ impl TaggedCallParser {
         build_call(tool, &Value::Object(arguments))
     }
 
-    /// A name, and after it `<arg_key>` and `<arg_value>` by turns.
+    /// Reads a name, and then alternating `<arg_key>` and `<arg_value>`.
     fn pairs(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let end = rest.0.find('<')?;
         let (name, after) = rest.0.split_at(end);
@@ -165,7 +165,7 @@ impl TaggedCallParser {
         build_call(tool, &Value::Object(arguments))
     }
 
-    /// `<invoke name="NAME">` with `<parameter name="KEY">` in it (`MiniMax`, `DeepSeek` with its DSML marks).
+    /// Reads `<invoke name="NAME">` with `<parameter name="KEY">` in it (`MiniMax`, `DeepSeek` with its DSML tags).
     fn invoke(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let mark = ["｜DSML｜", "|DSML|", ""]
             .into_iter()
@@ -197,7 +197,7 @@ impl TaggedCallParser {
         build_call(tool, &arguments)
     }
 
-    /// A name, a separator and JSON; in older models the word `function`, the separator, a name and JSON in a fence.
+    /// Reads a name, a separator and JSON; in older models the word `function`, the separator, a name and JSON in a fence.
     fn deepseek(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<｜tool▁call▁begin｜>")?;
         let first = rest.take_until(SEPARATOR)?;
@@ -212,8 +212,8 @@ impl TaggedCallParser {
         build_call(tool, &arguments)
     }
 
-    /// `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>JSON<|call|>`; the recipient may stand
-    /// before the channel.
+    /// Reads `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>JSON<|call|>`; the recipient may also
+    /// precede the channel.
     fn harmony(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let started = rest.eat("<|start|>assistant").is_some();
         if !started && !rest.0.trim_start().starts_with("<|channel|>commentary") {
@@ -234,7 +234,7 @@ impl TaggedCallParser {
     fn llama(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<|python_tag|>")?;
         let call = self.object(rest.json()?)?;
-        // Several are divided by semicolons.
+        // Several calls are separated by semicolons.
         let _ = rest.eat(";");
         Some(call)
     }
@@ -260,12 +260,12 @@ impl TaggedCallParser {
 }
 
 impl Tool {
-    /// The value of an argument as it stands between its marks, where the line breaks next to them do not count.
+    /// Converts an argument between its tags to JSON; line breaks next to the tags are ignored.
     fn value(&self, key: &str, written: &str) -> Value {
         let text = written.strip_prefix('\n').unwrap_or(written);
         let text = text.strip_suffix('\n').unwrap_or(text);
         let read = || match text.trim() {
-            // As Python writes them.
+            // Python notation.
             "True" => Some(Value::Bool(true)),
             "False" => Some(Value::Bool(false)),
             json => serde_json::from_str(json).ok(),
@@ -275,7 +275,7 @@ impl Tool {
     }
 }
 
-/// Whether an answer that begins like this could still turn out to be such calls.
+/// Checks whether a partial answer could still become tagged calls.
 pub fn is_possible_prefix(text: &str) -> bool {
     let text = text.trim_start();
     let begins = |mark: &str| text.starts_with(mark) || mark.starts_with(text);
@@ -287,12 +287,12 @@ fn build_call(tool: &Tool, arguments: &Value) -> Option<EmbeddedCall> {
     Some(EmbeddedCall { name: tool.name.clone(), arguments, text: String::new() })
 }
 
-/// Adds an argument, unless it is there already.
+/// Adds an argument, unless it is already present.
 fn add(arguments: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
     arguments.insert(key.to_owned(), value).is_none().then_some(())
 }
 
-/// Whether a schema allows text, or does not say what it allows.
+/// Checks whether a schema allows text, or does not restrict the type.
 fn allows_string(schema: &Value) -> bool {
     let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key)?.as_array());
     match (schema.get("type"), alternatives) {
@@ -303,39 +303,39 @@ fn allows_string(schema: &Value) -> bool {
     }
 }
 
-/// What of a text was not read yet.
+/// The unread rest of a text.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
-    /// Whether nothing but space is left.
+    /// Checks whether only white space is left.
     fn is_over(&self) -> bool {
         self.0.trim_start().is_empty()
     }
 
-    /// The next character that is no space; a space where there is none.
+    /// Returns the next character that is not white space; a space at the end.
     fn peek(&self) -> char {
         self.0.trim_start().chars().next().unwrap_or(' ')
     }
 
-    /// Passes over a mark and the space before it.
+    /// Skips a tag and the white space before it.
     fn eat(&mut self, mark: &str) -> Option<()> {
         self.0 = self.0.trim_start().strip_prefix(mark)?;
         Some(())
     }
 
-    /// Passes over the last mark of a call, which may be missing at the end: servers take it for a stop word.
+    /// Skips the last tag of a call, which may be missing at the end: servers treat it as a stop word.
     fn end(&mut self, mark: &str) -> Option<()> {
         if self.is_over() { Some(()) } else { self.eat(mark) }
     }
 
-    /// Passes over everything up to and with a mark; gives back what stands before it.
+    /// Skips everything up to and including a tag; returns the text before it.
     fn take_until(&mut self, mark: &str) -> Option<&'a str> {
         let (before, after) = self.0.split_once(mark)?;
         self.0 = after;
         Some(before)
     }
 
-    /// Passes over one JSON value, in which marks are only text.
+    /// Reads one JSON value; tags in it are plain text.
     fn json(&mut self) -> Option<Value> {
         let mut values = serde_json::Deserializer::from_str(self.0).into_iter::<Value>();
         let value = values.next()?.ok()?;

@@ -1,4 +1,4 @@
-//! Which texts are calls, and that no other is.
+//! Tests of which texts are recognised as tagged calls.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn find(text: &str) -> Vec<(String, Value)> {
     calls.map(|call| (call.name, serde_json::from_str(&call.arguments).unwrap())).collect()
 }
 
-/// One call of `read` in every form.
+/// One call of `read` in every notation.
 const READS: [&str; 17] = [
     "<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
     "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}",

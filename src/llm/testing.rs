@@ -1,12 +1,12 @@
-//! What the tests of all decoders share: an answer fed event by event, and what came of it.
+//! Test helper shared by all decoders: feeds an answer event by event and returns the outcome.
 
 use crate::llm::codec::Decoder;
 use crate::llm::response_builder::{FinishContext, ResponseBuilder};
 use crate::llm::{LlmError, Progress, Response};
 use std::cell::Cell;
 
-/// Feeds `events` to `decoder`, as a stream or each as a whole body: what was shown (thinking in angle brackets), and
-/// the outcome. The tool `read` is offered, the call id `old` is taken, made-up ids are `new1`, `new2`, ….
+/// Feeds `events` to `decoder`, as a stream or each as a whole body. Returns the shown text (thinking in angle brackets) and
+/// the outcome. The tool `read` is offered, the call id `old` is taken, generated ids are `new1`, `new2`, ….
 pub(super) fn decode(
     codec: &'static str,
     decoder: &mut dyn Decoder,

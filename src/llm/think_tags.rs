@@ -1,10 +1,10 @@
-//! Reasoning with which a model begins its text, between tags that its server did not read.
+//! Splits reasoning in tags at the start of a text from the answer, if the server did not parse it.
 
-/// The tags of the field: most models, some of `Qwen`, `EXAONE`.
+/// Known tags: most models, some of `Qwen`, `EXAONE`.
 const TAGS: [(&str, &str); 3] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>")];
 
-/// What a piece of text turns out to be.
+/// A classified piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Reasoning.
@@ -13,11 +13,11 @@ pub enum Piece {
     Text(String),
 }
 
-/// Divides a text that comes in pieces, as long as it must.
+/// Splits a streamed text into reasoning and answer.
 #[derive(Debug, Default)]
 pub struct ThinkTagSplitter {
     state: State,
-    /// What could still be a part of a tag.
+    /// Text that could still be part of a tag.
     held: String,
 }
 
@@ -25,15 +25,15 @@ pub struct ThinkTagSplitter {
 enum State {
     #[default]
     Before,
-    /// Within reasoning that ends with this.
+    /// Within reasoning that ends with this tag.
     Thinking(&'static str),
-    /// After it, where the line breaks do not belong to the answer.
+    /// After the reasoning; line breaks here do not belong to the answer.
     After,
     Text,
 }
 
 impl ThinkTagSplitter {
-    /// Takes in the next piece.
+    /// Adds the next piece and returns the pieces that are decided.
     pub fn push(&mut self, piece: &str) -> Vec<Piece> {
         self.held.push_str(piece);
         let mut pieces = Vec::new();
@@ -64,12 +64,12 @@ impl ThinkTagSplitter {
         pieces
     }
 
-    /// Whether all that follows is text.
+    /// Checks whether all following text belongs to the answer.
     pub fn is_over(&self) -> bool {
         self.state == State::Text
     }
 
-    /// What is left when nothing more comes.
+    /// Returns the remaining text at the end of the stream.
     pub fn finish(self) -> Option<Piece> {
         match self.state {
             _ if self.held.is_empty() => None,
@@ -78,7 +78,7 @@ impl ThinkTagSplitter {
         }
     }
 
-    /// Looks whether the text begins with a tag, unless that cannot be said yet.
+    /// Detects an opening tag at the start of the text, once enough text has arrived.
     fn detect_opening_tag(&mut self) {
         let text = self.held.trim_start();
         if let Some((begin, end)) = TAGS.iter().find(|(begin, _)| text.starts_with(begin)) {
@@ -90,7 +90,7 @@ impl ThinkTagSplitter {
     }
 }
 
-/// How many bytes at the end of `text` are the beginning of `mark`, which is ASCII.
+/// Returns how many bytes at the end of `text` are a prefix of `mark`, which is ASCII.
 fn partial_tag_len(text: &str, mark: &str) -> usize {
     (1..mark.len())
         .rev()
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reasoning and answer of a text that comes in these pieces.
+    /// Splits a text that arrives in these pieces into reasoning and answer.
     fn divided<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
         let (mut tags, mut thinking, mut text) = (ThinkTagSplitter::default(), String::new(), String::new());
         let mut all: Vec<_> = pieces.into_iter().flat_map(|piece| tags.push(piece)).collect();

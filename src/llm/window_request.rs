@@ -1,16 +1,16 @@
-//! What a server is asked about a model once, before the first request: how much the model may hold.
+//! Queries for a model's context window, sent once before the first request.
 
 use crate::llm::ollama::window;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where in a list of models the window may stand, that of the running model before that of the file it came from:
+/// Fields of a model list that may contain the window; the window of the running model precedes that of its file:
 /// LM Studio (<https://lmstudio.ai/docs/api/rest-api>), vLLM (`ModelCard` of its server), and hosts that copy them.
 const WINDOW_FIELDS: [&str; 5] =
     ["loaded_context_length", "max_model_len", "max_context_length", "context_length", "context_window"];
 
-/// The question that a server answers.
+/// Context window query that a server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowEndpoint {
@@ -24,21 +24,21 @@ pub enum WindowEndpoint {
     LmstudioModels,
 }
 
-/// A question about one model.
+/// A query about one model.
 #[derive(Debug)]
 pub struct WindowRequest {
-    /// Where, after the API base or the host.
+    /// Request path, after the API base or the host.
     pub path: &'static str,
     /// Whether `path` follows the host, which is the API base without the version at its end.
     pub at_host: bool,
-    /// The JSON that is sent; without it the question is a `GET`.
+    /// JSON body; `None` for a `GET` request.
     pub body: Option<Vec<u8>>,
-    /// Reads the model's window, in tokens, out of the answer.
+    /// Parses the model's window, in tokens, from the answer.
     pub read: fn(&[u8], &str) -> Option<u32>,
 }
 
 impl WindowEndpoint {
-    /// The question about `model`.
+    /// Returns the query for `model`.
     pub fn request_for(self, model: &str) -> WindowRequest {
         let get = |path, at_host, read| WindowRequest { path, at_host, body: None, read };
         match self {
@@ -54,21 +54,21 @@ impl WindowEndpoint {
 }
 
 impl WindowRequest {
-    /// The part of `base` that [`path`](Self::path) follows.
+    /// Returns the part of `base` that [`path`](Self::path) follows.
     pub fn request_base<'a>(&self, base: &'a str) -> &'a str {
         let base = base.trim_end_matches('/');
         if self.at_host { base.strip_suffix("/v1").unwrap_or(base) } else { base }
     }
 }
 
-/// What one conversation of a llama.cpp server may hold; older versions say it at the top.
+/// Returns the window of one slot of a llama.cpp server; older versions report it at the top level.
 fn slot(answer: &[u8]) -> Option<u32> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let settings = answer.pointer("/default_generation_settings/n_ctx");
     count(settings.or_else(|| answer.get("n_ctx"))?)
 }
 
-/// What the entry of `model` in a list of models says.
+/// Returns the window in the entry of `model` in a model list.
 fn listed(answer: &[u8], model: &str) -> Option<u32> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let mut models = answer.get("data")?.as_array()?.iter();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn llamacpp_says_what_one_conversation_may_hold() {
+    fn llamacpp_reports_the_window_of_one_slot() {
         let props = json!({"default_generation_settings": {"n_ctx": 8192, "params": {}}, "total_slots": 4});
         assert_eq!(read(WindowEndpoint::LlamacppProps, &props), Some(8192));
         assert_eq!(read(WindowEndpoint::LlamacppProps, &json!({"n_ctx": 4096})), Some(4096));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_models_says_what_the_running_model_may_hold() {
+    fn a_model_list_gives_the_window_of_the_running_model() {
         let vllm = json!({"data": [{"id": "x", "max_model_len": 1}, {"id": "m", "max_model_len": 40_960}]});
         assert_eq!(read(WindowEndpoint::Models, &vllm), Some(40_960));
         let loaded = json!({"data": [{"id": "m", "state": "loaded", "max_context_length": 131_072,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_says_nothing_sensible_says_nothing() {
+    fn an_answer_without_a_valid_window_gives_none() {
         let odd = [
             json!(null),
             json!([]),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_version_is_asked_at_the_host() {
+    fn a_path_outside_the_api_version_is_requested_at_the_host() {
         let props = WindowEndpoint::LlamacppProps.request_for("m");
         for base in ["http://h:1/v1", "http://h:1/v1/", "http://h:1"] {
             assert_eq!(props.request_base(base), "http://h:1");

@@ -1,9 +1,9 @@
-//! The wire formats by name: which codec a row of the provider table means.
+//! Wire formats by name, and the codec of each.
 
+use crate::llm::anthropic::AnthropicMessages;
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::codec::Codec;
 use crate::llm::gemini::Gemini;
-use crate::llm::messages::AnthropicMessages;
 use crate::llm::ollama::Ollama;
 use crate::llm::quirks::Quirks;
 use crate::llm::responses::Responses;
@@ -11,11 +11,11 @@ use crate::llm::window_request::WindowEndpoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
+/// A wire format, by its name in the provider table and in the headers of `tests/wire`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WireFormat {
-    /// `OpenAI`'s older API, which most other servers speak.
+    /// `OpenAI`'s older API, which most other servers support.
     #[default]
     ChatCompletions,
     /// Anthropic's API.
@@ -24,16 +24,16 @@ pub enum WireFormat {
     Ollama,
     /// Google's `generateContent`.
     Gemini,
-    /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
+    /// `OpenAI`'s newer API, in which a model retains its reasoning between calls.
     Responses,
 }
 
 impl WireFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 5] =
         [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
 
-    /// The codec; `quirks` are how a server differs from the common ground of the format.
+    /// Returns the codec for a server with these `quirks`.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
@@ -44,7 +44,7 @@ impl WireFormat {
         }
     }
 
-    /// How servers of the format are asked what a model may hold, where all of them answer.
+    /// Returns the context window query that all servers of the format support, if there is one.
     pub fn window_endpoint(self) -> Option<WindowEndpoint> {
         match self {
             Self::Ollama => Some(WindowEndpoint::OllamaShow),

@@ -1,9 +1,9 @@
-//! Questions to the person at the terminal.
+//! Approval questions at the terminal.
 
 use super::numbers::{bytes, thousands};
 use crate::core::language::Language;
 
-/// The end of every question.
+/// Last line of a question: the answers. `may_last`: whether `s` (until the run ends) is offered.
 pub fn prompt_choices(may_last: bool, language: Language) -> &'static str {
     if may_last {
         language.pick(
@@ -19,26 +19,26 @@ pub fn prompt_choices(may_last: bool, language: Language) -> &'static str {
     }
 }
 
-/// What may run unasked from then on, if the person says so.
+/// Line that explains what the answer `s` allows until the run ends.
 pub fn prompt_always(what: &str, language: Language) -> String {
     let allows = language.pick("s allows until this run ends", "s permite hasta que termine esta ejecución");
     format!("   {allows}: {what}")
 }
 
-/// What is allowed until the run ends: every change of these files by this tool.
+/// Scope of the answer `s`: every call of this tool on these files.
 pub fn always_scope_files(tool: &str, files: &str, language: Language) -> String {
     match language {
-        Language::En => format!("{tool} on {files}, whatever it does there"),
-        Language::Es => format!("{tool} en {files}, haga lo que haga ahí"),
+        Language::En => format!("every call of {tool} on {files}"),
+        Language::Es => format!("toda llamada a {tool} en {files}"),
     }
 }
 
-/// What is allowed until the run ends: every request of this tool to this host.
+/// Scope of the answer `s`: every request of this tool to this host.
 pub fn always_scope_host(tool: &str, host: &str, language: Language) -> String {
     format!("{tool} {} {host}", language.pick("on every page of", "en todas las páginas de"))
 }
 
-/// What is allowed until the run ends: this very call.
+/// Scope of the answer `s`: the same call with the same arguments.
 pub fn always_scope_call(tool: &str, summary: &str, language: Language) -> String {
     format!(
         "{}: {tool} {summary}",
@@ -46,28 +46,28 @@ pub fn always_scope_call(tool: &str, summary: &str, language: Language) -> Strin
     )
 }
 
-/// The first line of a question.
+/// First line of a question.
 pub fn prompt_title(call: &str, language: Language) -> String {
     language.pick(format!("May I run {call}?"), format!("¿Se puede ejecutar {call}?"))
 }
 
-/// Why it is asked.
+/// Line with the reason of a question.
 pub fn prompt_reason(reason: &str, language: Language) -> String {
     format!("   {} {reason}", language.pick("Asked because", "Se pregunta porque"))
 }
 
-/// Stands for the lines of a preview that are not shown.
+/// Placeholder for omitted lines of a preview; `size` is the size of the whole preview in bytes.
 pub fn preview_cut(left_out: usize, total: usize, size: usize) -> String {
     let number = |lines: usize| thousands(u64::try_from(lines).unwrap_or(u64::MAX));
     format!("… {} of {} lines not shown ({} in all) …", number(left_out), number(total), bytes(size))
 }
 
-/// Stands for the middle of a long line.
+/// Placeholder for the omitted middle of a long line.
 pub fn line_cut(characters: usize) -> String {
     format!(" … {} characters not shown … ", thousands(u64::try_from(characters).unwrap_or(u64::MAX)))
 }
 
-/// A path that is asked about is not where its name says, but at `real`, or nowhere inside of the workspace.
+/// Warning that symbolic links resolve `path` to `real`, or to a file outside the workspace (`None`).
 pub fn link_target(path: &str, real: Option<&str>, language: Language) -> String {
     match (real, language) {
         (Some(real), Language::En) => format!("{path} leads through a link to {real}"),
@@ -77,7 +77,7 @@ pub fn link_target(path: &str, real: Option<&str>, language: Language) -> String
     }
 }
 
-/// There are more such paths than are shown.
+/// Number of paths through links beyond those shown.
 pub fn more_links(count: usize, language: Language) -> String {
     match language {
         Language::En => format!("and {count} more paths lead through links"),

@@ -1,20 +1,20 @@
-//! Calls that wait for an answer: what is said by `agent approvals`, `agent approve` and `agent deny`.
+//! Messages of `agent approvals`, `agent approve` and `agent deny` about pending calls.
 
 use super::numbers::count;
 use crate::core::approval::ApprovalAnswer;
 use std::path::Path;
 use std::time::Duration;
 
-/// The key with which answers are sealed cannot be used.
+/// Error for an unusable key file; the key signs approval answers.
 pub fn answer_key_unusable(state: &Path, error: &std::io::Error) -> String {
     format!(
-        "the key of the answers, {}, cannot be used: {error}. Remove it to have a new one made; answers given so far no longer \
-         count then",
+        "the key that signs approval answers, {}, cannot be used: {error}. Delete it to create a new one; earlier answers \
+         then become invalid",
         state.join("answers.key").display()
     )
 }
 
-/// How an answer begins its line.
+/// Returns the word for an answer.
 pub fn answer_label(answer: &ApprovalAnswer) -> &'static str {
     match answer {
         ApprovalAnswer::Approve => "approved",
@@ -22,7 +22,7 @@ pub fn answer_label(answer: &ApprovalAnswer) -> &'static str {
     }
 }
 
-/// The person's answer, in a list of what happened.
+/// Line about the user's answer in a list of events.
 pub fn approval_answered(id: &str, answer: &ApprovalAnswer) -> String {
     let why = match answer {
         ApprovalAnswer::Deny { reason: Some(reason) } => format!(": {reason}"),
@@ -31,10 +31,10 @@ pub fn approval_answered(id: &str, answer: &ApprovalAnswer) -> String {
     format!("{}: {id}{why}", answer_label(answer))
 }
 
-/// Where `agent resume` follows an answer.
+/// Next command after an answer; `open` is the number of calls of the session without an answer.
 pub fn resume_hint(session: &str, open: usize) -> String {
     match u64::try_from(open).unwrap_or(u64::MAX) {
-        0 => format!("go on with: agent resume {session}"),
+        0 => format!("continue with: agent resume {session}"),
         open => {
             let verb = if open == 1 { "waits" } else { "wait" };
             format!(
@@ -45,15 +45,15 @@ pub fn resume_hint(session: &str, open: usize) -> String {
     }
 }
 
-/// There is no such question.
+/// Error for an unknown approval id.
 pub fn no_pending_call(id: &str) -> String {
-    format!("no call waits under `{id}`; `agent approvals list` shows those that do")
+    format!("no pending call has the id `{id}`: list pending calls with `agent approvals list`")
 }
 
-/// Nothing waits at all.
-pub const NO_PENDING_CALLS: &str = "no call waits for an answer\n";
+/// Output of `agent approvals list` without pending calls.
+pub const NO_PENDING_CALLS: &str = "no call is waiting for an answer\n";
 
-/// How long ago, in the largest unit that fits.
+/// Age in the largest unit that fits.
 pub fn ago(time: Duration) -> String {
     let seconds = time.as_secs();
     let (number, unit) = match seconds {
@@ -65,23 +65,23 @@ pub fn ago(time: Duration) -> String {
     format!("{} ago", count(number, unit))
 }
 
-/// A question in a list: its call is the line before.
+/// Details of a pending call in a list, below the line of the call.
 pub fn pending_call_details(session: &str, ago: &str, state: &str, reason: &str) -> String {
     format!("   session {session}, asked {ago}, {state}\n   Asked because {reason}\n")
 }
 
-/// The state of a question that nobody has answered.
+/// State of a pending call without an answer.
 pub const NOT_ANSWERED: &str = "not answered";
 
-/// The end of a list of questions.
-pub const HOW_TO_ANSWER: &str = "Answer with `agent approve ID` or `agent deny ID --reason \"…\"`, then go on with `agent resume SESSION`.\n";
+/// Last line of a list of pending calls.
+pub const HOW_TO_ANSWER: &str = "Answer with `agent approve ID` or `agent deny ID --reason \"…\"`, then continue with `agent resume SESSION`.\n";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_its_largest_unit() {
+    fn age_is_formatted_in_its_largest_unit() {
         let of = |seconds| ago(Duration::from_secs(seconds));
         assert_eq!(of(1), "1 second ago");
         assert_eq!(of(59), "59 seconds ago");
@@ -91,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn going_on_is_advised_once_everything_is_answered() {
-        assert_eq!(resume_hint("S", 0), "go on with: agent resume S");
+    fn resume_is_advised_when_all_calls_are_answered() {
+        assert_eq!(resume_hint("S", 0), "continue with: agent resume S");
         assert!(resume_hint("S", 1).starts_with("1 call of this session still waits"));
         assert!(resume_hint("S", 2).starts_with("2 calls of this session still wait "));
     }

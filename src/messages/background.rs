@@ -1,8 +1,8 @@
-//! What is said about commands that run in the background: to the model, and to people.
+//! Messages about background commands, for the model and for users.
 
 use crate::core::language::Language;
 
-/// Tells the model that a command has ended by itself.
+/// Message to the model that a background command has ended by itself.
 pub fn background_ended(id: &str, command: &str, outcome: &str) -> String {
     format!(
         "[SYSTEM] The background command {id} (`{command}`) has ended: {outcome}\nIts latest output: `command_output` \
@@ -10,31 +10,31 @@ pub fn background_ended(id: &str, command: &str, outcome: &str) -> String {
     )
 }
 
-/// Tells the model which commands ended with the earlier run of the session.
+/// Message to the model that lists the background commands lost with the previous run.
 pub fn background_commands_lost(commands: &[(String, String)]) -> String {
     let list: Vec<String> = commands.iter().map(|(id, command)| format!("{id} (`{command}`)")).collect();
     format!(
-        "[SYSTEM] The run was interrupted since. Background commands ended with it and are gone: {}. Start again what you \
-         still need.",
+        "[SYSTEM] The run was interrupted. These background commands ended with it: {}. Start those that you still \
+         need again.",
         list.join(", ")
     )
 }
 
-/// Tells people what a background command did to protected files.
+/// Warning that a background command changed protected files.
 pub fn background_command_damage(id: &str, warning: &str) -> String {
-    format!("the background command {id} went too far: {warning}")
+    format!("the background command {id} broke a rule: {warning}")
 }
 
-/// Tells people that a command goes on.
+/// Log line about a command that now runs in the background.
 pub fn background_start(id: &str, command: &str, language: Language) -> String {
     let runs = language.pick("runs in the background", "se ejecuta en segundo plano");
     format!("{id} {runs}: {command}")
 }
 
-/// Tells people how a background command ended; the first line of it says how.
-pub fn background_end(id: &str, outcome: &str, with_run: bool, language: Language) -> String {
+/// Log line about the end of a background command; the first line of `outcome` describes it.
+pub fn background_end(id: &str, outcome: &str, ended_by_run_end: bool, language: Language) -> String {
     let first = outcome.lines().next().unwrap_or_default();
-    if with_run {
+    if ended_by_run_end {
         format!("{id} {}", language.pick("was ended with the run", "se terminó con la ejecución"))
     } else {
         format!("{id} {}: {first}", language.pick("has ended", "ha terminado"))

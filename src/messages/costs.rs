@@ -1,4 +1,4 @@
-//! What is said about tokens, costs and what servers keep of prompts.
+//! Messages about tokens, costs and the prompt caches of providers.
 
 use super::numbers::thousands;
 use crate::core::language::Language;
@@ -7,7 +7,7 @@ use crate::core::run_result::Cost;
 use crate::core::usage::Usage;
 use std::fmt::Write as _;
 
-/// What a session cost: in all, with its tokens, and by what it was spent for.
+/// Cost of a session: the total with its tokens, and the cost by source.
 pub fn costs(cost: &Cost, usage: Usage, language: Language) -> String {
     let total = money_with_help(cost.total_usd, language);
     let (input, output) = (thousands(usage.prompt_tokens()), thousands(usage.output));
@@ -24,53 +24,53 @@ pub fn costs(cost: &Cost, usage: Usage, language: Language) -> String {
     text
 }
 
-/// Said once when a run has cost what one wanted to be told of.
+/// Warning, once per run, that the cost has reached `costs.warn_at_usd`.
 pub fn budget_warning(spent: Usd, at: Usd, language: Language) -> String {
     match language {
         Language::En => {
-            format!("this run has cost {spent}; you wanted to be told at {at} (costs.warn_at_usd)")
+            format!("this run has cost {spent} and reached the warning threshold of {at} (costs.warn_at_usd)")
         }
         Language::Es => {
             format!(
-                "esta ejecución ha costado {spent}; había que avisar al llegar a {at} (costs.warn_at_usd)"
+                "esta ejecución ha costado {spent} y alcanzó el umbral de aviso de {at} (costs.warn_at_usd)"
             )
         }
     }
 }
 
-/// The answer comes from the development cache.
+/// Notice that the answer comes from the development cache.
 pub fn cached_answer(language: Language) -> &'static str {
-    language.pick("a kept answer: no request was made", "una respuesta guardada: no se hizo ninguna petición")
+    language.pick("cached answer: no request was made", "respuesta en caché: no se hizo ninguna petición")
 }
 
-/// Requests no longer begin as they did.
+/// Notice that the prefix of requests changed, which invalidates the provider's prompt cache.
 pub fn prefix_changed(changed: &[String], language: Language) -> String {
     let changed = changed.join(", ");
     match language {
         Language::En => {
-            format!("requests begin otherwise than before ({changed}): the provider's cache starts anew")
+            format!("the prefix of the requests changed ({changed}): the provider's cache starts over")
         }
         Language::Es => format!(
-            "las peticiones empiezan de otra manera que antes ({changed}): la caché del proveedor comienza de nuevo"
+            "cambió el prefijo de las peticiones ({changed}): la caché del proveedor comienza de nuevo"
         ),
     }
 }
 
-/// The provider read nothing from its cache, which held `tokens` of the prompt before.
+/// Notice that the provider read nothing from its cache, although it read `tokens` of the previous prompt.
 pub fn cache_miss(tokens: u64) -> String {
     format!(
-        "the provider's cache gave {} tokens of the last prompt and none of this one, which begins the same",
+        "the provider's cache returned {} tokens of the last prompt and none of this one, although it has the same prefix",
         thousands(tokens)
     )
 }
 
-/// An amount, and where it is said why nobody knows it.
+/// Returns an amount; for an unknown one, with the help topic that explains it.
 pub(super) fn money_with_help(amount: Option<Usd>, language: Language) -> String {
     let shown = money(amount, language);
     if amount.is_some() { shown } else { shown + " (agent help costs)" }
 }
 
-/// An amount, or that nobody knows it.
+/// Returns an amount, or "unknown".
 pub fn money(amount: Option<Usd>, language: Language) -> String {
     let unknown = || language.pick("unknown", "desconocido").to_owned();
     amount.map_or_else(unknown, |amount| amount.to_string())

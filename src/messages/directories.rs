@@ -1,9 +1,9 @@
-//! What is said about the directories in which this program keeps its own files.
+//! Messages about the directories that contain the program's own files.
 
-/// How somebody who has no home, or may not write there, goes on.
-pub const AGENT_HOME_HINT: &str = "AGENT_HOME=DIR has agent keep its files below DIR";
+/// Advice for a user without a home directory, or without write permission there.
+pub const AGENT_HOME_HINT: &str = "set AGENT_HOME=DIR to store agent's files below DIR";
 
-/// Why nothing begins where this program can keep nothing.
+/// Error for a directory of the program's own files that is not writable.
 pub fn directory_not_writable(directory: &str, error: &std::io::Error) -> String {
-    format!("cannot write to {directory}, where agent keeps its files: {error}; {AGENT_HOME_HINT}")
+    format!("cannot write to {directory}, where agent stores its files: {error}; {AGENT_HOME_HINT}")
 }

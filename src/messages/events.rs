@@ -1,10 +1,10 @@
-//! What the human log and the spinner say of events that are no steps: where a session works, what it was given.
+//! Log and spinner texts for session start, input messages and requests.
 
 use super::numbers::{bytes, counted, thousands};
 use crate::core::event::{MessageAuthor, MessageOrigin};
 use crate::core::language::Language;
 
-/// Where a session works, and with what program.
+/// Workspace and program version of a session.
 pub fn session_place(workspace: &str, program: &str, language: Language) -> String {
     match language {
         Language::En => format!("workspace {workspace}, program {program}"),
@@ -12,7 +12,7 @@ pub fn session_place(workspace: &str, program: &str, language: Language) -> Stri
     }
 }
 
-/// What a run may use.
+/// Step limit and tools of a run.
 pub fn run_limits(max_steps: u32, tools: &[String], language: Language) -> String {
     let steps = counted(max_steps, ["step", "steps"], ["paso", "pasos"], language);
     let tools = tools.join(", ");
@@ -22,12 +22,12 @@ pub fn run_limits(max_steps: u32, tools: &[String], language: Language) -> Strin
     }
 }
 
-/// The system message was set.
+/// Size of the system message, in bytes.
 pub fn system_message(size: usize, language: Language) -> String {
     format!("{}, {}", language.pick("system message", "mensaje de sistema"), bytes(size))
 }
 
-/// An earlier conversation was given to the session.
+/// Number of messages of an earlier conversation that precede the task.
 pub fn history_added(messages: usize, language: Language) -> String {
     let number = u64::try_from(messages).unwrap_or(u64::MAX);
     let messages = counted(number, ["message", "messages"], ["mensaje", "mensajes"], language);
@@ -37,37 +37,37 @@ pub fn history_added(messages: usize, language: Language) -> String {
     }
 }
 
-/// A user message entered the conversation.
+/// User message that was added to the conversation.
 pub fn user_message(origin: MessageOrigin, text: &str, language: Language) -> String {
     let from = match origin.author() {
         MessageAuthor::Person => language.pick("prompt", "petición"),
-        MessageAuthor::Loop => language.pick("the loop says", "el bucle dice"),
-        MessageAuthor::Hook => language.pick("a hook adds", "un hook añade"),
+        MessageAuthor::Loop => language.pick("agent message", "mensaje del agente"),
+        MessageAuthor::Hook => language.pick("hook message", "mensaje de un hook"),
     };
     format!("{from}: {text}")
 }
 
-/// A request went out.
+/// Request to the model that was sent.
 pub fn request_sent(attempt: u32, language: Language) -> String {
     format!("{} {attempt}", language.pick("request sent, attempt", "petición enviada, intento"))
 }
 
-/// What the spinner says while the model works; `tokens` counts the run's so far.
+/// Spinner text during a model call; `tokens` is the run's total so far.
 pub fn spinner_model(step: u32, tokens: u64, language: Language) -> String {
-    let waits = match language {
+    let status = match language {
         Language::En => format!("step {step}: waiting for the LLM"),
         Language::Es => format!("paso {step}: en espera del LLM"),
     };
     match tokens {
-        0 => waits,
+        0 => status,
         tokens => {
             let so_far = language.pick("tokens so far", "tokens hasta ahora");
-            format!("{waits} · {} {so_far}", thousands(tokens))
+            format!("{status} · {} {so_far}", thousands(tokens))
         }
     }
 }
 
-/// What the spinner says while a tool works.
+/// Spinner text during a tool call.
 pub fn spinner_tool(name: &str, summary: &str) -> String {
     format!("{name} {summary}").trim_end().to_owned()
 }

@@ -1,13 +1,13 @@
-//! Why a guardrail that counts or looks at changes lets a call not run, in every language.
+//! Refusals by guardrails on changes and commands, in every language.
 
 use crate::core::language::Language;
 
-/// An edit of too many lines.
+/// Refusal of an edit that exceeds the limit of changed lines.
 pub fn too_many_lines(lines: u64, used: u64, most: u64, language: Language) -> String {
     match language {
         Language::En => format!(
             "Change refused by guardrail: it adds and removes {lines} lines, and {used} of at most {most} are used in this \
-             session.\nNothing was written: make a smaller change where that is enough, and say in your answer what else \
+             session.\nNothing was written: make a smaller change if that is enough, and say in your answer what else \
              should change."
         ),
         Language::Es => format!(
@@ -18,12 +18,12 @@ pub fn too_many_lines(lines: u64, used: u64, most: u64, language: Language) -> S
     }
 }
 
-/// An edit of too many files: the `new` ones, when `used` were changed so far, which are `named`.
+/// Refusal of an edit that exceeds the limit of changed files; `new`: files to change, `named`: the `used` files changed so far.
 pub fn too_many_files(new: &str, used: usize, most: u64, named: &str, language: Language) -> String {
     let named = if named.is_empty() { String::new() } else { format!(" ({named})") };
     match language {
         Language::En => format!(
-            "Change refused by guardrail: {new} would be changed, and {used} of at most {most} files have been in this \
+            "Change refused by guardrail: it would change {new}, and {used} of at most {most} files were already changed in this \
              session{named}.\nNothing was written: change only those, and say in your answer what else should change."
         ),
         Language::Es => format!(
@@ -34,22 +34,22 @@ pub fn too_many_files(new: &str, used: usize, most: u64, named: &str, language: 
     }
 }
 
-/// One command too many.
+/// Refusal of a command that exceeds the limit of commands.
 pub fn too_many_commands(used: u64, most: u64, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Command refused by guardrail: {used} of at most {most} commands have run in this session.\nNo more run: go on \
-             with the file tools, and say in your answer what a person should run."
+            "Command refused by guardrail: {used} of at most {most} commands have run in this session.\nNo more commands run: continue \
+             with the file tools, and say in your answer what the user should run."
         ),
         Language::Es => format!(
             "Comando rechazado por una regla de protección: en esta sesión se ejecutaron {used} comandos de un máximo de \
              {most}.\nYa no se ejecuta ninguno: continuar con las herramientas de archivos y decir en la respuesta qué \
-             debería ejecutar una persona."
+             debería ejecutar el usuario."
         ),
     }
 }
 
-/// What commands have changed too much of.
+/// What a limit on changes by commands counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountedChanges {
     /// Files.
@@ -58,7 +58,7 @@ pub enum CountedChanges {
     Lines,
 }
 
-/// A command that does not only read, when commands have changed too much.
+/// Refusal of a command that may write after commands have exceeded a limit on changes.
 pub fn command_changes_over_limit(what: CountedChanges, used: u64, most: u64, language: Language) -> String {
     let what = match what {
         CountedChanges::Files => language.pick("files", "archivos cambiados"),
@@ -66,26 +66,26 @@ pub fn command_changes_over_limit(what: CountedChanges, used: u64, most: u64, la
     };
     match language {
         Language::En => format!(
-            "Command refused by guardrail: commands of this session have brought the number of changed {what} to {used}, at \
-             most {most} are allowed.\nOnly commands that read run now: say in your answer what is done and what a person \
-             should look at."
+            "Command refused by guardrail: commands of this session have raised the number of changed {what} to {used}; at \
+             most {most} are allowed.\nOnly read-only commands run now: say in your answer what is done and what the user \
+             should check."
         ),
         Language::Es => format!(
             "Comando rechazado por una regla de protección: los comandos de esta sesión llevaron el número de {what} a \
-             {used}; se permiten como máximo {most}.\nAhora solo se ejecutan comandos que leen: decir en la respuesta qué está \
-             hecho y qué debería mirar una persona."
+             {used}; se permiten como máximo {most}.\nAhora solo se ejecutan comandos de solo lectura: decir en la respuesta qué \
+             está hecho y qué debería revisar el usuario."
         ),
     }
 }
 
-/// A change before a test has passed since these `files` changed; the tests are like these `examples`.
+/// Refusal of a change while no test has passed since `files` changed; `examples` are test commands.
 pub fn tests_required(files: &str, examples: &str, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Change refused by guardrail: no test has passed since {files} changed, and nothing else changes until one has.\n\
+            "Change refused by guardrail: no test has passed since {files} changed, and no other change is allowed until one has.\n\
              Run the tests with run_command ({examples}): in the foreground, alone or joined to other commands by `&&`, \
-             neither in a pipe nor before `;`. While they fail, the only change that is allowed puts a file back as it was \
-             before; then make the whole change in one call."
+             not in a pipe and not before `;`. While they fail, the only allowed change restores a file to its \
+             earlier content; then make the whole change in one call."
         ),
         Language::Es => format!(
             "Cambio rechazado por una regla de protección: no ha pasado ninguna prueba desde que cambió {files}, y no cambia \
@@ -96,12 +96,12 @@ pub fn tests_required(files: &str, examples: &str, language: Language) -> String
     }
 }
 
-/// A change that a rule about code forbids.
+/// Refusal of a change that violates a code rule.
 pub fn code_rule_refusal(finding: &str, language: Language) -> String {
     match language {
-        Language::En => format!(
-            "Change blocked by a code rule: {finding}.\nNothing was written: write it in another way."
-        ),
+        Language::En => {
+            format!("Change blocked by a code rule: {finding}.\nNothing was written: write it differently.")
+        }
         Language::Es => format!(
             "Cambio bloqueado por una regla de código: {finding}.\nNo se escribió nada: escribirlo de otra manera."
         ),

@@ -1,19 +1,19 @@
-//! What is said when a guardrail on the conversation speaks: to the model, and to people.
+//! Messages about guardrails on the conversation, for the model and for users.
 
 use crate::core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
 use crate::core::language::Language;
 
-/// What stands in place of a text that was withheld.
+/// Text in place of a withheld text.
 pub fn withheld_text(name: &str, message: &str) -> String {
     format!("[Withheld by the guardrail `{name}`: {message}]")
 }
 
-/// Asks the model for another answer. Why stands in the place of the last one, and not here: the words of a guardrail may be
-/// those of a project, which does not speak for us.
-pub const ANSWER_WITHHELD: &str = "[SYSTEM] Your last answer was withheld by a guardrail; what stands in its place says why. \
-                                   Nothing of it was shown, and no call in it ran. Answer again without what it is about.";
+/// Request to the model for another answer. The reason is in the place of the withheld answer and not here, because the text of
+/// a guardrail may come from the project and is not trusted.
+pub const ANSWER_WITHHELD: &str = "[SYSTEM] Your last answer was withheld by a guardrail; the text in its place gives the reason. \
+                                   Nothing of it was shown, and no call in it ran. Answer again without the content that the guardrail rejects.";
 
-/// What a guardrail did, for people.
+/// Log line about a triggered guardrail.
 pub fn guardrail_triggered(triggered: &TriggeredGuardrail, language: Language) -> String {
     let TriggeredGuardrail { name, on, severity, action, message } = triggered;
     let what = match (action, on) {

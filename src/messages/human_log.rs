@@ -1,5 +1,4 @@
-//! The lines of the human log while a run goes on, each in two forms, for a terminal and in plain words, and in every
-//! language.
+//! Lines of the human log during a run, with icons or as plain text, in every language.
 
 use super::costs::tokens;
 use super::numbers::{counted, duration};
@@ -12,32 +11,32 @@ use crate::core::stop_reason::StopReason;
 use crate::core::usage::Usage;
 use std::time::Duration;
 
-/// How the log is written.
+/// Style and language of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStyle {
-    /// With icons, for a terminal.
+    /// Lines with icons, for a terminal.
     Icons(Language),
-    /// The same lines in plain words, for a pipe or a file.
+    /// Lines without icons, for a pipe or a file.
     Plain(Language),
 }
 
-/// A request that is repeated.
+/// Retry of a failed request.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryLine<'a> {
-    /// The class of the failure.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// The failure in words, one line.
+    /// Message of the failure, one line.
     pub message: &'a str,
-    /// Whether text of the answer was shown, which is discarded.
+    /// Whether text of the discarded answer was already shown.
     pub discarded: bool,
-    /// The number of this retry, from 1; 0 where it is not known.
+    /// Number of this retry, from 1; 0 if unknown.
     pub number: u32,
-    /// How many retries are allowed.
+    /// Maximum number of retries.
     pub max: u32,
 }
 
 impl<'a> RetryLine<'a> {
-    /// Returns the retry of an `Event::Retry`, with its message as it is shown; `shown` says whether pieces of the answer were.
+    /// Returns the retry of an `Event::Retry` with a printable `message`; `shown`: whether parts of the answer were shown.
     pub fn of(event: &Event, message: &'a str, shown: bool) -> Option<Self> {
         let Event::Retry { retry, max_retries, answer_discarded, kind, .. } = event else { return None };
         let discarded = *answer_discarded && shown;
@@ -58,14 +57,14 @@ impl<'a> RetryLine<'a> {
         language.pick(en, es)
     }
 
-    /// The line without its indentation: what failed, which retry follows, and the message.
+    /// Returns the line without indentation: the failure, the number of the retry and the message.
     pub fn text(self, delay: Option<Duration>, language: Language) -> String {
         let discarded = match (self.discarded, language) {
             (false, _) => "",
             (true, Language::En) => ", the text above is discarded",
             (true, Language::Es) => ", el texto anterior se descarta",
         };
-        let again = language.pick("asking again", "se pide de nuevo");
+        let again = language.pick("asking again", "reintento");
         let of = language.pick("of", "de");
         let which =
             if self.number == 0 { String::new() } else { format!(" {} {of} {}", self.number, self.max) };
@@ -77,25 +76,25 @@ impl<'a> RetryLine<'a> {
     }
 }
 
-/// What the first line of a run says.
+/// Content of the first line of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionHeader<'a> {
-    /// The session.
+    /// Session id.
     pub id: &'a str,
     /// `provider/model`.
     pub model: &'a str,
-    /// The agent.
+    /// Agent name.
     pub agent: &'a str,
-    /// The permission mode.
+    /// Permission mode.
     pub mode: &'a str,
-    /// What confines commands.
+    /// Sandbox tier.
     pub sandbox: &'a str,
-    /// Whether it goes on with an earlier run.
+    /// Whether the session is resumed.
     pub resumed: bool,
 }
 
 impl LogStyle {
-    /// The language of the lines.
+    /// Returns the language of the lines.
     pub fn language(self) -> Language {
         match self {
             Self::Icons(language) | Self::Plain(language) => language,
@@ -109,7 +108,7 @@ impl LogStyle {
         }
     }
 
-    /// The text in the language of the lines.
+    /// Returns the text in the language of the lines.
     pub(super) fn translate<'a>(self, english: &'a str, spanish: &'a str) -> &'a str {
         self.language().pick(english, spanish)
     }
@@ -118,22 +117,22 @@ impl LogStyle {
         counted(u64::try_from(number).unwrap_or(u64::MAX), english, spanish, self.language())
     }
 
-    /// What a warning begins with.
+    /// Returns the prefix of a warning.
     pub(super) fn warning(self) -> &'static str {
         self.pick("⚠️ ", self.language().pick("warning: ", "aviso: "))
     }
 
-    /// The first line.
+    /// First line of a run.
     pub fn session(self, session: SessionHeader<'_>) -> String {
         let SessionHeader { id, model, agent, mode, sandbox, resumed } = session;
         let body = match self.language() {
             Language::En => {
-                let begins = if resumed { "resumed session" } else { "session" };
-                format!("{begins} {id} · {model} · agent {agent} · mode {mode} · sandbox {sandbox}")
+                let label = if resumed { "resumed session" } else { "session" };
+                format!("{label} {id} · {model} · agent {agent} · mode {mode} · sandbox {sandbox}")
             }
             Language::Es => {
-                let begins = if resumed { "sesión reanudada" } else { "sesión" };
-                format!("{begins} {id} · {model} · agente {agent} · modo {mode} · sandbox {sandbox}")
+                let label = if resumed { "sesión reanudada" } else { "sesión" };
+                format!("{label} {id} · {model} · agente {agent} · modo {mode} · sandbox {sandbox}")
             }
         };
         match self {
@@ -142,7 +141,7 @@ impl LogStyle {
         }
     }
 
-    /// The model is about to be asked.
+    /// Step and its model call.
     pub fn step(self, step: u32, messages: usize) -> String {
         let messages = self.counted(messages, ["message", "messages"], ["mensaje", "mensajes"]);
         let (icon, arrow) = (self.pick("\n🔄 ", ""), self.pick(" →", ":"));
@@ -150,7 +149,7 @@ impl LogStyle {
         format!("{icon}{name} {step}{arrow} {call} ({messages})")
     }
 
-    /// The model answered.
+    /// Answer of the model.
     pub fn responded(self, tool_calls: usize, finish: &FinishReason) -> String {
         let what = match tool_calls {
             0 => self.translate("final text", "texto final").to_owned(),
@@ -176,20 +175,20 @@ impl LogStyle {
                 self.translate(" (paused by the provider)", " (pausado por el proveedor)")
             }
             FinishReason::Other(_) => {
-                self.translate(" (broken off by the provider)", " (interrumpido por el proveedor)")
+                self.translate(" (interrupted by the provider)", " (interrumpido por el proveedor)")
             }
         };
         let verb = self.translate("LLM responded with", "El LLM respondió con");
         format!("   {}{verb} {what}{cut}", self.pick("✓ ", ""))
     }
 
-    /// A tool call begins.
+    /// Start of a tool call.
     pub fn tool(self, name: &str, summary: &str) -> String {
         let word = self.pick("🔧 ", self.language().pick("Tool ", "Herramienta "));
         format!("   {word}{name}{}{summary}", self.arrow(summary))
     }
 
-    /// How a tool call ended; `call` names it where its own line is not the one above.
+    /// Successful tool call; `call` (name, summary) is set when the line above belongs to another call.
     pub fn tool_ok(self, call: Option<(&str, &str)>, simulated: bool) -> String {
         let dry = if simulated {
             self.translate(" (dry run: nothing was done)", " (simulación: no se hizo nada)")
@@ -199,24 +198,24 @@ impl LogStyle {
         format!("      {}OK{}{dry}", self.pick("✓ ", ""), self.named(call))
     }
 
-    /// A tool call failed.
+    /// Failed tool call.
     pub fn tool_error(self, call: Option<(&str, &str)>, error: &str) -> String {
         format!("      {}ERROR{}: {error}", self.pick("✗ ", ""), self.named(call))
     }
 
-    /// A tool call was refused.
+    /// Refused tool call.
     pub fn tool_refused(self, call: Option<(&str, &str)>, reason: &str) -> String {
         let word = self.translate("REFUSED", "RECHAZADO");
         format!("      {}{word}{}: {reason}", self.pick("✗ ", ""), self.named(call))
     }
 
-    /// A tool call waits for an answer, under this id and for this reason.
+    /// Tool call that waits for an approval, with its id and reason.
     pub fn tool_call_waits(self, id: &str, reason: &str) -> String {
         let words = self.translate("WAITS for an answer", "ESPERA respuesta");
         format!("      {}{words} ({id}): {reason}", self.pick("⏸ ", ""))
     }
 
-    /// A tool call waits for those before it.
+    /// Tool call that waits for the calls before it.
     pub fn tool_waits_its_turn(self) -> String {
         let words = self.translate("WAITS for the calls before it", "ESPERA a las llamadas anteriores");
         format!("      {}{words}", self.pick("⏸ ", ""))
@@ -234,7 +233,7 @@ impl LogStyle {
         }
     }
 
-    /// A hook ran.
+    /// Verdict of a hook.
     pub fn hook(self, name: &str, verdict: HookVerdict) -> String {
         let verdict = match verdict {
             HookVerdict::Allow => self.pick("✓", "OK"),
@@ -250,12 +249,12 @@ impl LogStyle {
         format!("      {}Hook {name}: {verdict}", self.pick("🔍 ", ""))
     }
 
-    /// A line of what a hook or an answer said.
+    /// Indented line of a hook's output or of an answer.
     pub fn detail(self, line: &str) -> String {
         format!("         {line}")
     }
 
-    /// A request failed and is repeated after `delay`.
+    /// Failed request and its retry after `delay`.
     pub fn retry(self, retry: RetryLine<'_>, delay: Duration) -> String {
         let text = retry.text(Some(delay), self.language());
         let mut characters = text.chars();
@@ -263,7 +262,7 @@ impl LogStyle {
         format!("   {}{}{}", self.pick("⏳ ", ""), first.collect::<String>(), characters.as_str())
     }
 
-    /// Something worth telling.
+    /// Notice with the prefix of its level.
     pub fn notice(self, level: NoticeLevel, text: &str) -> String {
         let mark = match level {
             NoticeLevel::Debug => self.pick("   · ", "debug: "),
@@ -274,19 +273,19 @@ impl LogStyle {
         format!("{mark}{text}")
     }
 
-    /// The model could not be used.
+    /// Failure of the model.
     pub fn model_failed(self, kind: FailureKind, message: &str) -> String {
         let words = self.translate("LLM error", "Error del LLM");
         format!("{}{words} ({}): {message}", self.pick("❌ ", ""), kind.name())
     }
 
-    /// A watchdog ends the run.
+    /// Warning that a limit ends the run.
     pub fn watchdog(self, reason: StopReason, steps: u32, max_steps: u32) -> String {
         let (icon, language) = (self.warning(), self.language());
         let (words, steps) = match reason {
             StopReason::BudgetExceeded => (
                 self.translate(
-                    "The rest of the budget does not pay for another call",
+                    "The remaining budget is too small for another call",
                     "Lo que queda del presupuesto no alcanza para otra llamada",
                 ),
                 format!(" ({steps}/{max_steps} {})", self.translate("steps", "pasos")),
@@ -303,18 +302,18 @@ impl LogStyle {
         format!("{icon}{words}{steps}")
     }
 
-    /// The closing call begins.
+    /// Start of the closing model call.
     pub fn closing(self, reason: StopReason, steps: u32) -> String {
         let steps = counted(steps, ["step", "steps"], ["paso", "pasos"], self.language());
         format!("{}{} ({reason}, {steps})", self.pick("🔄 ", ""), self.translate("Closing", "Cierre"))
     }
 
-    /// One more thing about a run.
+    /// Additional indented line about a run.
     pub fn indented(self, line: &str) -> String {
         format!("   {line}")
     }
 
-    /// Tokens, cost and time of one model call.
+    /// Tokens, cost and duration of one model call.
     pub fn usage(self, usage: Option<Usage>, cost: Option<Usd>, latency: Duration) -> String {
         let unknown = || self.translate("tokens unknown", "tokens desconocidos").to_owned();
         let tokens = usage.map_or_else(unknown, |usage| tokens(usage, self.language()));

@@ -1,4 +1,4 @@
-//! Every text for people, and the few the loop itself says to the model: one place to read, correct and translate.
+//! Texts for users in English and Spanish, and the agent loop's own messages to the model.
 
 mod approval_prompt;
 mod approvals;

@@ -1,17 +1,16 @@
-//! What is said about the model in use: that another took over, that the conversation no longer fits.
+//! Messages about the model in use: fallbacks, context overflow, incomplete answers.
 
 use super::numbers::thousands;
 use crate::core::language::Language;
 
-/// Why `agent doctor` fails.
-pub const NO_USABLE_MODEL: &str =
-    "a model cannot be used yet: what is missing stands above (agent help providers)";
+/// Error of `agent doctor`.
+pub const NO_USABLE_MODEL: &str = "no usable model: see the missing settings above (agent help providers)";
 
-/// A prompt of about `prompt` tokens does not fit into a window of `window`, which `source` says; when it is the `first`, no
-/// other session would do better.
+/// Error for a prompt of about `prompt` tokens that exceeds a window of `window` tokens, known from `source`; `first`: whether
+/// it is the first prompt of the session, so that a new session would not help.
 pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> String {
     let advice = if first {
-        ": instructions, tools and task alone are too long; choose a model that holds more, or have its server provide more"
+        ": instructions, tools and task alone are too long; choose a model with a larger window, or enlarge it on the server"
     } else {
         ""
     };
@@ -22,7 +21,7 @@ pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> 
     )
 }
 
-/// What is wrong with an answer that does not count, with what became of its calls.
+/// Adds to the problem of a discarded answer that its tool calls did not run.
 pub fn incomplete_answer(what: &str, calls: usize) -> String {
     match calls {
         0 => what.to_owned(),
@@ -31,7 +30,7 @@ pub fn incomplete_answer(what: &str, calls: usize) -> String {
     }
 }
 
-/// Why the last of several models could not be used, and why those before it could not; `unusable` says it of each.
+/// Error of the last fallback model; `unusable` are the errors of the models before it.
 pub fn fallbacks_failed(model: &str, message: &str, unusable: &[String]) -> String {
     match unusable {
         [] => message.to_owned(),
@@ -39,20 +38,20 @@ pub fn fallbacks_failed(model: &str, message: &str, unusable: &[String]) -> Stri
     }
 }
 
-/// Another model takes over.
+/// Notice of a switch to a fallback model.
 pub fn model_switched(from: &str, to: &str, language: Language) -> String {
     match language {
-        Language::En => format!("{from} cannot be used, {to} takes over for the rest of the run"),
+        Language::En => format!("{from} cannot be used; {to} replaces it for the rest of the run"),
         Language::Es => {
             format!("no se puede usar {from}; {to} lo sustituye durante el resto de la ejecución")
         }
     }
 }
 
-/// What the model reads that wants to write the marker of a secret.
+/// Refusal of a write that contains the marker of a redacted secret.
 pub fn secret_marker_refused(marker: &str) -> String {
     format!(
-        "`{marker}` stands for a secret that you are not shown; this call would put those words in its place. The file \
-         still holds the real text: change the parts around it with edit_file, without the line of the marker."
+        "`{marker}` stands for a secret that you are not shown; this call would write the marker in its place. The file \
+         still contains the real text: change the parts around it with edit_file, without the line of the marker."
     )
 }

@@ -1,21 +1,21 @@
-//! Numbers as people read them.
+//! Formats numbers, sizes and durations for users.
 
 use crate::core::language::Language;
 use std::time::Duration;
 
-/// `1 step`, `3 steps`.
+/// Returns a number with its English noun: `1 step`, `3 steps`.
 pub fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
-/// `1 step` or `3 pasos`: a number and its noun, one and many, in each language.
+/// Returns a number with its noun, `[singular, plural]` in each language: `1 step`, `3 pasos`.
 pub fn counted(number: impl Into<u64>, english: [&str; 2], spanish: [&str; 2], language: Language) -> String {
     let (number, [one, many]) = (number.into(), language.pick(english, spanish));
     format!("{} {}", thousands(number), if number == 1 { one } else { many })
 }
 
-/// `12,450`, in every language.
+/// Returns a number with thousands separators, in every language: `12,450`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -28,7 +28,7 @@ pub fn thousands(number: u64) -> String {
     grouped
 }
 
-/// `512 bytes`, `109 KB`, `2.3 MB`: units of 1,000.
+/// Returns a size in units of 1,000: `512 bytes`, `109 KB`, `2.3 MB`.
 pub fn bytes(number: usize) -> String {
     let number = u64::try_from(number).unwrap_or(u64::MAX);
     match number {
@@ -38,7 +38,7 @@ pub fn bytes(number: usize) -> String {
     }
 }
 
-/// `0.4 s`, `75.0 s`.
+/// Returns a duration in seconds: `0.4 s`, `75.0 s`.
 pub fn duration(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

@@ -1,8 +1,8 @@
-//! Why a call does not run, in every language: what the model reads and people see, and what to do instead.
+//! Reasons why a call does not run and what to do instead, in every language, for the model and for users.
 
 use crate::core::language::Language;
 
-/// The agent's own tools do not hold this one.
+/// Refusal of a tool that is not among the agent's tools.
 pub fn tool_not_allowed(agent: &str, tool: &str, allowed: &str, language: Language) -> String {
     match language {
         Language::En => format!("The agent `{agent}` may not use `{tool}`. It may use: {allowed}."),
@@ -10,39 +10,39 @@ pub fn tool_not_allowed(agent: &str, tool: &str, allowed: &str, language: Langua
     }
 }
 
-/// A command that the guardrails block.
+/// Refusal of a command that matches a guardrail pattern.
 pub fn command_blocked(pattern: &str, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Command blocked by guardrail (pattern: {pattern}).\nIt never runs, in no mode and in no other words: reach \
-             the goal in another way, or say in your answer what a person should run."
+            "Command blocked by guardrail (pattern: {pattern}).\nIt never runs, in any mode or wording: reach \
+             the goal in another way, or say in your answer what the user should run."
         ),
         Language::Es => format!(
             "Comando bloqueado por una regla de protección (patrón: {pattern}).\nNo se ejecuta nunca, en ningún modo ni con \
-             otras palabras: llegar al objetivo de otra manera, o decir en la respuesta qué debería ejecutar una persona."
+             otras palabras: llegar al objetivo de otra manera, o decir en la respuesta qué debería ejecutar el usuario."
         ),
     }
 }
 
-/// A command that is too dangerous in every mode.
+/// Refusal of a command that is too dangerous in every mode.
 pub fn command_never_runs(pattern: &str, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Command blocked by security policy: '{pattern}'.\nIt never runs, in no mode: reach the goal in another way, or \
-             say in your answer what a person should run."
+            "Command blocked by security policy: '{pattern}'.\nIt never runs, in any mode: reach the goal in another way, or \
+             say in your answer what the user should run."
         ),
         Language::Es => format!(
             "Comando bloqueado por la política de seguridad: '{pattern}'.\nNo se ejecuta nunca, en ningún modo: llegar al \
-             objetivo de otra manera, o decir en la respuesta qué debería ejecutar una persona."
+             objetivo de otra manera, o decir en la respuesta qué debería ejecutar el usuario."
         ),
     }
 }
 
-/// A command that is not among those that are known.
+/// Refusal of a command outside the known ones under `commands.allowed_only`.
 pub fn command_not_known(language: Language) -> &'static str {
     language.pick(
         "Command refused: `commands.allowed_only` permits only commands that are known to be safe and development \
-         commands.\nUse plain commands of those, in lists and pipes but without variables and redirections, or the file \
+         commands.\nUse plain forms of those, in lists and pipes but without variables and redirections, or the file \
          tools.",
         "Comando rechazado: `commands.allowed_only` solo permite comandos que se sabe que son seguros y comandos de \
          desarrollo.\nUsar comandos simples de esos, en listas y tuberías pero sin variables ni redirecciones, o las \
@@ -50,11 +50,11 @@ pub fn command_not_known(language: Language) -> &'static str {
     )
 }
 
-/// A file that may be neither read nor changed.
+/// Refusal of a file that may be neither read nor changed.
 pub fn sensitive_file(path: &str, pattern: &str, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Sensitive file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be neither read nor changed: go on \
+            "Sensitive file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be neither read nor changed: continue \
              without it, and say in your answer if the task needs it."
         ),
         Language::Es => format!(
@@ -64,60 +64,61 @@ pub fn sensitive_file(path: &str, pattern: &str, language: Language) -> String {
     }
 }
 
-/// A file that may not be changed.
+/// Refusal to change a file that may only be read.
 pub fn protected_file(path: &str, pattern: &str, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Protected file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be read but not changed: go on \
-             without changing it, and say in your answer what a person should change there."
+            "Protected file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be read but not changed: continue \
+             without changing it, and say in your answer what the user should change there."
         ),
         Language::Es => format!(
             "Archivo protegido bloqueado por una regla de protección: {path} (patrón: {pattern}).\nSe puede leer pero no \
-             cambiar: continuar sin cambiarlo y decir en la respuesta qué debería cambiar ahí una persona."
+             cambiar: continuar sin cambiarlo y decir en la respuesta qué debería cambiar ahí el usuario."
         ),
     }
 }
 
-/// A rule of the person forbids it; `words` are theirs.
+/// Refusal by a rule of the user; `words` is the message of the rule.
 pub fn denied_by_rule(rule: &str, words: Option<&str>, language: Language) -> String {
     let words = words.map_or_else(String::new, |words| format!(": {words}"));
     match language {
         Language::En => format!(
-            "Denied by a rule of the person ({rule}){words}.\nIt does not run in any form: go on without it, and say in your \
+            "Denied by a rule of the user ({rule}){words}.\nIt does not run in any form: continue without it, and say in your \
              answer if the task needs it."
         ),
         Language::Es => format!(
-            "Denegado por una regla de la persona ({rule}){words}.\nNo se ejecuta de ninguna forma: continuar sin ello y \
+            "Denegado por una regla del usuario ({rule}){words}.\nNo se ejecuta de ninguna forma: continuar sin ello y \
              decir en la respuesta si la tarea lo necesita."
         ),
     }
 }
 
-/// Why a call is asked: a rule of the person says so, in these `words`.
+/// Reason for a question that a rule of the user requires; `words` is the message of the rule.
 pub fn asked_by_rule(rule: &str, words: Option<&str>, language: Language) -> String {
     let words = words.map_or_else(String::new, |words| format!(": {words}"));
-    format!("{} ({rule}){words}", language.pick("a rule asks about it", "una regla pregunta por ello"))
+    format!(
+        "{} ({rule}){words}",
+        language.pick("a rule requires a confirmation", "una regla exige confirmación")
+    )
 }
 
-/// A question that nobody is there to answer; `by_mode` where the mode asks it, and not a rule.
+/// Refusal of a call that needs a confirmation without a terminal; `by_mode`: the mode requires it, not a rule.
 pub fn no_approver(tool: &str, rule: &str, by_mode: bool, language: Language) -> String {
     let remedy = match (by_mode, language) {
         (true, Language::En) => {
-            "A person can allow it with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent."
+            "The user can allow it with `--mode yolo`, preview it with `--dry-run`, or set `mode: yolo` for this agent."
         }
-        (false, Language::En) => {
-            "A person can allow it at a terminal, or with a rule that stands before this one."
-        }
+        (false, Language::En) => "The user can allow it at a terminal, or with a rule before this one.",
         (true, Language::Es) => {
-            "Una persona puede permitirlo con `--mode yolo`, mirarlo con `--dry-run` o poner `mode: yolo` para este agente."
+            "El usuario puede permitirlo con `--mode yolo`, previsualizarlo con `--dry-run` o poner `mode: yolo` para este agente."
         }
         (false, Language::Es) => {
-            "Una persona puede permitirlo en una terminal, o con una regla que esté antes que esta."
+            "El usuario puede permitirlo en una terminal, o con una regla anterior a esta."
         }
     };
     match language {
         Language::En => format!(
-            "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. {remedy} Go on with what \
+            "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. {remedy} Continue with what \
              needs no confirmation, and say in your answer what was left undone."
         ),
         Language::Es => format!(
@@ -127,93 +128,92 @@ pub fn no_approver(tool: &str, rule: &str, by_mode: bool, language: Language) ->
     }
 }
 
-/// The same where the call cannot wait for an answer either.
+/// Adds to a refusal that the call cannot be stored as pending, because it contains a secret.
 pub fn cannot_be_pending(reason: &str, language: Language) -> String {
     let why = language.pick(
-        "It cannot wait for an answer either: it holds a secret, which is kept nowhere.",
-        "Tampoco puede esperar una respuesta: contiene un secreto, que no se guarda en ninguna parte.",
+        "It cannot wait for an answer either: it contains a secret, which is never stored.",
+        "Tampoco puede esperar una respuesta: contiene un secreto, que nunca se guarda.",
     );
     format!("{reason}\n{why}")
 }
 
-/// The person refused it, for this reason if one was given.
+/// Refusal by the user, with an optional reason.
 pub fn declined(reason: Option<&str>, language: Language) -> String {
-    let said = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
+    let reason = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
     match language {
         Language::En => format!(
-            "The person said no to this action{said}\nIt did not run. Go on without it, or ask in your answer what to do \
+            "The user declined this action{reason}\nIt did not run. Continue without it, or ask in your answer what to do \
              instead."
         ),
         Language::Es => format!(
-            "La persona dijo que no a esta acción{said}\nNo se ejecutó. Continuar sin ella, o preguntar en la respuesta qué \
+            "El usuario rechazó esta acción{reason}\nNo se ejecutó. Continuar sin ella, o preguntar en la respuesta qué \
              hacer en su lugar."
         ),
     }
 }
 
-/// It was approved, and `what` has changed since.
+/// Refusal of an approved call because of a change since the approval.
 pub fn approved_call_changed(what: &str, language: Language) -> String {
     match language {
         Language::En => format!(
-            "Approved, but not this: {what}.\nIt did not run. Look at how things are now and make the call again if it is \
-             still needed; the person will be asked about it."
+            "The approval does not apply: {what}.\nIt did not run. Check the current state and make the call again if it is \
+             still needed; the user will be asked about it."
         ),
         Language::Es => format!(
-            "Aprobado, pero no esto: {what}.\nNo se ejecutó. Mirar cómo están las cosas ahora y repetir la llamada si aún hace \
-             falta; se preguntará por ella a la persona."
+            "La aprobación no es válida: {what}.\nNo se ejecutó. Comprobar el estado actual y repetir la llamada si aún hace \
+             falta; se preguntará por ella al usuario."
         ),
     }
 }
 
-/// What is other than what was approved: the answer is of another session or workspace, or to another question.
+/// Change since the approval: the answer belongs to another session, workspace or call.
 pub fn answer_mismatch(language: Language) -> &'static str {
-    language
-        .pick("the answer was not given here to this question", "la respuesta no se dio aquí a esta pregunta")
+    language.pick("the answer belongs to another session or call", "la respuesta es de otra sesión o llamada")
 }
 
-/// The same: it is a call of another tool.
+/// Change since the approval: the tool.
 pub fn tool_changed(language: Language) -> &'static str {
     language.pick("it is another tool", "es otra herramienta")
 }
 
-/// The same: it has other arguments.
+/// Change since the approval: the arguments.
 pub fn approved_arguments_changed(language: Language) -> &'static str {
     language
         .pick("its arguments are not those that were approved", "sus argumentos no son los que se aprobaron")
 }
 
-/// The same: links lead its paths elsewhere.
+/// Change since the approval: links resolve its paths differently.
 pub fn paths_changed(language: Language) -> &'static str {
-    language.pick("its paths lead elsewhere than they did", "sus rutas llevan a otro lugar que antes")
+    language.pick("its paths resolve to other files than before", "sus rutas llevan ahora a otros archivos")
 }
 
-/// The same: a file that it changes is another.
+/// Change since the approval: the content of a file that it changes.
 pub fn file_changed(path: &str, language: Language) -> String {
-    format!("{path} {}", language.pick("is not what it was", "no es lo que era"))
+    format!("{path} {}", language.pick("has changed", "ha cambiado"))
 }
 
-/// A link was made or changed while the person was asked.
+/// Refusal because a link on the path changed while the user was asked.
 pub fn links_changed(language: Language) -> &'static str {
     language.pick(
-        "not executed: while the person was asked, a link on the way to a file was changed, so the answer was about another \
-         file. Look where the path leads now.",
-        "no se ejecutó: mientras se preguntaba a la persona cambió un enlace en el camino a un archivo, así que la respuesta \
-         era sobre otro archivo. Mirar adónde lleva la ruta ahora.",
+        "not executed: a link in the path of a file changed while the user was asked, so the answer was about another \
+         file. Check where the path leads now.",
+        "no se ejecutó: mientras se preguntaba al usuario cambió un enlace en la ruta de un archivo, así que la respuesta \
+         era sobre otro archivo. Comprobar adónde lleva la ruta ahora.",
     )
 }
 
-/// A hook blocked it.
+/// Refusal by a hook.
 pub fn hook_blocked(reason: &str, language: Language) -> String {
     format!("{}: {reason}", language.pick("Hook blocked the action", "Un hook bloqueó la acción"))
 }
 
-/// It comes after a hook has ended the run.
+/// Refusal because a hook has ended the run.
 pub fn stopped_by_hook(language: Language) -> &'static str {
     language
         .pick("not executed: a hook has ended the run", "no se ejecutó: un hook ha terminado la ejecución")
 }
 
-/// The run was interrupted before it, or its time was up.
+/// Refusal because the run was interrupted or ran out of time.
 pub fn not_executed(interrupted: bool, language: Language) -> &'static str {
     if interrupted {
         language.pick("not executed: the run was interrupted", "no se ejecutó: la ejecución fue interrumpida")
@@ -223,12 +223,12 @@ pub fn not_executed(interrupted: bool, language: Language) -> &'static str {
     }
 }
 
-/// What a dry run says in place of a result.
+/// Result of a call in a dry run.
 pub fn would_execute(tool: &str, summary: &str, language: Language) -> String {
     format!("[DRY-RUN] {} {tool}: {summary}", language.pick("Would execute", "Se ejecutaría"))
 }
 
-/// The same where the call would not work.
+/// Result of a call in a dry run that would fail.
 pub fn would_fail(problem: &str, language: Language) -> String {
     let would =
         language.pick("As the files are now it would fail", "Con los archivos como están ahora, fallaría");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn o23_every_refusal_keeps_its_facts_and_is_said_in_its_own_words() {
-        let said = |language| {
+        let messages = |language| {
             [
                 tool_not_allowed("FACT", "FACT", "FACT", language),
                 command_blocked("FACT", language),
@@ -262,7 +262,7 @@ mod tests {
                 would_fail("FACT", language),
             ]
         };
-        for (english, spanish) in said(En).into_iter().zip(said(Es)) {
+        for (english, spanish) in messages(En).into_iter().zip(messages(Es)) {
             let facts = |text: &str| text.matches("FACT").count();
             assert_eq!(facts(&english), facts(&spanish), "{spanish}");
             assert_ne!(english, spanish);

@@ -1,4 +1,4 @@
-//! What `agent replay` says: what was done again, and where it first went another way.
+//! Messages of `agent replay`: what was replayed, and the first difference.
 
 use super::numbers::count;
 use crate::text::diff;
@@ -6,145 +6,145 @@ use crate::text::lines::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Characters shown of a value; it has been cut before it is made harmless.
+/// Characters shown of a value; cutting precedes sanitizing.
 const VALUE_CHARS: usize = 300;
 
-/// A run that was done again.
+/// Result of replaying one run: `records` events from number `from` on.
 pub fn replayed_run(number: usize, from: u64, records: usize, how: &str) -> String {
     let last = from.saturating_add(u64::try_from(records).unwrap_or(u64::MAX)).saturating_sub(1);
     format!("run {number}, events {from} to {last}: {how}")
 }
 
-/// It ended as it ended then.
+/// Result: no difference.
 pub fn replayed_same(reason: Option<&str>) -> String {
-    format!("the same, to its end ({})", reason.unwrap_or("it failed"))
+    format!("identical to its end ({})", reason.unwrap_or("it failed"))
 }
 
-/// Its process was killed.
-pub const REPLAYED_UNTIL_KILLED: &str = "the same, up to where its process was killed";
+/// Result: no difference in a run whose process was killed.
+pub const REPLAYED_UNTIL_KILLED: &str = "identical up to where its process was killed";
 
-/// The journal lacks a record.
+/// Result: no difference up to a missing record.
 pub fn replayed_record_missing(seq: u64) -> String {
     format!(
-        "the same, up to event {seq}, which the journal lacks: it is damaged, or the event was left out when the session was imported or \
+        "identical up to event {seq}, which is missing: the journal is damaged, or the event was omitted when the session was imported or \
          forked"
     )
 }
 
-/// The journal does not say what is needed.
+/// Result: the journal lacks information that a replay needs.
 pub fn replayed_unknown(why: &str) -> String {
     format!("cannot be replayed exactly: {}", one_line(why, VALUE_CHARS))
 }
 
-/// It goes another way.
+/// Result: the first difference.
 pub fn replayed_differs(event: u64, step: u32) -> String {
     format!("differs at event {event}, step {step}")
 }
 
-/// Where it does: the kind of event and the place in it, with both values.
+/// Details of a difference: the kind of event, the path within it and both values.
 pub fn replay_difference(kind: &str, place: &str, recorded: &str, now: &str) -> String {
     let place = if place.is_empty() { String::new() } else { format!(", {}", one_line(place, VALUE_CHARS)) };
     let shown = |text| one_line(text, VALUE_CHARS);
     format!("  {kind}{place}\n  recorded: {}\n  now:      {}\n", shown(recorded), shown(now))
 }
 
-/// What it means that a digest is another one.
+/// Explanation of a different request digest.
 pub const REPLAY_REQUEST_DIFFERS: &str =
-    "  The model would now be asked something else: a message since the request before is not what it was.\n";
+    "  The request to the model differs: a message added since the previous request has changed.\n";
 
-/// Everything that was done again.
+/// Totals of a replay.
 pub fn replayed(runs: usize, records: usize, compared: usize, requests: usize) -> String {
     let (runs, records) = (count(runs as u64, "run"), count(records as u64, "event"));
-    format!("{runs}, {records}; compared what was asked in {compared} of {requests} requests")
+    format!("{runs}, {records}; compared the content of {compared} of {requests} requests")
 }
 
-/// What stands in a copy of a session where its state was kept.
-pub const STATE_LEFT_OUT: &str = "the state that was kept here was left out of this copy";
+/// Text in a copy of a session in place of its saved state.
+pub const STATE_LEFT_OUT: &str = "the saved state was omitted from this copy";
 
-/// A session in which no run began.
-pub const NOTHING_TO_REPLAY: &str = "no run began in this session: there is nothing to replay";
+/// Error for a session without runs.
+pub const NOTHING_TO_REPLAY: &str = "this session has no run to replay";
 
-/// A session that a later version has written to.
+/// Error for a session written by a later version.
 pub const REPLAY_LATER_VERSION: &str =
     "a later version of agent has written to this session: replay it with that version";
 
-/// Reasons why a call is not done again.
+/// Calls taken from the journal: refused or not run.
 pub const DID_NOT_RUN: &str = "did not run then";
-/// The person or the time ended the run while it was at work.
+/// Calls taken from the journal: in a step that the user or a timeout interrupted.
 pub const IN_INTERRUPTED_STEP: &str = "in a step that was cut short";
-/// What background commands have written depends on when one looks.
-pub const BACKGROUND_OUTPUT_CALL: &str = "about the output of a background command so far";
-/// It would ask the web.
-pub const WEB_CALL: &str = "of the web";
-/// It would ask a model.
-pub const SUBAGENT_CALL: &str = "of a subagent";
-/// It is a command, and nothing would keep it from the workspace itself.
-pub const UNSANDBOXED_COMMAND: &str = "commands, which have no view of the file system of their own here";
+/// Calls taken from the journal: they read background output, which depends on time.
+pub const BACKGROUND_OUTPUT_CALL: &str = "reading the output of a background command";
+/// Calls taken from the journal: requests to the web.
+pub const WEB_CALL: &str = "to the web";
+/// Calls taken from the journal: subagents, which call a model.
+pub const SUBAGENT_CALL: &str = "to a subagent";
+/// Calls taken from the journal: commands that no sandbox keeps away from the original workspace.
+pub const UNSANDBOXED_COMMAND: &str = "commands, because no sandbox isolates the file system here";
 
-/// Files that are named.
+/// Maximum number of names listed.
 const MAX_LISTED: usize = 10;
 
-/// Where calls are done again.
+/// Notice about the copy of the workspace that the tools run in.
 pub fn replay_copy(workspace: &str, files: usize) -> String {
     let files = count(files as u64, "file");
     format!("the tools run in a copy of {workspace} ({files}), which is removed afterwards")
 }
 
-/// A call is made again.
+/// Progress line about a call that runs again.
 pub fn replay_call(tool: &str, summary: &str) -> String {
     format!("again: {} {}", one_line(tool, VALUE_CHARS), one_line(summary, VALUE_CHARS))
 }
 
-/// The session was not at work here.
+/// Warning that the session was imported, so the original files may be missing.
 pub fn replay_imported(from: &str) -> String {
     format!(
-        "this session was brought here from {}: the copy is made of the files that are here now",
+        "this session was imported from {}: the copy contains the current files of this workspace",
         one_line(from, VALUE_CHARS)
     )
 }
 
-/// What the copy lacks.
+/// Paths missing from the copy.
 pub fn replay_left_out(what: &[String]) -> String {
     format!("not copied: {}", list_names(what))
 }
 
-/// Caches, which are empty in the copy.
+/// Cache directories, which are empty in the copy.
 pub fn replay_caches(caches: &[String]) -> String {
     format!("empty in the copy, because they are caches: {}", list_names(caches))
 }
 
-/// Files of which it is not kept any more, or never was, what they were.
+/// Warning about files whose original content is not stored.
 pub fn replay_contents_missing(files: &[String]) -> String {
     format!(
-        "not as they were then, because that is not kept here: {}; results that depend on them will differ",
+        "not at their original content, because it is not stored here: {}; results that depend on them will differ",
         list_names(files)
     )
 }
 
-/// There can be no copy.
+/// Error for a workspace that cannot be copied.
 pub fn replay_no_copy(workspace: &str, why: &str) -> String {
     format!("--live-tools: cannot copy {workspace}: {why}. `agent replay` alone needs no copy")
 }
 
-/// The copy would be a part of what is copied.
+/// Error for a cache directory inside the workspace.
 pub fn replay_cache_in_workspace(workspace: &str, cache: &str) -> String {
     format!(
-        "--live-tools: {workspace} holds {cache}, where the copy would be made: set AGENT_HOME or XDG_CACHE_HOME to a \
+        "--live-tools: {workspace} contains {cache}, where the copy would be created: set AGENT_HOME or XDG_CACHE_HOME to a \
          directory elsewhere"
     )
 }
 
-/// The person asked to stop.
-pub const REPLAY_INTERRUPTED: &str = "the same, up to where you interrupted the replay";
+/// Result: no difference up to the user's interrupt.
+pub const REPLAY_INTERRUPTED: &str = "identical up to where you interrupted the replay";
 
-/// A call that gives another result now: the tool, what it was to do, and both results.
+/// Call whose result differs now: tool, summary and a diff of both results.
 pub fn replay_other_result(tool: &str, summary: &str, recorded: &str, now: &str) -> String {
     let mut text = format!(
         "  {} gives another result (- recorded, + now): {}\n",
         one_line(tool, VALUE_CHARS),
         one_line(summary, VALUE_CHARS)
     );
-    // Without the two lines that name files, and with both texts ending their last line.
+    // Skips the two lines with file names; both texts end with a newline.
     let diff = diff::unified("", &format!("{recorded}\n"), &format!("{now}\n"));
     for line in diff.lines().skip(2) {
         // Writing to a string does not fail.
@@ -153,12 +153,12 @@ pub fn replay_other_result(tool: &str, summary: &str, recorded: &str, now: &str)
     text
 }
 
-/// The call is not permitted to whoever replays.
-pub const REPLAY_REFUSED: &str = "  It ran then and is refused now: your own configuration and mode decide, and nobody is asked (`--mode`, `agent help permissions`).\n";
+/// Call that ran in the session and is refused in the replay.
+pub const REPLAY_REFUSED: &str = "  It ran in the session and is refused now: your configuration and mode decide, without a question (`--mode`, `agent help permissions`).\n";
 
-/// What became of the calls.
+/// Totals: calls that ran again, and calls taken from the journal by reason.
 pub fn replayed_calls(again: usize, taken: &BTreeMap<&'static str, usize>) -> String {
-    let mut text = format!("{} made again", count(again as u64, "call"));
+    let mut text = format!("{} run again", count(again as u64, "call"));
     if !taken.is_empty() {
         let of: Vec<String> = taken.iter().map(|(why, how_many)| format!("{how_many} {why}")).collect();
         let _ = write!(text, "; taken from the journal: {}", of.join(", "));

@@ -1,4 +1,4 @@
-//! What is said about reports.
+//! Messages about session reports.
 
 use crate::core::language::Language;
 use crate::core::stop_reason::StopReason;
@@ -6,22 +6,23 @@ use crate::messages::stop_reason_text;
 use std::io;
 use std::path::Path;
 
-/// The forms of a report.
-pub const REPORT_FORMS: &str = "the forms are json, markdown, github and html";
+/// Valid report formats, for an error about an unknown one.
+pub const REPORT_FORMS: &str = "the formats are json, markdown, github and html";
 
-/// A model call that ended before its answer.
+/// Line about a model call that ended before its answer.
 pub fn model_call_abandoned(reason: StopReason) -> String {
-    format!("a model call was given up: {}", stop_reason_text(reason, Language::En))
+    format!("a model call was abandoned: {}", stop_reason_text(reason, Language::En))
 }
 
-/// Where the report is instead of where it was wanted.
+/// Warning that the report was written to `path` instead of `wanted`.
 pub fn report_written_elsewhere(wanted: &Path, error: &io::Error, path: &Path) -> String {
     format!("the report could not be written to {} ({error}); it is in {}", wanted.display(), path.display())
 }
 
-/// There is no report; the run has ended all the same.
+/// Warning that the report of an ended run could not be written.
 pub fn report_not_written(wanted: Option<&Path>, why: &str, session: Option<&str>) -> String {
     let place = wanted.map_or_else(String::new, |path| format!(" to {}", path.display()));
-    let again = session.map_or_else(String::new, |id| format!("; `agent report {id} -o FILE` makes it"));
+    let again =
+        session.map_or_else(String::new, |id| format!("; create it with `agent report {id} -o FILE`"));
     format!("the report could not be written{place}: {why}{again}")
 }

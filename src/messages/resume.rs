@@ -1,22 +1,22 @@
-//! What is said when a session goes on otherwise than it was: to the model, and to people.
+//! Messages about tools and settings that changed before a session was resumed.
 
 use crate::text::lines::one_line;
 
 /// Characters shown of a name.
 const NAME_CHARS: usize = 80;
 
-/// Tells the model which tools came and went since it last heard of them.
+/// Message to the model about tools added and removed since the previous run.
 pub fn tool_list_changed(removed: &[String], added: &[String]) -> String {
     format!(
-        "[SYSTEM] Your tools have changed since your last step ({}). Call only those that you are offered now.",
+        "[SYSTEM] Your tools have changed since your last step ({}). Call only the tools that are offered now.",
         tool_changes(removed, added)
     )
 }
 
-/// Tells people the same.
+/// Notice for users about the same change.
 pub fn tool_list_changed_notice(removed: &[String], added: &[String]) -> String {
     format!(
-        "the tools have changed since the run before, and the model is told: {}",
+        "the tools have changed since the previous run; the model is notified: {}",
         tool_changes(removed, added)
     )
 }
@@ -28,14 +28,14 @@ fn tool_changes(removed: &[String], added: &[String]) -> String {
     parts.join("; ")
 }
 
-/// One thing that is other than in the run before, as [`settings_changed`] lists it.
+/// Entry of [`settings_changed`]: one setting with its new and previous value.
 pub fn changed_setting(what: &str, now: &str, before: &str) -> String {
     format!("{what} {} (before: {})", one_line(now, NAME_CHARS), one_line(before, NAME_CHARS))
 }
 
-/// Tells people what is other than in the run before.
+/// Notice about settings that differ from those of the previous run.
 pub fn settings_changed(changes: &[String]) -> String {
-    format!("this run is not like the one before: {}", changes.join(", "))
+    format!("settings differ from the previous run: {}", changes.join(", "))
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_and_what_went_is_named_only_where_there_is_some() {
+    fn tool_changes_omit_empty_parts() {
         let (one, none) = (["a".to_owned(), "b".to_owned()], []);
         assert_eq!(tool_changes(&one, &none), "no longer offered: a, b");
         assert_eq!(tool_changes(&none, &one), "new: a, b");

@@ -1,5 +1,4 @@
-//! The lines of the human log at the end of a run, in every form and language: how it ended, what it took, what waits
-//! and what was refused.
+//! Lines of the human log at the end of a run: result, usage, pending calls and refusals.
 
 use super::costs::{money_with_help, tokens};
 use super::human_log::LogStyle;
@@ -11,20 +10,20 @@ use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
 use std::time::Duration;
 
-/// What the last lines of a run say.
+/// Content of the last lines of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunEndSummary {
-    /// The three-way summary.
+    /// Overall status.
     pub status: Status,
-    /// Why it ended; nothing when it never began.
+    /// Reason for the end; `None` if the run did not start.
     pub reason: Option<StopReason>,
-    /// Steps of the agent.
+    /// Number of steps.
     pub steps: u32,
-    /// Tool calls of the model.
+    /// Number of tool calls.
     pub tool_calls: u32,
-    /// Tokens, summed.
+    /// Total tokens.
     pub usage: Usage,
-    /// US dollars, where known.
+    /// Total cost in US dollars, if known.
     pub cost: Option<Usd>,
     /// Wall time.
     pub duration: Duration,
@@ -36,7 +35,7 @@ impl LogStyle {
         reason.map_or(never, StopReason::name)
     }
 
-    /// The run ended: the headline.
+    /// Headline of an ended run.
     pub fn run_ended(self, summary: &RunEndSummary) -> String {
         let steps = counted(summary.steps, ["step", "steps"], ["paso", "pasos"], self.language());
         let reason = self.reason_name(summary.reason);
@@ -45,7 +44,7 @@ impl LogStyle {
             (Status::Partial, Some(StopReason::LlmDone)) => (
                 "\n⚠️ ",
                 self.translate(
-                    "Agent completed, not everything passed",
+                    "Agent completed, but not all checks passed",
                     "El agente terminó, pero no pasó todas las comprobaciones",
                 ),
                 steps,
@@ -58,17 +57,17 @@ impl LogStyle {
         format!("{}{words} ({steps})", self.pick(icon, ""))
     }
 
-    /// The run ended: why.
+    /// Reason why the run ended.
     pub fn run_end_reason(self, reason: StopReason) -> String {
         format!("   {}: {}", self.translate("Reason", "Motivo"), stop_reason_text(reason, self.language()))
     }
 
-    /// The run ended: what went wrong.
+    /// Error that ended the run.
     pub fn error(self, message: &str) -> String {
         format!("   Error: {message}")
     }
 
-    /// The run ended: the figures.
+    /// Status, steps, tool calls, tokens, cost and duration of the run.
     pub fn figures(self, summary: &RunEndSummary) -> String {
         let (status, reason) = (summary.status.name(), self.reason_name(summary.reason));
         let RunEndSummary { steps, tool_calls, .. } = summary;
@@ -86,12 +85,12 @@ impl LogStyle {
         }
     }
 
-    /// How to go on with a run that ended early.
+    /// Command that resumes a run that ended early.
     pub fn resume(self, session: &str) -> String {
         format!("   {}: agent resume {session}", self.translate("Continue with", "Continuar con"))
     }
 
-    /// How many calls wait for an answer.
+    /// Number of pending calls.
     pub fn pending_calls(self, number: usize) -> String {
         let what = self.counted(
             number,
@@ -101,12 +100,12 @@ impl LogStyle {
         format!("{}{what}:", self.warning())
     }
 
-    /// One call that waits.
+    /// One pending call.
     pub fn pending_call(self, id: &str, tool: &str, summary: &str) -> String {
         format!("   {id}  {tool}{}{summary}", self.arrow(summary))
     }
 
-    /// What to do about calls that wait, the first of them under `id`.
+    /// Commands that list and answer pending calls; `id` is the first one.
     pub fn how_to_answer(self, id: &str) -> String {
         match self.language() {
             Language::En => format!(
@@ -118,7 +117,7 @@ impl LogStyle {
         }
     }
 
-    /// How many actions were refused.
+    /// Number of refused actions.
     pub fn refusals(self, number: usize) -> String {
         let what = self.counted(
             number,
@@ -133,7 +132,7 @@ impl LogStyle {
         format!("   {tool}{}{summary}: {reason}", self.arrow(summary))
     }
 
-    /// Refused actions that are not listed.
+    /// Number of refused actions that are not listed.
     pub fn more_refusals(self, number: usize) -> String {
         match self.language() {
             Language::En => format!("   … and {number} more"),
@@ -141,36 +140,36 @@ impl LogStyle {
         }
     }
 
-    /// What to do about actions that nobody could be asked about.
+    /// Advice about actions refused because no one could confirm them.
     pub fn remedies(self) -> &'static str {
         self.language().pick(
-            "   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow \
-             what would be asked, or look first with --dry-run.",
+            "   What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow \
+             everything that needs a confirmation, or preview it with --dry-run.",
             "   Qué hacer: ejecutarlo en una terminal para que se pregunte, añadir --approvals pause para que se pregunte más \
-             tarde o --mode yolo para permitir lo que se preguntaría, o mirar antes con --dry-run.",
+             tarde o --mode yolo para permitir todo lo que necesita confirmación, o previsualizarlo con --dry-run.",
         )
     }
 
-    /// What to do about actions that a rule refused in every mode.
+    /// Advice about actions that a rule refuses in every mode.
     pub fn about_rules(self) -> &'static str {
         self.language().pick(
-            "   What to do: `agent help permissions` tells which rules refuse and where they are set.",
-            "   Qué hacer: `agent help permissions` dice qué reglas rechazan y dónde se definen.",
+            "   What to do: see `agent help permissions` for the rules that refuse actions and where they are set.",
+            "   Qué hacer: ver en `agent help permissions` qué reglas rechazan acciones y dónde se definen.",
         )
     }
 }
 
-/// The heading of the list at the end of a dry run.
+/// Heading of the list at the end of a dry run.
 pub fn dry_run_plan(language: Language) -> &'static str {
     language.pick("## Dry Run Plan", "## Plan de la simulación")
 }
 
-/// The list of a dry run in which nothing would have been changed or run.
+/// List of a dry run without planned actions.
 pub fn nothing_planned(language: Language) -> &'static str {
     language.pick("No write actions were planned.", "No se planeó ninguna acción de escritura.")
 }
 
-/// Actions of a dry run that are not listed.
+/// Number of planned actions that are not listed.
 pub fn more_planned(number: usize, language: Language) -> String {
     let number = thousands(u64::try_from(number).unwrap_or(u64::MAX));
     language.pick(format!("… and {number} more"), format!("… y {number} más"))

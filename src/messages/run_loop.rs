@@ -1,82 +1,82 @@
-//! What the loop says to the model and to people before a run ends.
+//! Messages of the agent loop during a run, for the model and for users.
 
 use super::numbers::{duration, thousands};
 use crate::core::price::Usd;
 use std::time::Duration;
 
-/// What the model is told when its answer was cut by the output limit.
-pub const CONTINUE_CUT_ANSWER: &str = "[SYSTEM] Your answer was cut off by the output limit. Go on exactly where it stopped; repeat \
+/// Message to the model after its answer was cut off by the output limit.
+pub const CONTINUE_CUT_ANSWER: &str = "[SYSTEM] Your answer was cut off by the output limit. Continue exactly where it stopped; repeat \
                             nothing and do not start over.";
 
-/// What the model is told when an ended session is resumed without a word.
-pub const RESUME_MESSAGE: &str = "Go on with the task. If it is done, say so and summarise the result.";
+/// User message when an ended session is resumed without a prompt.
+pub const RESUME_MESSAGE: &str = "Continue with the task. If it is done, say so and summarise the result.";
 
-/// What the model reads as the result of a call that was running when the process died.
+/// Result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
 
 /// Characters shown of arguments that a hook changed: enough for paths and commands, not for whole files.
 const MAX_SHOWN_ARGUMENTS_CHARS: usize = 500;
 
-/// Said when a workspace could not be compared before and after one command.
-pub const CHANGES_NOT_LISTED: &str = "files changed by this command are not listed and cannot be undone: there are too many files to be looked at in time";
+/// Warning that the changes of one command are unknown.
+pub const CHANGES_NOT_LISTED: &str = "files changed by this command are not listed and cannot be undone: the workspace has too many files to scan in time";
 
-/// Said once when that is no longer tried.
+/// Warning, once per run, that changes of commands are no longer determined.
 pub const CHANGES_NEVER_LISTED: &str = "files changed by commands are not listed in the rest of this run and cannot be undone: the workspace has \
      too many files";
 
-/// Said when an edit was killed and what it displaced may be somebody's work.
+/// Warning about the leftover file of an interrupted edit, which may contain another program's save.
 pub fn leftover_file(path: &str) -> String {
     format!(
-        "an edit was interrupted; {path} holds what it displaced, which may be somebody's save: look at it, then remove it"
+        "an edit was interrupted; {path} contains the content that it replaced, possibly another program's save: check it, then remove it"
     )
 }
 
-/// What the model reads as the result of a call beyond the cap.
+/// Result of a call beyond the limit of tool calls.
 pub const TOOL_CALLS_EXHAUSTED: &str = "This call did not run: the run has used up its tool calls.";
 
-/// What the model reads as the result of the first call beyond those of one answer that may run.
+/// Result of the first call beyond the limit of calls per answer.
 pub fn too_many_calls(cap: usize) -> String {
     format!(
-        "This call did not run, and neither did any after it: of one answer at most {cap} calls run. Make those that \
+        "This call did not run, and neither did any after it: at most {cap} calls of one answer run. Make the calls that \
          are still needed in your next answer, fewer at a time."
     )
 }
 
-/// What the model reads before what a call has said that took too long.
+/// Line before the partial output of a call that exceeded its time limit.
 pub fn call_timed_out(time: Duration) -> String {
-    format!("The call was ended: it took longer than the {} that a call may take here.", duration(time))
+    format!("The call was ended: it took longer than the {} that a call may take.", duration(time))
 }
 
-/// What the model is told when little is left of what the run may use.
+/// Message to the model when limits of the run are nearly reached.
 pub fn limits_nearly_reached(what: &[String]) -> String {
     format!(
-        "[SYSTEM] Little is left of this run: {}. Do what matters most, leave the rest, and end with an answer that says what \
+        "[SYSTEM] Little is left of this run: {}. Do what matters most, skip the rest, and end with an answer that states what \
          is done and what is not.",
         what.join(", ")
     )
 }
 
-/// Time that is left.
+/// Remaining time.
 pub fn time_left(left: Duration, of: Duration) -> String {
     format!("about {} of {}", duration(left), duration(of))
 }
 
-/// Money that is left.
+/// Remaining budget in US dollars.
 pub fn money_left(left: Usd, of: Usd) -> String {
     format!("{left} of {of}")
 }
 
-/// Tokens that are left.
+/// Remaining tokens.
 pub fn tokens_left(left: u64, of: u64) -> String {
     format!("{} of {} tokens", thousands(left), thousands(of))
 }
 
-/// What the model is told by a hook.
+/// Context that a hook adds for the model.
 pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")
 }
 
-/// What the model is told when a hook replaced the arguments of its call.
+/// Note to the model that a hook changed the arguments of its call.
 pub fn arguments_changed(args: &str) -> String {
     let shown: String = args.chars().take(MAX_SHOWN_ARGUMENTS_CHARS).collect();
     let rest = if shown.len() < args.len() { "…" } else { "" };

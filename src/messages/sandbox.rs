@@ -1,54 +1,54 @@
-//! What is said about the confinement of commands.
+//! Messages about the sandbox of commands.
 
 use std::path::Path;
 
-/// Why a run that requires confinement does not begin.
+/// Error for a run that requires full confinement where only a weaker tier is available.
 pub fn sandbox_required(tier: &str, meaning: &str) -> String {
     format!(
-        "`sandbox.mode: require` demands the full confinement of commands, and here there is `{tier}`: {meaning}. \
-         `agent doctor` says what is missing; `--sandbox auto` goes on with what there is"
+        "`sandbox.mode: require` needs full confinement of commands, but only `{tier}` is available: {meaning}. \
+         Run `agent doctor` to see what is missing, or use `--sandbox auto` to run with the available confinement"
     )
 }
 
-/// The warning of a run whose commands are not confined.
+/// Warning of a run whose commands are not confined.
 pub fn not_confined(meaning: &str) -> String {
-    format!("commands are NOT confined: {meaning}; `agent doctor` says why")
+    format!("commands are NOT confined: {meaning}; run `agent doctor` for the cause")
 }
 
-/// What `agent doctor` says of it, above what became of each kind of confinement that it tried.
+/// Line of `agent doctor` above the results of each tier that it tried.
 pub fn no_sandbox(meaning: &str) -> String {
-    format!("none: commands are NOT confined, {meaning}. What was tried:")
+    format!("none: commands are NOT confined, {meaning}. Tried:")
 }
 
-/// Tells people what a command did to protected files.
+/// Warning that a command changed protected files.
 pub fn command_damage(command: &str, what: &str) -> String {
-    format!("the command `{command}` went too far: {what}")
+    format!("the command `{command}` broke a rule: {what}")
 }
 
-/// The warning of a run that was told to confine nothing.
+/// Warning of a run with `--sandbox off`.
 pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they can do what you can";
 
-/// Said where commands share the network.
-pub const NETWORK_ALLOWED: &str = "commands reach the network";
+/// Notice that commands have network access.
+pub const NETWORK_ALLOWED: &str = "commands can access the network";
 
-/// The warning of a run whose configuration lets commands change a directory that is not there.
+/// Warning about a directory of `sandbox.writable` that does not exist.
 pub fn writable_dir_missing(place: &str) -> String {
-    format!("sandbox.writable: {place} is no directory, so commands cannot write there")
+    format!("sandbox.writable: {place} is not a directory, so commands cannot write there")
 }
 
-/// The warning of a run whose rules can hide something in a directory that commands may change by narrowing that only.
+/// Warning that hiding paths in a writable directory also denies listing and changing that directory's own entries.
 pub fn hidden_directory_notice(place: &Path) -> String {
     format!(
-        "commands can neither list {} nor make or remove anything directly in it, because something is hidden below and \
-         only rules hold that; in its other directories they can",
+        "commands can neither list {} nor create or remove entries directly in it, because paths below it are hidden and \
+         this sandbox (`rules`) cannot hide them otherwise; its other subdirectories are not affected",
         place.display()
     )
 }
 
-/// Why a run does not begin whose confinement could not be tried.
+/// Error for a failed probe of the sandbox.
 pub fn sandbox_probe_failed(error: &impl std::fmt::Display) -> String {
     format!(
-        "what confines commands here could not be tried: {error}. Nothing runs on a guess: mend that and try again, or \
-         go without with `--sandbox off`"
+        "the sandbox could not be tried: {error}. Fix the cause and try again, or run without a \
+         sandbox with `--sandbox off`"
     )
 }

@@ -1,17 +1,16 @@
-//! What is said when a run ends, in every language: to the model that closes it, and to people.
+//! Texts for each stop reason, in every language: instructions for the closing answer, and explanations for users.
 
 use super::numbers::counted;
 use crate::core::language::Language;
 use crate::core::stop_reason::StopReason;
 
-/// What the model is told when a watchdog ends the run and it is asked, without tools, for a closing summary; nothing
-/// for the reasons that end a run without asking it again.
+/// Returns the instruction to write a closing summary without tools; `None` for stop reasons without a closing call.
 pub fn closing_instruction(reason: StopReason, language: Language) -> Option<String> {
     let why = no_more_tools(reason, language)?;
     Some(format!("[SYSTEM] {why} {}", summary_instruction(reason, language)))
 }
 
-/// Why no more tools can be called.
+/// Returns why no more tools can be called.
 fn no_more_tools(reason: StopReason, language: Language) -> Option<&'static str> {
     Some(match reason {
         StopReason::MaxSteps => language.pick(
@@ -37,8 +36,8 @@ fn no_more_tools(reason: StopReason, language: Language) -> Option<&'static str>
              ninguna herramienta.",
         ),
         StopReason::NoProgress => language.pick(
-            "Your last steps led nowhere, so the run ends and no more tools can be called.",
-            "Los últimos pasos no llevaron a nada, así que la ejecución termina y ya no se puede llamar a ninguna \
+            "Your last steps made no progress, so the run ends and no more tools can be called.",
+            "Los últimos pasos no lograron ningún avance, así que la ejecución termina y ya no se puede llamar a ninguna \
              herramienta.",
         ),
         StopReason::ContextFull => language.pick(
@@ -58,7 +57,7 @@ fn no_more_tools(reason: StopReason, language: Language) -> Option<&'static str>
     })
 }
 
-/// What the closing summary is to say.
+/// Returns what the closing summary must contain.
 fn summary_instruction(reason: StopReason, language: Language) -> &'static str {
     match reason {
         StopReason::BudgetExceeded | StopReason::Timeout => language.pick(
@@ -74,7 +73,7 @@ fn summary_instruction(reason: StopReason, language: Language) -> &'static str {
              continuación. No afirmar nada que no muestre la conversación anterior.",
         ),
         StopReason::RepeatedCall => language.pick(
-            "Answer now, in text: what is done, what you were trying to find or do, what stood in the way, and what is still \
+            "Answer now, in text: what is done, what you were trying to find or do, what prevented it, and what is still \
              missing.",
             "Responder ahora, en texto: qué está hecho, qué se intentaba encontrar o hacer, qué lo impidió y qué falta \
              todavía.",
@@ -84,7 +83,7 @@ fn summary_instruction(reason: StopReason, language: Language) -> &'static str {
             "Responder ahora, en texto: qué está hecho, qué fue lo último que se intentó, por qué falló y qué falta todavía.",
         ),
         StopReason::NoProgress => language.pick(
-            "Answer now, in text: what is done, what you tried, what stood in the way, and what is still missing.",
+            "Answer now, in text: what is done, what you tried, what prevented it, and what is still missing.",
             "Responder ahora, en texto: qué está hecho, qué se intentó, qué lo impidió y qué falta todavía.",
         ),
         _ => language.pick(
@@ -96,15 +95,15 @@ fn summary_instruction(reason: StopReason, language: Language) -> &'static str {
     }
 }
 
-/// The answer of a run that ended early and has no closing summary, because it was not asked for or did not come.
+/// Returns the answer of a run that ended early without a closing summary.
 pub fn fixed_closing(reason: StopReason, steps: u32, language: Language) -> String {
     let why = stop_reason_text(reason, language);
     let after = counted(steps, ["step", "steps"], ["paso", "pasos"], language);
     let resume_advice = resume_advice(reason, steps, language);
     match language {
         Language::En => format!(
-            "The run ended early ({reason}: {why}) after {after}. What was done until then stands; there is no summary of \
-             it.{resume_advice}"
+            "The run ended early ({reason}: {why}) after {after}. Completed work is kept; there is no summary \
+             of it.{resume_advice}"
         ),
         Language::Es => format!(
             "La ejecución terminó antes de tiempo ({reason}: {why}) tras {after}. Lo hecho hasta entonces se mantiene; no \
@@ -113,25 +112,25 @@ pub fn fixed_closing(reason: StopReason, steps: u32, language: Language) -> Stri
     }
 }
 
-/// What to do where the same run would end at the same place.
+/// Returns how to continue when a plain resume would end the same way.
 fn resume_advice(reason: StopReason, steps: u32, language: Language) -> &'static str {
     match (reason, steps) {
-        // Nothing was said yet: a new session would be as long.
+        // The conversation is still empty, so a new session would be as long.
         (StopReason::ContextFull, 0) => language.pick(
-            " Instructions, tools and task alone are too long: resume with a model that holds more (`agent resume --last \
-             --model …`), or have its server provide more.",
-            " Instrucciones, herramientas y tarea por sí solas son demasiado largas: conviene reanudar con un modelo de mayor \
-             capacidad (`agent resume --last --model …`) o hacer que su servidor ofrezca más.",
+            " Instructions, tools and task alone are too long: resume with a model that has a larger window (`agent resume --last \
+             --model …`), or enlarge the window on its server.",
+            " Instrucciones, herramientas y tarea por sí solas son demasiado largas: conviene reanudar con un modelo de ventana \
+             mayor (`agent resume --last --model …`) o ampliar la ventana en su servidor.",
         ),
         (StopReason::ContextFull, _) => language.pick(
-            " To go on, give the rest of the task to a new session (`agent run`), or resume this one with a model that \
-             holds more (`agent resume --last --model …`).",
+            " To continue, give the rest of the task to a new session (`agent run`), or resume this one with a model that \
+             has a larger window (`agent resume --last --model …`).",
             " Para continuar, dar el resto de la tarea a una sesión nueva (`agent run`) o reanudar esta con un modelo de \
-             mayor capacidad (`agent resume --last --model …`).",
+             ventana mayor (`agent resume --last --model …`).",
         ),
         (StopReason::AwaitingApproval, _) => language.pick(
-            " `agent approvals list` shows the calls that wait; answer with `agent approve ID` or `agent deny ID`, then go \
-             on with `agent resume`.",
+            " `agent approvals list` shows the pending calls; answer with `agent approve ID` or `agent deny ID`, then \
+             continue with `agent resume`.",
             " `agent approvals list` muestra las llamadas en espera; se responde con `agent approve ID` o `agent deny ID` y \
              se continúa con `agent resume`.",
         ),
@@ -139,7 +138,7 @@ fn resume_advice(reason: StopReason, steps: u32, language: Language) -> &'static
     }
 }
 
-/// Why a run ended, for people.
+/// Returns why a run ended, for users.
 pub fn stop_reason_text(reason: StopReason, language: Language) -> &'static str {
     match reason {
         StopReason::LlmDone => {
@@ -147,7 +146,7 @@ pub fn stop_reason_text(reason: StopReason, language: Language) -> &'static str 
         }
         StopReason::MaxSteps => language.pick("the step limit was reached", "se alcanzó el límite de pasos"),
         StopReason::BudgetExceeded => language.pick(
-            "what is left of the budget does not pay for another call",
+            "the remaining budget is too small for another call",
             "lo que queda del presupuesto no alcanza para otra llamada",
         ),
         StopReason::ContextFull => language.pick(
@@ -164,7 +163,7 @@ pub fn stop_reason_text(reason: StopReason, language: Language) -> &'static str 
             "fallaron demasiadas llamadas a herramientas seguidas",
         ),
         StopReason::NoProgress => {
-            language.pick("the last steps led nowhere", "los últimos pasos no llevaron a nada")
+            language.pick("the last steps made no progress", "los últimos pasos no lograron ningún avance")
         }
         StopReason::Guardrail => language.pick(
             "a guardrail or a hook ended the run",
@@ -175,7 +174,7 @@ pub fn stop_reason_text(reason: StopReason, language: Language) -> &'static str 
             "el modelo se negó, o su proveedor filtró la respuesta",
         ),
         StopReason::Truncated => language.pick(
-            "the answer stayed cut by the output limit",
+            "the answer was cut off by the output limit",
             "la respuesta quedó cortada por el límite de salida",
         ),
         StopReason::AwaitingApproval => language
@@ -200,7 +199,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_closing_instruction_is_its_own_and_marked_as_ours() {
+    fn closing_instructions_are_distinct_and_have_the_system_prefix() {
         let instructions: Vec<_> = [En, Es]
             .into_iter()
             .flat_map(|language| {
@@ -216,8 +215,8 @@ mod tests {
     fn a_fixed_closing_names_the_reason_and_the_steps() {
         assert_eq!(
             fixed_closing(StopReason::MaxSteps, 1, En),
-            "The run ended early (max_steps: the step limit was reached) after 1 step. What was done until then \
-             stands; there is no summary of it."
+            "The run ended early (max_steps: the step limit was reached) after 1 step. Completed work is kept; \
+             there is no summary of it."
         );
         assert_eq!(
             fixed_closing(StopReason::MaxSteps, 2, Es),
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_is_advised_only_where_it_would_help() {
+    fn new_session_is_advised_only_if_it_would_help() {
         let advised = |steps| fixed_closing(StopReason::ContextFull, steps, En).contains("to a new session");
         assert_eq!((advised(0), advised(1)), (false, true));
     }

@@ -1,4 +1,4 @@
-//! What people read about subagents.
+//! Lines of the human log about subagents.
 
 use super::human_log::LogStyle;
 use super::numbers::counted;
@@ -7,7 +7,7 @@ use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
 
 impl LogStyle {
-    /// What the subagent that is called `agent` does.
+    /// Indented line about the subagent `agent`.
     pub fn nested(self, agent: &str, line: &str) -> String {
         match self {
             Self::Icons(_) => format!("      ↳ [{agent}] {line}"),
@@ -15,34 +15,34 @@ impl LogStyle {
         }
     }
 
-    /// A tool call of a subagent.
+    /// Tool call of a subagent.
     pub fn named_tool(self, name: &str, summary: &str) -> String {
         format!("{name}{}{summary}", self.arrow(summary))
     }
 
-    /// A call of a subagent was refused.
+    /// Refused tool call of a subagent.
     pub fn subagent_refused(self, tool: &str, reason: &str) -> String {
         format!("{tool} {}: {reason}", self.translate("refused", "rechazado"))
     }
 
-    /// A call of a subagent failed.
+    /// Failed tool call of a subagent.
     pub fn subagent_error(self, tool: &str, error: &str) -> String {
         format!("{tool} {}: {error}", self.translate("failed", "falló"))
     }
 
-    /// A hook did not allow what a subagent wanted, or had something to say.
+    /// Hook that blocked a call of a subagent or warned about it.
     pub fn subagent_hook(self, hook: &str) -> String {
         format!("hook {hook} {}", self.translate("objects", "objeta"))
     }
 }
 
-/// That a subagent begins to work, with this model.
+/// Start of a subagent with its model.
 pub fn subagent_started(model: &str, language: Language) -> String {
-    let begins = language.pick("begins", "comienza");
-    format!("{begins} ({model})")
+    let verb = language.pick("starts", "comienza");
+    format!("{verb} ({model})")
 }
 
-/// How a subagent ended.
+/// Result of a subagent.
 pub fn subagent_ended(result: &RunResult, language: Language) -> String {
     let reason = result.stop_reason.map_or(language.pick("not started", "no comenzó"), StopReason::name);
     let steps = counted(result.steps, ["step", "steps"], ["paso", "pasos"], language);
@@ -56,7 +56,7 @@ pub fn subagent_ended(result: &RunResult, language: Language) -> String {
     format!("{} ({reason}), {steps}, {calls}{cost}", result.status.name())
 }
 
-/// How the subagent ended that is called `agent`, told by itself.
+/// Result of the subagent `agent`, as a line that names it.
 pub fn subagent_in_report(agent: &str, result: &RunResult) -> String {
     format!("subagent {agent}: {}", subagent_ended(result, Language::En))
 }

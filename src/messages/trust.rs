@@ -1,58 +1,58 @@
-//! What is said about trust in a project's configuration.
+//! Messages about trust in a project's configuration.
 
-/// A run that trusts what is there.
+/// Notice that `--trust-workspace` trusts the configuration with this hash for one run.
 pub fn trusted_this_run(hash: &str) -> String {
     format!("this run trusts the project's configuration as it is: --trust-workspace={hash}")
 }
 
-/// A hash on the command line that is another one.
+/// Error for `--trust-workspace=HASH` whose hash differs from `hash`, that of the configuration.
 pub fn trust_hash_mismatch(hash: &str) -> String {
     format!(
-        "the project's configuration is not what you trust: the hash of its content is {hash} \
-         (agent trust --show says what is in it)"
+        "the hash of the project's configuration is {hash}, not the one given: review the configuration \
+         with `agent trust --show`"
     )
 }
 
-/// What was trusted has changed.
+/// Notice that trust has ended because the configuration changed.
 pub fn trust_ended(changes: &str) -> String {
     format!(
-        "the project's configuration is no longer trusted: {changes} (agent trust shows it and asks again)"
+        "the project's configuration is no longer trusted: {changes} (run `agent trust` to review it and trust it again)"
     )
 }
 
-/// A record of trust that may not be the user's own.
+/// Notice that a trust record is ignored because the user may not have written it.
 pub fn trust_record_rejected(why: &str) -> String {
-    format!("the record of your trust in this project is not believed: {why}")
+    format!("the trust record of this project is ignored: {why}")
 }
 
-/// How much is asked for: what scrolled away is not forgotten.
+/// Totals of the trust listing, printed last because the listing may have scrolled away.
 pub fn trust_totals(settings: usize, files: usize, named: usize) -> String {
-    format!("asks    {settings} settings in {files} files of configuration, which name {named} other files")
+    format!("total   {settings} settings in {files} configuration files, which name {named} other files")
 }
 
-/// What is asked, after the listing.
-pub const TRUST_QUESTION: &str = "what this project's configuration says";
+/// Title of the trust question, inserted into `prompt_title`.
+pub const TRUST_QUESTION: &str = "with this project's configuration";
 
-/// Why it is asked.
+/// Reason of the trust question.
 pub const TRUST_REASON: &str = "it takes effect in every run here, until one of these files changes";
 
-/// Nobody can be asked.
-pub const TRUST_NEEDS_TERMINAL: &str = "nobody can be asked here: `agent trust --show` says what would be trusted, \
+/// Error of `agent trust` without a terminal.
+pub const TRUST_NEEDS_TERMINAL: &str = "no terminal to ask at: `agent trust --show` lists what would be trusted, \
      `agent trust --yes` trusts it, `agent run --trust-workspace=HASH` trusts exactly that for one run";
 
-/// The answer was no.
+/// Result of declining the trust question.
 pub const NOT_TRUSTED: &str = "not trusted; nothing was changed";
 
-/// The answer was yes.
+/// Result of accepting the trust question.
 pub const TRUSTED: &str = "trusted, until one of these files changes; agent trust --revoke ends it";
 
-/// Trust has ended by will.
+/// Result of `agent trust --revoke`.
 pub const TRUST_REVOKED: &str = "this workspace is no longer trusted";
 
-/// There was none.
+/// Result of `agent trust --revoke` without a trust record.
 pub const NO_TRUST_TO_REVOKE: &str = "this workspace was not trusted";
 
-/// A record of trust that could not be written.
+/// Error for a trust record that cannot be written.
 pub fn trust_not_stored(why: &str) -> String {
-    format!("trust cannot be kept: {why}; `agent run --trust-workspace` trusts for one run")
+    format!("cannot save the trust record: {why}; use `agent run --trust-workspace` to trust for one run")
 }

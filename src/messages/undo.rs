@@ -1,4 +1,4 @@
-//! What is said about undoing: what cannot be, and what stands in its way.
+//! Messages about undo, redo, checkpoints and interrupted changes.
 
 use crate::core::file_change::{Change, ChangeAction, RestoreDirection};
 use crate::core::language::Language;
@@ -6,101 +6,101 @@ use crate::text::lines::one_line;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Characters of a path that is named.
+/// Characters shown of a path.
 const PATH_CHARS: usize = 200;
-/// Paths that are named.
+/// Maximum number of paths listed.
 const MAX_LISTED: usize = 10;
 
-/// A change of several files was cut off, and one of them is again as it was.
+/// Notice that an interrupted change of several files was rolled back for one file.
 pub fn transaction_undone(path: &str) -> String {
     format!(
-        "a change of several files was interrupted; {} is again as it was before",
+        "a change of several files was interrupted; {} was restored to its earlier content",
         one_line(path, PATH_CHARS)
     )
 }
 
-/// A change of several files was cut off, and one of them could not be put back.
+/// Warning that an interrupted change of several files could not be rolled back for one file.
 pub fn transaction_not_undone(path: &str, record: &Path) -> String {
     format!(
-        "a change of several files was interrupted; {} was changed since, or cannot be written, and stays as it is: look at it. \
-         {} holds what it was before; remove that then",
+        "a change of several files was interrupted; {} was changed since, or cannot be written, and was not restored: check it. \
+         {} contains its earlier content; remove it afterwards",
         one_line(path, PATH_CHARS),
         record.display()
     )
 }
 
-/// A change of several files was cut off, and nobody can tell which they are.
+/// Warning that the record of an interrupted change of several files is unreadable.
 pub fn transaction_unreadable(record: &Path, why: &str) -> String {
     format!(
-        "a change of several files was interrupted, and its record cannot be read ({}), so some of them may be changed and others \
-         not: look at {}, which names them and holds what they were before, then remove it",
+        "a change of several files was interrupted, and its record cannot be read ({}), so only some of them may be \
+         changed: check {}, which contains their names and earlier contents, then remove it",
         one_line(why, PATH_CHARS),
         record.display()
     )
 }
 
-/// A change of a file tool whose content before was not kept.
+/// Warning that a change by a file tool cannot be undone, because the earlier content was not stored.
 pub fn cannot_be_undone(path: &str, why: &str) -> String {
     format!("the change of {} cannot be undone: {why}", one_line(path, PATH_CHARS))
 }
 
-/// Changes of a command whose contents before were not kept.
+/// Warning that changes by a command cannot be undone, because the earlier contents were not stored.
 pub fn commands_not_undone(paths: &[&str], mebibytes: u64) -> String {
     format!(
-        "what the command did to these files cannot be undone, because they are sensitive, hold a secret, are larger than {mebibytes} MiB, or \
-         were too many to be kept: {}",
+        "the command's changes to these files cannot be undone, because they are sensitive, contain a secret, are larger than {mebibytes} MiB, or \
+         were too many to store: {}",
         list_paths(paths)
     )
 }
 
-/// Changes of a command beyond those that are listed.
+/// Warning about changed files of a command beyond those listed.
 pub fn changes_left_out(more: usize) -> String {
     format!("the command changed {more} more files, which are not listed and cannot be undone")
 }
 
-/// A checkpoint that was made.
+/// Notice of a checkpoint; `left_out` are the paths that it does not contain.
 pub fn checkpoint(reference: &str, left_out: &[String], language: Language) -> String {
     let word = language.pick("checkpoint", "punto de control");
     if left_out.is_empty() {
         return format!("{word}: {reference}");
     }
     let without = language.pick(
-        "without these, which are sensitive, hold a secret, are too large or belong to another repository",
+        "without these, which are sensitive, contain a secret, are too large or belong to another repository",
         "sin estos, que son sensibles, contienen un secreto, son demasiado grandes o pertenecen a otro repositorio",
     );
     format!("{word}: {reference}, {without}: {}", list_paths(left_out))
 }
 
-/// Why there are no checkpoints in this run, although they are asked for.
+/// Warning that the enabled checkpoints are not available in this run.
 pub fn no_checkpoints(reason: &str) -> String {
     format!(
-        "no checkpoints are made (checkpoints.enabled), `agent undo` works all the same: {}",
+        "no checkpoints are made (checkpoints.enabled), but `agent undo` still works: {}",
         one_line(reason, PATH_CHARS)
     )
 }
 
-/// Why the checkpoints of sessions that were removed are there still.
+/// Warning that the checkpoints of removed sessions could not be deleted.
 pub fn checkpoints_stay(reason: &str) -> String {
     format!(
-        "the checkpoints of the removed sessions stay in the repository: {}. `agent help undo` says how to let all of them go",
+        "the checkpoints of the removed sessions stay in the repository: {}. See `agent help undo` for how to delete all of them",
         one_line(reason, PATH_CHARS)
     )
 }
 
-/// A session without changes of files that stand.
-pub const NO_FILE_CHANGES: &str = "no change of a file stands in this session\n";
+/// Output for a session without file changes, or with all of them undone.
+pub const NO_FILE_CHANGES: &str = "this session has no file changes, or all of them were undone\n";
 
-/// Nothing to put back.
-pub fn nothing_to_restore(way: RestoreDirection) -> &'static str {
-    match way {
+/// Output for a session with nothing to undo or redo.
+pub fn nothing_to_restore(direction: RestoreDirection) -> &'static str {
+    match direction {
         RestoreDirection::Undo => "nothing to undo\n",
         RestoreDirection::Redo => "nothing to redo\n",
     }
 }
 
-/// Which files were put back, and what that made of each, one a line.
-pub fn restored(way: RestoreDirection, changed: &[Change]) -> String {
-    let word = match way {
+/// Lists the restored files and their new state, one per line.
+pub fn restored(direction: RestoreDirection, changed: &[Change]) -> String {
+    let word = match direction {
         RestoreDirection::Undo => "undone",
         RestoreDirection::Redo => "redone",
     };
@@ -109,7 +109,7 @@ pub fn restored(way: RestoreDirection, changed: &[Change]) -> String {
             ChangeAction::Modified if change.before.is_some() && change.before == change.after => {
                 "has its earlier permissions again"
             }
-            ChangeAction::Created => "is there again",
+            ChangeAction::Created => "exists again",
             ChangeAction::Modified => "has its earlier content again",
             ChangeAction::Deleted => "is removed again",
         };
@@ -118,73 +118,80 @@ pub fn restored(way: RestoreDirection, changed: &[Change]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Why nothing is put back.
-pub fn restore_refused(way: RestoreDirection, changed: &[String], unkept: &[(String, String)]) -> String {
-    let (word, back) = match way {
+/// Error for an undo or redo that restores nothing: files `changed` by others, or files whose content cannot be stored (`unkept`).
+pub fn restore_refused(
+    direction: RestoreDirection,
+    changed: &[String],
+    unkept: &[(String, String)],
+) -> String {
+    let (word, back) = match direction {
         RestoreDirection::Undo => ("undone", "redo"),
         RestoreDirection::Redo => ("redone", "undo"),
     };
     let mut reasons = Vec::new();
     if !changed.is_empty() {
         reasons.push(format!(
-            "somebody else has changed files in between: {}; `--force` takes them too, and `agent {back}` would bring back what \
-             they hold now",
+            "other programs or people changed these files in between: {}; `--force` includes them, and `agent {back}` can restore \
+             their current content",
             list_paths(changed)
         ));
     }
     if !unkept.is_empty() {
         let each: Vec<String> = unkept.iter().map(|(path, why)| format!("{path} ({why})")).collect();
         reasons.push(format!(
-            "what files hold now cannot be kept: {}; `--force` takes them too, and `agent {back}` could not bring back what they \
-             hold now",
+            "the current content of these files cannot be stored: {}; `--force` includes them, and `agent {back}` cannot restore \
+             their current content",
             list_paths(&each)
         ));
     }
-    let reasons = reasons.join(". And ");
-    format!("nothing was {word}, because {reasons}. `--file FILE` takes one that is not among them")
+    let reasons = reasons.join("; also, ");
+    format!("nothing was {word}, because {reasons}. `--file FILE` selects a file that is not among them")
 }
 
-/// Files that stay as they are because there is nothing to put back.
+/// Notice about files that were not restored because their contents were not stored.
 pub fn contents_not_stored(paths: &[String]) -> String {
-    format!("these files stay as they are, because their contents were not kept: {}", list_paths(paths))
+    format!("these files were not restored, because their contents were not stored: {}", list_paths(paths))
 }
 
-/// Said above a diff of a file that is not what the session left.
+/// Line above a diff of a file that was changed after the session.
 pub fn changed_by_others(path: &str) -> String {
-    format!("# somebody else has changed {} since\n", one_line(path, PATH_CHARS))
+    format!("# {} was changed outside the session since\n", one_line(path, PATH_CHARS))
 }
 
-/// Said above a diff of a file that had other permissions, or was a link.
+/// Line above a diff of a file whose mode changed (permissions or file type).
 pub fn mode_changed(path: &str, old: u32, new: u32) -> String {
     format!("# {}: mode {old:06o} became {new:06o}\n", one_line(path, PATH_CHARS))
 }
 
-/// Said instead of a diff.
+/// Line in place of a diff that is not available.
 pub fn no_diff(path: &str) -> String {
-    format!("# {} changed; it is no text, or was not kept\n", one_line(path, PATH_CHARS))
+    format!(
+        "# {} changed; no diff, because it is not text or its content was not stored\n",
+        one_line(path, PATH_CHARS)
+    )
 }
 
-/// What the model is told about files that were put back since it last worked on the session.
+/// Message to the model about files restored since its last step.
 pub fn files_restored(paths: &[String]) -> String {
     format!(
-        "[SYSTEM] Since your last step the person has put files back with `agent undo` or `agent redo`. They are not what you \
-         left, so read them again before you go on: {}",
+        "[SYSTEM] Since your last step the user has restored files with `agent undo` or `agent redo`. Their contents have \
+         changed, so read them again before you continue: {}",
         list_paths(paths)
     )
 }
 
-/// A time to the minute, UTC; empty where it is none.
+/// Formats milliseconds since 1970 as date and time to the minute, UTC; empty if out of range.
 pub fn minute(wall_ms: u64) -> String {
     let time = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.map_or_else(String::new, |time| time.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
-/// The day of a moment, UTC.
+/// Formats milliseconds since 1970 as a date, UTC.
 pub fn day(wall_ms: u64) -> String {
     minute(wall_ms).chars().take("2026-01-01".len()).collect()
 }
 
-/// `paths` on one line, as many as a person reads.
+/// Lists `paths` on one line, at most `MAX_LISTED` of them.
 pub fn list_paths(paths: &[impl AsRef<str>]) -> String {
     let shown = paths.iter().take(MAX_LISTED).map(|path| one_line(path.as_ref(), PATH_CHARS));
     let mut names: Vec<String> = shown.collect();

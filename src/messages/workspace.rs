@@ -1,55 +1,55 @@
-//! What is said about the files of a workspace that act on people and agents: instructions and executables.
+//! Messages about project instructions and new executables in the workspace.
 
 use super::numbers::thousands;
 use crate::core::language::Language;
 use crate::core::run_result::{Executables, InstructionFile};
 use jiff::Timestamp;
 
-/// Characters of a hash that tell two contents of one file apart.
+/// Characters shown of a content hash.
 const SHORT_HASH: usize = 8;
-/// Executables that are named; the JSON document lists more.
+/// Executables listed; the JSON document lists more.
 const MAX_LISTED: usize = 5;
 
-/// Which instructions a run is given, and how they differ from what the run before was given.
+/// Instruction file of a run, and whether it has changed since the previous run.
 pub fn instructions(file: &InstructionFile, language: Language) -> String {
     let InstructionFile { path, hash, before } = file;
     let word = language.pick("project instructions", "instrucciones del proyecto");
     let now = short(hash);
     let Some(before) = before else {
-        let new = language
-            .pick("which no run has read here before", "que ninguna ejecución había leído aquí antes");
+        let new = language.pick("new in this workspace", "nuevas en este espacio de trabajo");
         return format!("{word}: {path} ({now}), {new}");
     };
     let (day, then) = (utc_minute(before.at_ms), short(&before.hash));
     match language {
         _ if before.hash == *hash => {
-            format!("{word}: {path} ({now}), {} {day}", language.pick("as on", "como el"))
+            format!(
+                "{word}: {path} ({now}), {} {day}",
+                language.pick("unchanged since", "sin cambios desde el")
+            )
         }
         Language::En => {
-            format!("{word}: {path} is not what the run of {day} was given ({then} then, {now} now)")
+            format!("{word}: {path} has changed since the run of {day} ({then} then, {now} now)")
         }
         Language::Es => {
-            format!(
-                "{word}: {path} no es lo que recibió la ejecución del {day} ({then} entonces, {now} ahora)"
-            )
+            format!("{word}: {path} ha cambiado desde la ejecución del {day} ({then} entonces, {now} ahora)")
         }
     }
 }
 
-/// Instructions with characters that nobody sees.
+/// Warning about invisible characters in instructions; `places` lists them.
 pub fn instructions_invisible(path: &str, places: &str) -> String {
     format!(
-        "{path} holds characters that people do not see ({places}): the model reads what they spell; look at them \
-         before you go on"
+        "{path} contains invisible characters ({places}), which the model reads: check them \
+         before you continue"
     )
 }
 
-/// Instructions that cannot be compared with what an earlier run was given.
+/// Warning that instructions cannot be compared with those of earlier runs.
 pub fn instructions_not_compared(path: &str, why: &str) -> String {
-    format!("{path} cannot be compared with what earlier runs were given: {why}")
+    format!("{path} cannot be compared with the instructions of earlier runs: {why}")
 }
 
-/// Which executables a run made or changed; nothing when there are none and everything was looked at.
+/// Executables that a run created or changed; `None` if a complete scan found none.
 pub fn executables(found: &Executables, language: Language) -> Option<String> {
     let Executables { files, more, complete } = found;
     let named: Vec<String> = files.iter().take(MAX_LISTED).map(|file| format!("{file:?}")).collect();
@@ -62,20 +62,20 @@ pub fn executables(found: &Executables, language: Language) -> Option<String> {
             Language::Es => format!(" y {} más", thousands(beyond)),
         }
     };
-    let what = language.pick("Executables made or changed", "Ejecutables creados o modificados");
+    let what = language.pick("Executables created or changed", "Ejecutables creados o modificados");
     match (named.is_empty(), *complete) {
         (true, true) => None,
         (true, false) => Some(
             language
                 .pick(
-                    "Executables: not looked for everywhere, there is too much to look at",
-                    "Ejecutables: no se buscaron en todas partes, hay demasiado que mirar",
+                    "Executables: not searched for everywhere, because the workspace is too large",
+                    "Ejecutables: no se buscaron en todas partes, porque el espacio de trabajo es demasiado grande",
                 )
                 .to_owned(),
         ),
         (false, true) => Some(format!("{what}: {}{beyond}", named.join(", "))),
         (false, false) => {
-            let partly = language.pick("not looked for everywhere", "no se buscaron en todas partes");
+            let partly = language.pick("not searched for everywhere", "no se buscaron en todas partes");
             Some(format!("{what}: {}{beyond}; {partly}", named.join(", ")))
         }
     }
@@ -85,7 +85,7 @@ fn short(hash: &str) -> &str {
     hash.get(..SHORT_HASH).unwrap_or(hash)
 }
 
-/// Date and time, UTC, to the minute.
+/// Formats milliseconds since 1970 as date and time to the minute, UTC.
 fn utc_minute(at_ms: u64) -> String {
     let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
     let zoned = at.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(jiff::tz::TimeZone::UTC);
@@ -97,13 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn omitted_executables_are_counted() {
         let files = |number: usize| (0..number).map(|at| format!("f{at}")).collect();
-        let said = |files, more, complete| executables(&Executables { files, more, complete }, Language::En);
-        assert_eq!(said(files(0), 0, true), None);
-        assert_eq!(said(files(1), 0, true).unwrap(), "Executables made or changed: \"f0\"");
-        assert!(said(files(7), 1_000, true).unwrap().ends_with("\"f4\" and 1,002 more"));
-        assert!(said(files(0), 0, false).unwrap().contains("not looked for everywhere"));
-        assert!(said(files(1), 0, false).unwrap().contains("\"f0\"; not looked for everywhere"));
+        let text = |files, more, complete| executables(&Executables { files, more, complete }, Language::En);
+        assert_eq!(text(files(0), 0, true), None);
+        assert_eq!(text(files(1), 0, true).unwrap(), "Executables created or changed: \"f0\"");
+        assert!(text(files(7), 1_000, true).unwrap().ends_with("\"f4\" and 1,002 more"));
+        assert!(text(files(0), 0, false).unwrap().contains("not searched for everywhere"));
+        assert!(text(files(1), 0, false).unwrap().contains("\"f0\"; not searched for everywhere"));
     }
 }

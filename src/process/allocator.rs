@@ -1,19 +1,19 @@
-//! Memory of this process: how much of what it has freed it keeps, and how it ends when there is none left.
+//! Memory allocator settings, and the exit of the process when memory runs out.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The allocator of the system, which ends the process with a message and exit code 1 where it has no memory left. Rust would
-/// abort it.
+/// The system allocator, except that a failed allocation ends the process with a message and exit code 1. Rust's default is to
+/// abort.
 struct EndsWithoutMemory;
 
 #[global_allocator]
 static ALLOCATOR: EndsWithoutMemory = EndsWithoutMemory;
 
 #[expect(unsafe_code, reason = "allocators have no safe form")]
-// SAFETY: every call is handed on as it is, and what comes back is handed back, unless it is null.
+// SAFETY: every call is forwarded unchanged to `System`, and its non-null result is returned unchanged.
 unsafe impl GlobalAlloc for EndsWithoutMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: what the caller promises is what is asked for here.
+        // SAFETY: the caller's guarantees are exactly those that `System` requires.
         or_end(unsafe { System.alloc(layout) })
     }
 
@@ -40,25 +40,25 @@ fn or_end(memory: *mut u8) -> *mut u8 {
     memory
 }
 
-/// Ends this process at once. Nothing here may allocate, and nothing that is registered to run at exit runs.
+/// Ends this process at once without running exit handlers. Nothing here may allocate.
 #[cold]
-#[expect(unsafe_code, reason = "std has neither an exit nor an output that surely allocate nothing")]
+#[expect(unsafe_code, reason = "std guarantees neither an exit nor an output without allocation")]
 fn end_without_memory() -> ! {
     const MESSAGE: &[u8] =
         b"error: out of memory: the system refused more. Raise the limit (`ulimit -v`) or free some\n";
-    // SAFETY: the bytes live for ever, and neither call changes memory.
+    // SAFETY: the bytes are static, and neither call changes memory.
     unsafe {
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
         libc::_exit(1)
     }
 }
 
-/// Bytes of the main stack that are there from the beginning where the address space is limited: more than is in use at a time.
+/// Bytes of the main stack that are reserved at startup if the address space is limited. More than the agent uses at a time.
 #[cfg(target_os = "linux")]
 const STACK_BYTES: usize = 2 << 20;
 
-/// Takes the main stack while there is memory for it, and ends the process with a message where there is none. A stack that
-/// cannot grow later ends it by a signal.
+/// Reserves the main stack while memory is available, and ends the process with a message if there is none. A stack that cannot
+/// grow later would end the process by a signal.
 #[cfg(target_os = "linux")]
 fn take_stack() {
     if rustix::process::getrlimit(rustix::process::Resource::As).current.is_some() {
@@ -69,34 +69,34 @@ fn take_stack() {
 
 #[cfg(target_os = "linux")]
 #[inline(never)]
-#[expect(clippy::large_stack_arrays, reason = "this is what takes the stack")]
+#[expect(clippy::large_stack_arrays, reason = "the array reserves the stack")]
 fn touch_stack() {
     std::hint::black_box(&mut [0_u8; STACK_BYTES]);
 }
 
-/// Bytes at the end of the heap that stay with us when they are free. An edit of a file of a megabyte takes and frees several;
-/// to get each page anew from the kernel, which clears it, costs more than all else that is done with it in memory.
+/// Free bytes at the end of the heap that are not returned to the kernel. Editing a file of a megabyte allocates and frees
+/// several, and getting each page again from the kernel, which clears it, costs more than the rest of the work in memory.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const TRIM_THRESHOLD_BYTES: libc::c_int = 8 << 20;
 
-/// Bytes from which on a buffer is mapped for itself, and goes back to the kernel when it is freed. Setting one of the two
-/// turns off that the allocator changes both as it goes (mallopt(3)).
+/// Smallest buffer, in bytes, that gets its own mapping and returns to the kernel when freed. Setting either threshold stops
+/// the allocator from adjusting both (mallopt(3)).
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MMAP_THRESHOLD_BYTES: libc::c_int = 4 << 20;
 
-/// Keeps memory that is freed for the next use, and takes what the main stack needs. To be called before there are other threads.
+/// Sets the allocator to retain freed memory and reserves the main stack. Must be called before other threads start.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the allocator's settings have no safe form")]
 pub fn configure_allocator() {
     take_stack();
-    // SAFETY: both calls only set numbers of the allocator, which checks them, and takes its lock for it.
-    let _otherwise_it_goes_back_sooner = unsafe {
+    // SAFETY: both calls only set parameters of the allocator, which validates them under its own lock.
+    let _best_effort = unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
             + libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)
     };
 }
 
-/// Other allocators keep what they find right.
+/// Reserves the main stack on Linux. Other allocators keep their defaults.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn configure_allocator() {
     #[cfg(target_os = "linux")]

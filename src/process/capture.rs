@@ -1,4 +1,4 @@
-//! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
+//! Captures a child's output: start and end in memory, long output (up to a limit) in a file.
 
 use super::recent_output::RecentOutput;
 use memchr::{memchr_iter, memrchr};
@@ -9,36 +9,36 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
-/// Bytes kept of the beginning of each stream: more than a model is ever shown.
+/// Bytes stored of the start of each stream. More than the model ever receives.
 pub const HEAD_BYTES: usize = 64 * 1024;
 
-/// Bytes kept of the end of each stream.
+/// Bytes stored of the end of each stream.
 pub const TAIL_BYTES: usize = 64 * 1024;
 
-/// Bytes of one command's output that go to its file; a flood must not fill the disk.
+/// Limit, in bytes, of one command's output file, so that endless output does not fill the disk.
 pub const MAX_STORED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Bytes read at once; the capacity of a pipe on Linux is 64 KiB.
+/// Bytes per read. The capacity of a pipe on Linux is 64 KiB.
 const READ_BYTES: usize = 32 * 1024;
 
-/// Bytes of a line held back so that the two streams do not cut each other's lines.
+/// Longest incomplete line, in bytes, that is buffered so that lines of the two streams do not interleave.
 const MAX_PARTIAL_LINE_BYTES: usize = 8 * 1024;
 
-/// One captured stream, bounded.
+/// One captured stream, bounded in memory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// The first bytes, at most [`HEAD_BYTES`].
+    /// First bytes, at most [`HEAD_BYTES`].
     pub head: Vec<u8>,
-    /// The last bytes of what did not fit into the head, at most [`TAIL_BYTES`].
+    /// Last bytes after the head, at most [`TAIL_BYTES`].
     pub tail: VecDeque<u8>,
-    /// All bytes the child wrote.
+    /// Number of bytes that the child wrote.
     pub total: u64,
-    /// All line ends among them.
+    /// Number of line ends that the child wrote.
     pub line_ends: u64,
 }
 
 impl Captured {
-    /// Whether bytes between head and tail were dropped.
+    /// Checks whether bytes between head and tail were dropped.
     pub fn is_truncated(&self) -> bool {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
@@ -56,60 +56,60 @@ impl Captured {
     }
 }
 
-/// What the file of a long output holds.
+/// Content of the output file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StoredOutput {
-    /// There is none: all output is in the heads.
+    /// There is no file. The heads contain all output.
     #[default]
     NoFile,
-    /// All of the output.
+    /// The file contains all output.
     Complete,
-    /// The first [`MAX_STORED_BYTES`].
+    /// The file contains the first [`MAX_STORED_BYTES`].
     Truncated,
-    /// It could not be written, because of this.
+    /// The file could not be written. Contains the reason.
     Failed(String),
 }
 
-/// Which of the two streams.
+/// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Out,
     Err,
 }
 
-/// Both streams of one child.
+/// Captured output of one child.
 pub(super) struct Capture<Open, File> {
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
-    /// When the child last wrote something, or began.
+    /// Time of the child's last output, or of its start.
     pub(super) last_output: Instant,
     recent: Option<RecentOutput>,
     file: OutputFileWriter<Open, File>,
 }
 
 impl<Open: FnOnce() -> io::Result<File>, File: Write> Capture<Open, File> {
-    /// An empty capture. `open` makes the file for a long output when it no longer fits into memory; without it there
-    /// is none. `recent` is given everything as it arrives.
+    /// Creates an empty capture. `open` creates the output file once the output exceeds the memory limit; without it there is
+    /// no file. `recent` receives all output as it arrives.
     pub(super) fn new(open: Option<Open>, recent: Option<RecentOutput>) -> Self {
         let file = OutputFileWriter {
             open,
             file: None,
             partial: [Vec::new(), Vec::new()],
             written: 0,
-            kept: StoredOutput::NoFile,
+            stored: StoredOutput::NoFile,
         };
         let (stdout, stderr) = (Captured::default(), Captured::default());
         Self { stdout, stderr, last_output: Instant::now(), recent, file }
     }
 
-    /// Writes what was held back and says what the file holds.
+    /// Writes the buffered incomplete lines and returns the state of the output file.
     pub(super) fn finish(&mut self) -> StoredOutput {
         for stream in [Stream::Out, Stream::Err] {
             let rest = std::mem::take(self.file.partial(stream));
             self.file.write(&rest);
         }
         self.file.close();
-        std::mem::take(&mut self.file.kept)
+        std::mem::take(&mut self.file.stored)
     }
 
     fn append(&mut self, stream: Stream, bytes: &[u8]) {
@@ -133,27 +133,27 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> Capture<Open, File> {
     }
 }
 
-/// Writes both streams to one file, whole lines in the order of their arrival.
+/// Writes both streams to one file, in whole lines in order of arrival.
 struct OutputFileWriter<Open, File> {
     open: Option<Open>,
     file: Option<File>,
     partial: [Vec<u8>; 2],
     written: u64,
-    kept: StoredOutput,
+    stored: StoredOutput,
 }
 
 impl<Open: FnOnce() -> io::Result<File>, File: Write> OutputFileWriter<Open, File> {
-    /// Opens the file; true when it has just been opened.
+    /// Opens the file on the first call. Returns whether this call opened it.
     fn open_file(&mut self) -> bool {
         let Some(open) = self.open.take() else { return false };
         match open() {
             Ok(file) => {
-                self.kept = StoredOutput::Complete;
+                self.stored = StoredOutput::Complete;
                 self.file = Some(file);
                 true
             }
             Err(error) => {
-                self.kept = StoredOutput::Failed(error.to_string());
+                self.stored = StoredOutput::Failed(error.to_string());
                 false
             }
         }
@@ -174,14 +174,14 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> OutputFileWriter<Open, Fil
         let lines_end = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let (lines, rest) = bytes.split_at(lines_end);
         if !lines.is_empty() {
-            let begun = std::mem::take(self.partial(stream));
-            self.write(&begun);
+            let partial = std::mem::take(self.partial(stream));
+            self.write(&partial);
             self.write(lines);
         }
         self.partial(stream).extend_from_slice(rest);
         if self.partial(stream).len() > MAX_PARTIAL_LINE_BYTES {
-            let begun = std::mem::take(self.partial(stream));
-            self.write(&begun);
+            let partial = std::mem::take(self.partial(stream));
+            self.write(&partial);
         }
     }
 
@@ -190,27 +190,27 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> OutputFileWriter<Open, Fil
         let room = usize::try_from(MAX_STORED_BYTES.saturating_sub(self.written)).unwrap_or(usize::MAX);
         let (bytes, left_out) = bytes.split_at(bytes.len().min(room));
         if let Err(error) = file.write_all(bytes) {
-            self.kept = StoredOutput::Failed(error.to_string());
+            self.stored = StoredOutput::Failed(error.to_string());
             self.file = None;
             return;
         }
         self.written = self.written.saturating_add(bytes.len() as u64);
         if !left_out.is_empty() {
-            self.kept = StoredOutput::Truncated;
+            self.stored = StoredOutput::Truncated;
             self.close();
         }
     }
 
-    /// Nothing more is written; what the file held back is.
+    /// Flushes and closes the file.
     fn close(&mut self) {
         let Some(mut file) = self.file.take() else { return };
         if let Err(error) = file.flush() {
-            self.kept = StoredOutput::Failed(error.to_string());
+            self.stored = StoredOutput::Failed(error.to_string());
         }
     }
 }
 
-/// Reads both pipes, concurrently, until both are closed.
+/// Reads both pipes concurrently until both are closed.
 pub(super) async fn pump<Open: FnOnce() -> io::Result<File>, File: Write>(
     stdout: Option<impl AsyncRead + Unpin>,
     stderr: Option<impl AsyncRead + Unpin>,
@@ -219,7 +219,7 @@ pub(super) async fn pump<Open: FnOnce() -> io::Result<File>, File: Write>(
     futures_util::join!(read(stdout, Stream::Out, capture), read(stderr, Stream::Err, capture));
 }
 
-/// Waits until nothing was written for as long as `idle`; for ever without it.
+/// Waits until the child has written nothing for `idle`. Never returns without `idle`.
 pub(super) async fn wait_until_idle<Open, File>(
     idle: Option<Duration>,
     capture: &Mutex<Capture<Open, File>>,
@@ -241,7 +241,7 @@ async fn read<Open: FnOnce() -> io::Result<File>, File: Write>(
 ) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; READ_BYTES];
-    // A read error on a pipe means the same as its end: nothing more comes.
+    // A read error on a pipe is handled as its end.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
         capture.append(stream, buffer.get(..count).unwrap_or_default());
@@ -261,30 +261,30 @@ mod tests {
         for (error, bytes) in chunks {
             capture.append(if *error { Stream::Err } else { Stream::Out }, bytes);
         }
-        let kept = capture.finish();
+        let stored = capture.finish();
         let mut text = Vec::new();
         file.rewind().unwrap();
         file.read_to_end(&mut text).unwrap();
-        (capture.stdout, capture.stderr, kept, text)
+        (capture.stdout, capture.stderr, stored, text)
     }
 
     #[test]
     fn a_short_output_stays_in_memory() {
-        let (stdout, stderr, kept, file) = run(&[(false, b"a\nb".to_vec()), (true, b"c\n".to_vec())]);
+        let (stdout, stderr, stored, file) = run(&[(false, b"a\nb".to_vec()), (true, b"c\n".to_vec())]);
         assert_eq!((stdout.head.as_slice(), stdout.line_ends), (b"a\nb".as_slice(), 1));
-        assert_eq!((kept, file.len(), stderr.is_truncated()), (StoredOutput::NoFile, 0, false));
+        assert_eq!((stored, file.len(), stderr.is_truncated()), (StoredOutput::NoFile, 0, false));
     }
 
     #[test]
     fn a_long_output_is_in_the_file_whole_and_lines_of_the_streams_do_not_mix() {
         let big = [b"0123456789abcde\n".repeat(HEAD_BYTES / 16), b"begun ".to_vec()].concat();
-        let (stdout, stderr, kept, file) = run(&[
+        let (stdout, stderr, stored, file) = run(&[
             (true, b"early\n".to_vec()),
             (false, big.clone()),
             (true, b"late\n".to_vec()),
             (false, b"ended\n".to_vec()),
         ]);
-        assert_eq!(kept, StoredOutput::Complete);
+        assert_eq!(stored, StoredOutput::Complete);
         assert!(!stdout.is_truncated());
         assert_eq!(file.len() as u64, stdout.total + stderr.total);
         assert!(file.starts_with(b"early\n0123"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_opened_is_said_and_harms_nothing() {
+    fn a_file_that_cannot_be_opened_is_reported_and_capture_continues() {
         let mut capture = Capture::new(Some(|| Err::<io::Sink, _>(io::Error::other("disk full"))), None);
         capture.append(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
         assert_eq!(capture.finish(), StoredOutput::Failed("disk full".to_owned()));

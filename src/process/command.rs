@@ -1,4 +1,4 @@
-//! A child from outside: what to start, and what became of it.
+//! Types for a command to start, its options and its result.
 
 use super::capture::{Captured, StoredOutput};
 use super::limits::ExceededLimit;
@@ -8,81 +8,81 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to start and how far it may go.
+/// Command to start, with its time limit.
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
-    /// Program and arguments; no shell is involved unless it is named here.
+    /// Program and arguments. No shell is involved unless it is the program.
     pub argv: Vec<String>,
     /// Working directory, absolute.
     pub cwd: PathBuf,
-    /// Variables on top of the launcher's allow-listed environment.
+    /// Variables added to the launcher's allow-listed environment.
     pub env: BTreeMap<String, String>,
-    /// Bytes for standard input; empty means `/dev/null`.
+    /// Bytes of standard input. Empty means `/dev/null`.
     pub stdin: Vec<u8>,
-    /// Wall time after which the tree is ended.
+    /// Wall-clock time after which the process tree is killed.
     pub timeout: Duration,
 }
 
-/// How a child ended.
+/// Reason for the end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
     /// It exited with this code.
     Code(i32),
-    /// A signal ended it.
+    /// A signal with this number ended it.
     Signal(i32),
-    /// Its time was up; the tree was killed.
+    /// It exceeded its time limit, and its tree was killed.
     TimedOut,
-    /// It wrote nothing for as long as it may; the tree was killed.
+    /// It wrote nothing for the idle timeout, and its tree was killed.
     Idle,
-    /// It took too much of the machine; the tree was killed.
+    /// It exceeded a resource limit, and its tree was killed.
     Exceeded(ExceededLimit),
-    /// The run was interrupted or ended; the tree was killed.
+    /// The run was interrupted or ended, and the tree was killed.
     Cancelled,
 }
 
-/// What else is wanted of a child's output.
+/// Handling of a command's output.
 #[derive(Debug)]
 pub struct OutputOptions<Open> {
-    /// Makes the file for an output too long for memory.
+    /// Creates the file for output that exceeds the memory limit.
     pub open_file: Option<Open>,
-    /// How long it may write nothing before it is ended; without it, as long as it runs.
+    /// Time without output after which the command is killed. `None` disables the limit.
     pub idle_timeout: Option<Duration>,
-    /// Where the output can be read while it runs.
+    /// Buffer from which the output can be read while the command runs.
     pub recent: Option<RecentOutput>,
 }
 
-/// What became of a child.
+/// Result of a command.
 #[derive(Debug)]
 pub struct CommandOutcome {
-    /// How it ended.
+    /// Reason for its end.
     pub reason: ExitReason,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: Captured,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub stderr: Captured,
-    /// What the file of a long output holds.
+    /// State of the output file.
     pub stored: StoredOutput,
-    /// The protected files that it did not leave as they were, which have been put back.
+    /// Protected files that the command changed and that were restored.
     pub protected_changes: Vec<ProtectedChange>,
-    /// How long it ran.
+    /// Wall-clock time of the command.
     pub duration: Duration,
 }
 
-/// Nothing is known of how a child ended.
+/// Reasons why the result of a command is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// It could not be started.
+    /// The command could not be started.
     #[error("cannot start {program}: {reason}")]
     NotStarted {
-        /// The program.
+        /// Program of the command.
         program: String,
-        /// Why.
+        /// Reason, as text.
         reason: String,
     },
-    /// Its launcher process was killed.
+    /// The launcher process was killed.
     #[error("{program} was ended with everything it started, because its launcher process was killed")]
     Orphaned {
-        /// The program.
+        /// Program of the command.
         program: String,
     },
 }

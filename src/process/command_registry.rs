@@ -1,16 +1,16 @@
-//! The trees that run at this moment, and how each is ended from anywhere.
+//! Registry of the running process trees, with a way to end each from any thread.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How to end one tree from anywhere.
+/// Handle that ends one process tree from any thread.
 #[derive(Debug)]
 pub(super) enum KillHandle {
-    /// Closing it tells the launcher to end everything.
+    /// Control socket of the launcher process, which ends the tree when it is closed.
     Control(UnixStream),
-    /// The group to kill.
+    /// Process group to kill.
     Group(rustix::process::Pid),
 }
 
@@ -24,12 +24,12 @@ impl KillHandle {
     }
 }
 
-/// All trees that run at this moment; may be sent to another thread.
+/// All running process trees. Can be shared between threads.
 #[derive(Debug, Clone, Default)]
 pub struct CommandRegistry(Arc<Mutex<BTreeMap<u64, KillHandle>>>);
 
 impl CommandRegistry {
-    /// Ends all of them without waiting.
+    /// Ends all trees without waiting.
     pub fn kill_all(&self) {
         for handle in self.0.lock().unwrap_or_else(PoisonError::into_inner).values() {
             handle.end();
@@ -44,14 +44,14 @@ impl CommandRegistry {
     }
 }
 
-/// The entry of one tree among the running ones.
+/// Registered entry of one running tree.
 pub(super) struct Registration {
     running: CommandRegistry,
     key: u64,
 }
 
 impl Registration {
-    /// Ends the tree and forgets it.
+    /// Ends the tree and removes its entry.
     pub(super) fn end(&self) {
         if let Some(handle) = self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key)
         {

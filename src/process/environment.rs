@@ -1,10 +1,10 @@
-//! Which environment variables a child gets: an allow-list, because a deny-list forgets.
+//! Builds the environment of child processes from an allow-list of variables.
 
 use crate::core::secret::Secret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Variables that a shell and its programs need to find themselves.
+/// General variables for a shell and its programs.
 const GENERAL: &[&str] = &[
     "CI",
     "COLORTERM",
@@ -23,8 +23,8 @@ const GENERAL: &[&str] = &[
     "USER",
 ];
 
-/// Variables that say where toolchains and their caches are. None of them can name code that a shell, an interpreter
-/// or a loader runs by itself (`LD_PRELOAD`, `BASH_ENV`, `NODE_OPTIONS`, `PYTHONSTARTUP`, `RUSTC_WRAPPER`, …).
+/// Variables with the locations of toolchains and their caches. None of them can name code that a shell, an interpreter or a
+/// loader runs by itself (`LD_PRELOAD`, `BASH_ENV`, `NODE_OPTIONS`, `PYTHONSTARTUP`, `RUSTC_WRAPPER`, …).
 const TOOLCHAINS: &[&str] = &[
     "ANDROID_HOME",
     "CARGO_HOME",
@@ -61,15 +61,15 @@ const TOOLCHAINS: &[&str] = &[
     "XDG_STATE_HOME",
 ];
 
-/// What children get whatever the environment says: no pager, no question on a terminal that is not there.
+/// Variables that are always set for children: no pager and no prompt, because children have no terminal.
 const FIXED: &[(&str, &str)] = &[("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat")];
 
-/// The shortest secret, in bytes, that is also looked for inside longer values; a shorter one is compared whole.
+/// Shortest secret, in bytes, that is also searched inside longer values. A shorter one must equal the whole value.
 const MIN_CONTAINED_SECRET_BYTES: usize = 8;
 
-/// The environment of children, from the `full` one of this process and the `extra` variables of `commands.env`.
+/// Builds the environment of children from the `full` environment of this process and the `extra` variables of `commands.env`.
 ///
-/// Entries of `PATH` that are relative or inside `workspace` are left out: a repository must not decide what `ls` is.
+/// Entries of `PATH` that are relative or inside `workspace` are dropped, so that a repository cannot replace `ls`.
 pub fn child_environment(
     full: &BTreeMap<String, String>,
     extra: &BTreeMap<String, String>,
@@ -90,7 +90,7 @@ pub fn child_environment(
     env
 }
 
-/// Removes variables whose value is or holds one of `secrets`, wherever they come from, and such that no kernel takes.
+/// Removes variables whose value contains one of `secrets`, and variables that the kernel does not accept.
 pub fn drop_secrets(env: &mut BTreeMap<String, String>, secrets: &[Secret]) {
     env.retain(|name, value| {
         let holds = |secret: &Secret| {
@@ -102,7 +102,7 @@ pub fn drop_secrets(env: &mut BTreeMap<String, String>, secrets: &[Secret]) {
     });
 }
 
-/// Whether the kernel and a shell can take `name` as a variable's name.
+/// Checks whether `name` is valid as the name of an environment variable.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
@@ -111,8 +111,8 @@ fn is_allowed(name: &str) -> bool {
     GENERAL.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_")
 }
 
-/// The absolute entries of the search path `path` that are not inside `workspace`; where that is the root of everything, all
-/// programs are.
+/// Returns the absolute entries of the search path `path` that are outside `workspace`. If the workspace is `/`, all absolute
+/// entries are returned.
 fn outside(path: &str, workspace: &Path) -> String {
     let is_all = workspace == Path::new("/");
     let is_outside = |entry: &&str| {
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(env["PATH"], "/usr/bin:/w2/bin:/bin");
         let env =
             child_environment(&map(&[("PATH", "/usr/bin:.:/bin")]), &BTreeMap::new(), Path::new("/"), &[]);
-        assert_eq!(env["PATH"], "/usr/bin:/bin", "a machine has its programs in itself");
+        assert_eq!(env["PATH"], "/usr/bin:/bin", "with the workspace `/`, absolute entries remain");
     }
 
     #[test]

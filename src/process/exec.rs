@@ -1,5 +1,6 @@
-//! What is executed for a command line: the program itself where bash would do nothing but look for it and become it, which
-//! saves what bash costs (some 1 ms, most of it for its locale), else the shell.
+//! Chooses the executable of a command line: the program itself if bash would only exec it, else the shell.
+//!
+//! Skipping bash saves about 1 ms, most of it for loading its locale.
 
 use super::launch_protocol::LaunchRequest;
 use super::shell::BASH;
@@ -11,9 +12,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Words that bash does not look for in the search path: its keywords and builtins (`compgen -bk` of bash 5.2). Without
-/// `true` and `false`, which do as programs what they do as builtins, long options aside; those that differ, like `echo`,
-/// stay with bash.
+/// Words that bash does not look up in the search path: its keywords and builtins (`compgen -bk` of bash 5.2). `true` and
+/// `false` are missing because the programs behave like the builtins except for long options. Builtins that differ from the
+/// program, like `echo`, are run by bash.
 const SHELL_WORDS: &[&str] = &[
     ".",
     "alias",
@@ -91,21 +92,21 @@ const SHELL_WORDS: &[&str] = &[
     "while",
 ];
 
-/// Characters, beside letters and digits, that mean themselves to bash in a program's name.
+/// Characters besides letters and digits that bash does not interpret in a program's name.
 const PLAIN_IN_NAMES: &str = "_-./+";
 
-/// The same in an argument.
+/// Characters besides letters and digits that bash does not interpret in an argument.
 const PLAIN_IN_ARGUMENTS: &str = "_-./+:,@%=";
 
-/// Variables that bash gives to programs otherwise than it got them, or that change what it does with a command.
+/// Variables that bash changes for its programs, or that change how bash runs a command.
 const BASH_VARIABLES: &[&str] =
     &["EXECIGNORE", "OLDPWD", "POSIXLY_CORRECT", "PWD", "SHELLOPTS", "SHLVL", "_"];
 
-/// Has `start` start the program of `request`, in this process or a new one, with the standard input `stdin` and the user's
-/// umask: this process makes no more files of its own.
+/// Starts the program of `request` with the standard input `stdin` and the user's umask. `start` either spawns it or replaces
+/// this process. This process must not create files afterwards.
 ///
 /// # Errors
-/// When `start` fails, and fails with the shell too.
+/// Fails if `start` fails for the program and for the shell.
 pub(super) fn start<T>(
     request: &LaunchRequest,
     stdin: &OwnedFd,
@@ -113,14 +114,14 @@ pub(super) fn start<T>(
 ) -> io::Result<T> {
     umask::set(request.umask);
     let mut with_input = |mut command: Command| start(command.stdin(stdin.try_clone()?));
-    // What cannot be executed, like a script that does not name its interpreter, bash knows to run or to complain about.
+    // Bash runs or reports whatever cannot be executed directly, such as a script without an interpreter line.
     direct_command(&request.argv, &request.env)
         .map(&mut with_input)
         .filter(Result::is_ok)
         .unwrap_or_else(|| with_input(argv_command(&request.argv, &request.env)))
 }
 
-/// The program of `argv`, whatever it is.
+/// Builds the command for `argv` as it is.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
 fn argv_command(argv: &[String], env: &BTreeMap<String, String>) -> Command {
     let (program, args) =
@@ -130,7 +131,7 @@ fn argv_command(argv: &[String], env: &BTreeMap<String, String>) -> Command {
     command
 }
 
-/// The program that bash would become for `argv`, with the environment that bash would give it.
+/// Builds the command that bash would exec for `argv`, with the environment that bash would pass. `None` if bash is needed.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
 fn direct_command(argv: &[String], env: &BTreeMap<String, String>) -> Option<Command> {
     let [shell, "-c", "--", line] = argv.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
@@ -146,7 +147,7 @@ fn direct_command(argv: &[String], env: &BTreeMap<String, String>) -> Option<Com
     Some(command)
 }
 
-/// The words of `line`, where it is one command of which bash would change nothing.
+/// Splits `line` into words if it is one simple command that bash would pass on unchanged.
 fn simple_words(line: &str) -> Option<Vec<&str>> {
     let is_plain = |word: &str, plain: &str| {
         word.chars().all(|character| character.is_ascii_alphanumeric() || plain.contains(character))
@@ -160,7 +161,7 @@ fn simple_words(line: &str) -> Option<Vec<&str>> {
     (all_plain && !is_of_the_shell).then_some(words)
 }
 
-/// The file that bash would execute for `name` where the search path is `path`; `None` also where that depends on more.
+/// Finds the file that bash would execute for `name` with the search path `path`. `None` if that depends on anything else.
 fn find_in_path(name: &str, path: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(name.into());
@@ -191,8 +192,8 @@ mod tests {
         usual.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// What became of `command`: its code and both streams.
-    fn told(mut command: Command) -> (Option<i32>, String) {
+    /// Runs `command` and returns its exit code and both streams.
+    fn run(mut command: Command) -> (Option<i32>, String) {
         let output = command.output().unwrap();
         let mut lines: Vec<_> = [output.stdout, output.stderr]
             .iter()
@@ -217,8 +218,8 @@ mod tests {
         ] {
             let (env, argv) = (environment(&[("A-B", "c")]), argv(line));
             assert_eq!(
-                told(direct_command(&argv, &env).expect(line)),
-                told(argv_command(&argv, &env)),
+                run(direct_command(&argv, &env).expect(line)),
+                run(argv_command(&argv, &env)),
                 "{line}"
             );
         }
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn words_of_the_shell_are_those_of_the_bash_that_is_here() {
-        let listed = told(argv_command(&argv("compgen -bk"), &environment(&[]))).1;
+        let listed = run(argv_command(&argv("compgen -bk"), &environment(&[]))).1;
         let missing: Vec<&str> = listed
             .lines()
             .filter(|word| {

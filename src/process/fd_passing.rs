@@ -1,4 +1,4 @@
-//! Descriptors that travel between our own processes, over a socket, each message with a few bytes.
+//! Passes file descriptors between the agent's own processes over a Unix socket.
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -8,13 +8,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// How many descriptors one message has at most.
+/// Maximum number of descriptors in one message.
 const MAX_DESCRIPTORS: usize = 4;
 
-/// Sends `bytes`, at least one, and `descriptors` to the other end of `socket`.
+/// Sends `bytes` (at least one) and `descriptors` to the other end of `socket`.
 ///
 /// # Errors
-/// When nobody listens.
+/// Fails if the other end is closed.
 pub(super) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -25,10 +25,10 @@ pub(super) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_
     Ok(())
 }
 
-/// Fills `bytes` with what the other end of `socket` sent in one message, and gives the descriptors that came with it.
+/// Fills `bytes` from one message of the other end of `socket` and returns the descriptors received with it.
 ///
 /// # Errors
-/// When it sent less or nothing, or this is no socket.
+/// Fails if fewer bytes arrived or `socket` is not a socket.
 pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let wanted = bytes.len();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];

@@ -1,17 +1,17 @@
-//! The guard: the launcher process that starts one command and outlives its tree.
+//! Guard: the launcher process that starts one command and outlives its process tree.
 //!
 //! ```text
 //! agent ──socket── guard ──── init (pid 1 of a new namespace) ──── command ──── whatever it starts
 //! ```
 //!
-//! It is split off by the fork server, which is the agent's own binary, executed once more for a run ([`super::fork_server`]);
-//! inside of bubblewrap there is one that was executed for itself.
+//! The guard is forked by the fork server, which is the agent's own binary, executed once more per run
+//! ([`super::fork_server`]). Inside bubblewrap the guard is a separate execution of the binary.
 //!
-//! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
-//! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
-//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. When nothing
-//! lives any more it compares protected files with what the fork server has seen, and puts them back.
-//! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
+//! The socket is the guard's standard input. Its end means that the agent is dead, for example by `kill -9`, or has closed it
+//! to end the command. The guard then kills init, and the kernel kills everything in the namespace. If the kernel refuses
+//! namespaces, the guard is a subreaper and the command its child; at the end it kills descendants until none is left. Finally
+//! it compares protected files with the fork server's snapshot and restores them. This work happens here because between fork
+//! and exec the agent may only make async-signal-safe calls.
 
 use super::exec;
 use super::fd_passing;
@@ -39,16 +39,16 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// The bytes of answers that are passed on from inside.
+/// Largest reply, in bytes, that is forwarded from inside bubblewrap.
 const MAX_REPLY_BYTES: u64 = 2 * LaunchReply::BYTES as u64;
 
-/// The processes that hold a command: its guard, the fork server, the agent.
+/// Number of processes that supervise a command: its guard, the fork server and the agent.
 const HOLDERS: usize = 3;
 
-/// Raises the chance that the kernel, out of memory, ends a command and not the agent (-1000 to 1000).
+/// OOM score adjustment of a command (-1000 to 1000). It makes the kernel kill a command before the agent.
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
 
-/// Runs the launcher when `args` (with the program's own name first) ask for it; `None` when they do not.
+/// Runs the launcher if `args`, which start with the program's name, request it. Otherwise returns `None`.
 pub fn launcher_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let first = args.into_iter().nth(1)?;
     let (serves, guards) = (first == OsStr::new(SERVER_ARGUMENT), first == OsStr::new(LAUNCH_ARGUMENT));
@@ -66,13 +66,13 @@ pub fn launcher_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     })
 }
 
-/// Reads the request and carries it out. `snapshot` is how protected files were.
+/// Reads the request and carries it out. `snapshot` contains the protected files before the command.
 fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result<()> {
     let network = NetworkNamespace::receive(&control)?;
     let mut request = LaunchRequest::read(&mut control)?;
     let snapshot = snapshot.filter(|_| request.tier.confines());
     if snapshot.is_none() && request.tier.confines() && !request.in_bubblewrap && !request.argv.is_empty() {
-        let error = io::Error::other("nobody knows how protected files were");
+        let error = io::Error::other("the snapshot of protected files is missing");
         LaunchReply::not_started(&error).send(&mut control);
         return Err(error);
     }
@@ -81,8 +81,8 @@ fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result
         return refused_if_failed(result, &mut control);
     }
     let stdin = standard_input(&mut control, request.stdin_bytes)?;
-    // Kernels before 5.11 cannot mark a range; std marks everything it opens itself.
-    let _inherited_descriptors_stay = syscalls::close_others_on_exec();
+    // Kernels before 5.11 cannot mark a range. std already marks everything that it opens.
+    let _best_effort = syscalls::close_others_on_exec();
     if request.makes_network {
         return make_network(&control);
     }
@@ -106,7 +106,7 @@ fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<(
     result
 }
 
-/// Has bubblewrap arrange the view and start this binary again in it, which gets the request from us as we got it.
+/// Starts this binary inside bubblewrap and forwards the request to it.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
 fn through_bubblewrap(
     request: &mut LaunchRequest,
@@ -119,59 +119,60 @@ fn through_bubblewrap(
     let is_root = rustix::process::geteuid().is_root();
     let arguments = sandbox::bubblewrap::arguments(&request.policy, &std::env::current_dir()?, is_root);
     let (mut ours, theirs) = UnixStream::pair()?;
-    // The first process inside, and with it all others there, is ours to wait for once bubblewrap was killed.
+    // Once bubblewrap was killed, this process must wait for the first process inside, and so for all others there.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     request.in_bubblewrap = true;
-    let gauge = gauge_of(request);
-    if matches!(gauge.process_limit, ProcessLimit::Cgroup(_)) {
-        gauge.enter()?;
+    let monitor = limit_monitor(request);
+    if matches!(monitor.process_limit, ProcessLimit::Cgroup(_)) {
+        monitor.enter()?;
     }
     let wrapper = {
-        // It goes at once, and with it our copy of their end.
+        // Dropping the command closes this process's copy of the other end.
         let mut command = Command::new(BUBBLEWRAP);
         command.args(arguments).arg(format!("/proc/self/fd/{}", own.as_raw_fd())).arg(LAUNCH_ARGUMENT);
         command.env_clear().stdin(OwnedFd::from(theirs)).process_group(0).spawn()?
     };
     let wrapper = Pid::from_raw(i32::try_from(wrapper.id()).unwrap_or(0)).ok_or(io::ErrorKind::NotFound)?;
-    let told = NetworkNamespace::send(None, &ours)
+    let sent = NetworkNamespace::send(None, &ours)
         .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
         .and_then(|()| io::copy(&mut control.take(request.stdin_bytes), &mut ours));
-    let watched = watch(control, wrapper, None, &gauge);
+    let watched = watch(control, wrapper, None, &monitor);
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
     process_tree::sweep();
-    gauge.process_limit.leave();
-    drop(gauge);
+    monitor.process_limit.leave();
+    drop(monitor);
     let mut answer = match watched {
         WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).encode().to_vec(),
         WatchOutcome::Ended(_) | WatchOutcome::Alone | WatchOutcome::Abandoned => Vec::new(),
     };
-    // The end of the stream says that nobody inside will answer any more.
-    let _broken_off = (&mut ours).take(MAX_REPLY_BYTES).read_to_end(&mut answer);
+    // The end of the stream means that no process inside can still reply.
+    let _may_be_partial = (&mut ours).take(MAX_REPLY_BYTES).read_to_end(&mut answer);
     if answer.is_empty() {
-        let why = told.err().and_then(|error| error.raw_os_error());
+        let why = sent.err().and_then(|error| error.raw_os_error());
         answer.extend(LaunchReply::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
     }
     restore_protected(baseline.as_ref(), request, control, &answer);
     Ok(())
 }
 
-/// Starts the command as process 1 of the namespaces that bubblewrap has made.
+/// Starts the command as process 1 of the namespaces that bubblewrap created.
 fn run_in_bubblewrap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
     rustix::process::setsid()?;
-    let gauge = gauge_of(request);
-    gauge.enter()?;
+    let monitor = limit_monitor(request);
+    monitor.enter()?;
     sandbox::confine(&request.policy, View::Own)?;
-    start_and_reap(request, &gauge, stdin, control)
+    start_and_reap(request, &monitor, stdin, control)
 }
 
-/// The limits of the command of `request`. A probe, which is killed and so could remove no cgroup, has none on its processes.
-fn gauge_of(request: &LaunchRequest) -> LimitMonitor {
+/// Returns the limit monitor for the command of `request`. A probe has no process limit, because it is killed and could not
+/// remove its cgroup.
+fn limit_monitor(request: &LaunchRequest) -> LimitMonitor {
     LimitMonitor::new(&request.limits, if request.argv.is_empty() { Tier::Group } else { request.tier })
 }
 
-/// The command's standard input: nothing, or a memory file with the bytes that follow the request.
+/// Opens the command's standard input: `/dev/null`, or a memory file with the bytes that follow the request.
 fn standard_input(control: &mut File, bytes: u64) -> io::Result<OwnedFd> {
     if bytes == 0 {
         return Ok(File::open("/dev/null")?.into());
@@ -182,7 +183,7 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Starts the command below an init of our own.
+/// Starts the command below an init process in a new pid namespace.
 fn in_namespace(
     request: &LaunchRequest,
     snapshot: Option<GuardSnapshot>,
@@ -191,26 +192,26 @@ fn in_namespace(
     control: &mut File,
 ) -> io::Result<()> {
     enter_namespaces(request, network)?;
-    let (held_while_we_live, lifeline) = UnixStream::pair()?;
+    let (guard_end, lifeline) = UnixStream::pair()?;
     let alone = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
-    let gauge = gauge_of(request);
+    let monitor = limit_monitor(request);
     match syscalls::fork()? {
         Fork::Child => {
-            drop(held_while_we_live);
+            drop(guard_end);
             let has_own_network = !request.policy.network && network.is_empty();
-            let done = init(request, &gauge, has_own_network, stdin, control, &lifeline);
+            let done = init(request, &monitor, has_own_network, stdin, control, &lifeline);
             if done.is_ok() && has_no_children() {
                 release_output(control);
-                let _told_by_our_end_too = rustix::io::write(&alone, &1_u64.to_ne_bytes());
+                let _exit_signals_it_too = rustix::io::write(&alone, &1_u64.to_ne_bytes());
             }
             syscalls::exit_immediately(refused_if_failed(done, control).is_ok())
         }
         Fork::Parent(init) => {
             drop(lifeline);
             let baseline = snapshot.map(GuardSnapshot::wait);
-            let _over_where_init_has_failed = io::Write::write_all(&mut &held_while_we_live, &[0]);
-            let watched = watch(control, init, Some(alone.as_fd()), &gauge);
-            // Waiting for init is waiting for the whole namespace.
+            let _init_may_have_failed = io::Write::write_all(&mut &guard_end, &[0]);
+            let watched = watch(control, init, Some(alone.as_fd()), &monitor);
+            // Waiting for init includes waiting for the whole namespace.
             let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
             if matches!(watched, WatchOutcome::Abandoned | WatchOutcome::Exceeded(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
@@ -224,13 +225,13 @@ fn in_namespace(
             if matches!(watched, WatchOutcome::Alone) {
                 let _reaped = await_init();
             }
-            drop(gauge);
+            drop(monitor);
             syscalls::exit_immediately(true)
         }
     }
 }
 
-/// Whether nothing is left of the command: whatever loses its parent in the namespace becomes a child of its process 1.
+/// Checks whether all processes of the command are gone. Orphans of the namespace become children of its process 1.
 fn has_no_children() -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -241,23 +242,23 @@ fn has_no_children() -> bool {
     }
 }
 
-/// Lets go of the command's output and directory, and says that everything is over. The agent, which reads the output to its
-/// end, need not wait until the kernel has cleared the guard itself away.
+/// Releases the command's output and directory and shuts the socket down. The agent, which reads the output to its end, then
+/// need not wait until the kernel has removed the guard.
 fn hang_up(control: &File) {
     release_output(control);
-    let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
+    let _peer_may_be_gone = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
 }
 
-/// Lets go of the command's output and directory.
+/// Releases the command's output and directory.
 fn release_output(control: &File) {
-    let _given_up_with_us = rustix::stdio::dup2_stdout(control)
+    let _released_at_exit = rustix::stdio::dup2_stdout(control)
         .and_then(|()| rustix::stdio::dup2_stderr(control))
         .and_then(|()| rustix::process::chdir("/"));
 }
 
-/// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
-/// see what there is. Its network is that of the run, where there is one. Its users are not, since the kernel counts processes
-/// for each of them.
+/// Enters a new pid namespace, and for a confined command all other new namespaces except the mount namespace, which init
+/// creates so that the guard still sees the host's mounts. Joins the network of the run if there is one. The user namespace is
+/// not shared because the kernel counts processes per user namespace.
 fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::Result<()> {
     let mut flags = UnshareFlags::NEWPID;
     if request.tier == Tier::Full {
@@ -268,7 +269,7 @@ fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::
     unshare(flags)
 }
 
-/// Makes the network of a run, and hands it to the agent.
+/// Creates the network of a run and sends it to the agent.
 fn make_network(control: &File) -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)?;
     syscalls::loopback_up()?;
@@ -276,12 +277,12 @@ fn make_network(control: &File) -> io::Result<()> {
     NetworkNamespace::send(Some(&NetworkNamespace::of_this_process(own_users)?), control)
 }
 
-/// Moves into new namespaces; without root, of a new user namespace that maps only ourselves.
+/// Moves into new namespaces. Without root, this includes a new user namespace that maps only the current user.
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if user.is_root() {
-        // Root without the capability is root of a container: a user namespace of one user would take its access to
-        // other users' files away, so the subreaper serves it better.
+        // Root without the capability is root of a container. A user namespace with one user would remove its access to other
+        // users' files, so the subreaper is preferable.
         return syscalls::unshare(flags);
     }
     syscalls::unshare(UnshareFlags::NEWUSER | flags)?;
@@ -294,25 +295,25 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
     io::Write::write_all(&mut File::options().write(true).open(path)?, text.as_bytes())
 }
 
-/// Process 1 of the namespace: starts the command once the guard knows how protected files were, reaps orphans, and takes
-/// everything along when the command ends.
+/// Runs process 1 of the namespace: starts the command once the guard has the snapshot of protected files, and reaps orphans.
+/// Its exit ends the namespace.
 fn init(
     request: &LaunchRequest,
-    gauge: &LimitMonitor,
+    monitor: &LimitMonitor,
     has_own_network: bool,
     stdin: &OwnedFd,
     control: &mut File,
     lifeline: &UnixStream,
 ) -> io::Result<()> {
     die_with_parent(lifeline)?;
-    gauge.enter()?;
+    monitor.enter()?;
     rustix::process::setsid()?;
     syscalls::unshare(UnshareFlags::NEWNS)?;
     pass_mounts_to_guard(lifeline);
     if request.tier == Tier::Full {
-        let place = std::env::current_dir()?;
+        let cwd = std::env::current_dir()?;
         sandbox::mounts::apply(&request.policy)?;
-        rustix::process::chdir(place)?;
+        rustix::process::chdir(cwd)?;
         if has_own_network {
             syscalls::loopback_up()?;
         }
@@ -323,20 +324,20 @@ fn init(
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
     (&mut &*lifeline).read_exact(&mut [0])?;
-    start_and_reap(request, gauge, stdin, control)
+    start_and_reap(request, monitor, stdin, control)
 }
 
-/// Puts our mounts into the lifeline, where the guard never reads them: they last until it is gone, so that nobody waits for
-/// the kernel to take them down, which it does slowly.
+/// Sends the mount namespace over the lifeline, which the guard never reads, so that the mounts last until the guard is gone.
+/// The command's end then does not wait for the kernel to unmount them, which is slow.
 fn pass_mounts_to_guard(lifeline: &UnixStream) {
-    let _taken_down_with_us = File::open("/proc/self/ns/mnt")
+    let _best_effort = File::open("/proc/self/ns/mnt")
         .and_then(|mounts| fd_passing::send(lifeline, &[0], &[mounts.as_fd()]));
 }
 
-/// Starts the command, answers when it has ended, and reaps orphans until then.
+/// Starts the command, reaps orphans, and replies when the command has ended.
 fn start_and_reap(
     request: &LaunchRequest,
-    gauge: &LimitMonitor,
+    monitor: &LimitMonitor,
     stdin: &OwnedFd,
     control: &mut File,
 ) -> io::Result<()> {
@@ -354,7 +355,7 @@ fn start_and_reap(
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == main => {
-                reply_for(status, gauge).send(control);
+                reply_for(status, monitor).send(control);
                 return Ok(());
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -363,8 +364,8 @@ fn start_and_reap(
     }
 }
 
-/// Dies with the guard. The guard holds the other end of `lifeline`: that it is open after the death signal was set
-/// proves that the guard did not die before.
+/// Makes this process die with the guard. If the guard's end of `lifeline` is open after the death signal was set, the guard
+/// did not die before.
 fn die_with_parent(lifeline: &impl AsFd) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut ends = [PollFd::new(lifeline, PollFlags::IN)];
@@ -375,7 +376,7 @@ fn die_with_parent(lifeline: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts the command as our child and ends all our descendants after it.
+/// Starts the command as a child of this process and kills all descendants after it.
 fn as_subreaper(
     request: &LaunchRequest,
     snapshot: Option<GuardSnapshot>,
@@ -383,18 +384,18 @@ fn as_subreaper(
     control: &mut File,
 ) -> io::Result<()> {
     let baseline = snapshot.map(GuardSnapshot::wait);
-    let gauge = gauge_of(request);
+    let monitor = limit_monitor(request);
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
         std::iter::successors(Some(guard), |pid| process_tree::parent(*pid)).take(HOLDERS).collect();
     rustix::process::set_child_subreaper(Some(guard))?;
-    let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (lifeline, guard_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match syscalls::fork()? {
         Fork::Child => {
-            drop(held_while_we_live);
+            drop(guard_end);
             die_with_parent(&lifeline)?;
             rustix::process::setsid()?;
-            gauge.enter()?;
+            monitor.enter()?;
             if request.tier == Tier::Rules {
                 sandbox::confine(&request.policy, View::Shared)?;
                 sandbox::signal_filter::refuse_signals_to(&holders)?;
@@ -407,10 +408,10 @@ fn as_subreaper(
         }
         Fork::Parent(main) => {
             syscalls::ignore_hangup();
-            let answer = match watch(control, main, None, &gauge) {
-                WatchOutcome::Ended(status) => Some(reply_for(status, &gauge)),
+            let answer = match watch(control, main, None, &monitor) {
+                WatchOutcome::Ended(status) => Some(reply_for(status, &monitor)),
                 WatchOutcome::Exceeded(excess) => {
-                    // It starts more while the sweep looks for the others.
+                    // Killed first because it could start more processes during the sweep.
                     let _already_gone = rustix::process::kill_process(main, Signal::KILL);
                     Some(LaunchReply::Exceeded(excess))
                 }
@@ -422,29 +423,29 @@ fn as_subreaper(
             }
             restore_protected(baseline.as_ref(), request, control, &[]);
             hang_up(control);
-            drop(gauge);
+            drop(monitor);
             syscalls::exit_immediately(true)
         }
     }
     Ok(())
 }
 
-/// Puts protected files back, when nothing of the command lives, and says behind `answer` which: none too, so that a report
-/// that is missing is noticed.
+/// Restores protected files once all processes of the command are gone, and sends the report after `answer`. An empty report is
+/// sent too, so that a missing one is detected.
 fn restore_protected(
     baseline: Option<&Snapshot>,
     request: &LaunchRequest,
     control: &mut File,
     answer: &[u8],
 ) {
-    let _nobody_listens = io::Write::write_all(control, answer);
+    let _peer_may_be_gone = io::Write::write_all(control, answer);
     if let Some(baseline) = baseline.filter(|_| !request.argv.is_empty()) {
         let report = protected::report::encode(&baseline.restore(&request.quarantine)).unwrap_or_default();
-        let _nobody_listens = io::Write::write_all(control, &report);
+        let _peer_may_be_gone = io::Write::write_all(control, &report);
     }
 }
 
-/// The outcome of the probe of `request`; a tier that claims nothing has none.
+/// Runs the probe of `request` and returns its result. Without a probe the result is 0.
 fn probe_reply(request: &LaunchRequest, view: View) -> LaunchReply {
     LaunchReply::Exited(request.probe.as_ref().map_or(0, |probe| sandbox::probe::run(probe, view).0))
 }

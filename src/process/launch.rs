@@ -1,4 +1,4 @@
-//! Starts a child through our own launcher process, limits it, and ends its whole tree.
+//! Starts a child through the launcher process, limits it, and ends its whole process tree.
 
 use super::barrier::Barrier;
 use super::capture::{self, Capture};
@@ -36,23 +36,23 @@ pub use super::command_registry::CommandRegistry;
 pub use super::guard::launcher_main;
 pub use super::tier::Tier;
 
-/// The running binary itself, whatever has become of its file since.
+/// Path of the running binary, which stays valid when its file is replaced.
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
 
-/// How long a tree that was told to end may take before its guard is killed too, which a command can have stopped.
+/// Time that a tree may take to end before its guard is killed too. A command can have stopped the guard.
 const END_GRACE: Duration = Duration::from_secs(1);
 
-/// The same for a confined command, which cannot touch its guard: longer than the sweep of a subreaper takes at most,
-/// because after it protected files are put back.
+/// The same for a confined command, which cannot stop its guard. It exceeds the longest sweep of a subreaper, because protected
+/// files are restored after it.
 const CONFINED_END_GRACE: Duration = Duration::from_secs(15);
 
-/// How long we go on reading after the command ended: a process that left the tree may hold the pipe for ever.
+/// Time to read output after the command ended. A process that left the tree may hold the pipe open for ever.
 const DRAIN_GRACE: Duration = Duration::from_millis(250);
 
-/// How long the launcher may take to say whether a tier works.
+/// Time limit of one probe of a tier.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Starts children. One per process; a clone is the same launcher.
+/// Starts children. One per process; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     environment: Arc<BTreeMap<String, String>>,
@@ -60,7 +60,7 @@ pub struct Launcher {
     executable: Arc<Path>,
     fork_server: ForkServer,
     tier: Tier,
-    /// Where the tier that works here is kept.
+    /// File that caches the tier for this machine.
     tier_cache: Option<Arc<Path>>,
     pub(super) confinement: Option<Arc<Confinement>>,
     limits: CommandLimits,
@@ -70,8 +70,8 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// A launcher whose children get `environment` and never a variable that holds one of `secrets`. Until it is
-    /// [`with_detected_tier`](Self::with_detected_tier) it holds them by [`Tier::Group`].
+    /// Creates a launcher whose children get `environment` without variables that contain one of `secrets`. It uses
+    /// [`Tier::Group`] until [`with_detected_tier`](Self::with_detected_tier) is called.
     pub fn new(environment: BTreeMap<String, String>, secrets: Vec<Secret>) -> Self {
         Self {
             environment: environment.into(),
@@ -88,48 +88,46 @@ impl Launcher {
         }
     }
 
-    /// The same launcher going through another copy of the `agent` binary.
+    /// Returns this launcher with another copy of the `agent` binary as launcher process.
     #[must_use]
     pub fn with_executable(self, executable: PathBuf) -> Self {
         Self { executable: executable.into(), fork_server: ForkServer::default(), ..self }
     }
 
-    /// The same launcher, whose children are confined as far as the kernel can hold them to that.
+    /// Returns this launcher with confinement for its children, as far as the tier supports it.
     #[must_use]
     pub fn with_confinement(self, confinement: Confinement) -> Self {
         Self { confinement: Some(confinement.into()), ..self }
     }
 
-    /// The same launcher, which keeps in `file` by which tier its children are held here. What confines has another file than
-    /// what does not.
+    /// Returns this launcher with `file` as cache of the tier. Confined and unconfined launchers need different files.
     #[must_use]
     pub fn with_tier_cache(self, file: &Path) -> Self {
         Self { tier_cache: Some(file.into()), ..self }
     }
 
-    /// The same launcher, each of whose children may take that much.
+    /// Returns this launcher with `limits` for each child.
     #[must_use]
     pub fn with_limits(self, limits: CommandLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same launcher, whose children are got ready and begin when `barrier` is lifted.
+    /// Returns this launcher with `barrier`: children are prepared at once and start when it is lifted.
     #[must_use]
     pub fn with_barrier(self, barrier: Barrier) -> Self {
         Self { barrier, ..self }
     }
 
-    /// The same launcher, whose children are held by `tier`.
+    /// Returns this launcher with `tier`.
     #[must_use]
     pub fn with_tier(self, tier: Tier) -> Self {
         Self { tier, ..self }
     }
 
-    /// The same launcher, whose children are held by the strongest tier that works here, which may have to be tried out
-    /// (10 ms).
+    /// Returns this launcher with the strongest tier that works here. Without a cached tier this runs a probe (10 ms).
     ///
     /// # Errors
-    /// When that cannot be found out.
+    /// Fails if the tier cannot be determined.
     pub fn with_detected_tier(self) -> io::Result<Self> {
         match self.tier_cache.as_ref().and_then(|file| tier_cache::load(file, &self.executable)) {
             Some(tier) => Ok(self.with_tier(tier)),
@@ -137,11 +135,11 @@ impl Launcher {
         }
     }
 
-    /// Like [`with_detected_tier`](Self::with_detected_tier), by trying. A kernel can refuse today what it did not yesterday, which a remembered
-    /// tier does not show.
+    /// Like [`with_detected_tier`](Self::with_detected_tier), but always probes. The cached tier can be outdated because a
+    /// kernel can start to refuse a tier.
     ///
     /// # Errors
-    /// When that cannot be found out.
+    /// Fails if the tier cannot be determined.
     pub fn with_probed_tier(self) -> io::Result<Self> {
         let tier = self.find_tier()?;
         if let Some(file) = &self.tier_cache {
@@ -150,62 +148,63 @@ impl Launcher {
         Ok(self.with_tier(tier))
     }
 
-    /// How children are confined and held together.
+    /// Returns the tier that confines children and holds their tree together.
     pub fn tier(&self) -> Tier {
         self.tier
     }
 
-    /// Whether children share our network.
+    /// Checks whether children share the host's network.
     pub fn has_network(&self) -> bool {
         self.confinement.as_ref().is_none_or(|confinement| confinement.has_network())
     }
 
-    /// Tells which directories were those of repositories before the first command, whatever has become of them since.
+    /// Returns a check for directories that belonged to repositories before the first command, even if they changed since.
     pub fn repository_check(&self) -> impl Fn(&Path) -> bool + Send + Sync + 'static {
         let confinement = self.confinement.clone();
         move |directory| confinement.as_ref().is_some_and(|confinement| confinement.was_repository(directory))
     }
 
-    /// A directory that children may change but neither list nor add to, because rules hold them and something is hidden below.
+    /// Returns a directory in which children may change files but neither list nor create entries, because Landlock rules apply
+    /// and something below it is hidden.
     pub fn unlistable_root(&self) -> Option<&Path> {
         (self.tier == Tier::Rules).then(|| self.sandbox())??.ok()?.first_root_with_hidden()
     }
 
-    /// A handle for the signal thread that ends all children at once.
+    /// Returns a handle for the signal thread that ends all children at once.
     pub fn registry(&self) -> CommandRegistry {
         self.running.clone()
     }
 
-    /// Runs `spec` to its end, its time limit or `cancel`, whichever is first; nothing of its tree survives.
+    /// Runs `spec` to its end, its time limit or `cancel`, whichever is first. No process of its tree survives.
     ///
     /// # Errors
-    /// When the program could not be started.
+    /// Fails if the program could not be started.
     pub async fn launch(
         &self,
         spec: CommandSpec,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, LaunchError> {
-        let keeping = OutputOptions {
+        let options = OutputOptions {
             open_file: None::<fn() -> io::Result<io::Sink>>,
             idle_timeout: None,
             recent: None,
         };
-        self.launch_with_output(spec, keeping, cancel).await
+        self.launch_with_output(spec, options, cancel).await
     }
 
-    /// Like [`launch`](Self::launch), with more care for its output.
+    /// Like [`launch`](Self::launch), with options for the output.
     ///
     /// # Errors
-    /// When the program could not be started.
+    /// Fails if the program could not be started.
     pub async fn launch_with_output<Open: FnOnce() -> io::Result<Sink>, Sink: Write>(
         &self,
         spec: CommandSpec,
-        keeping: OutputOptions<Open>,
+        options: OutputOptions<Open>,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, LaunchError> {
         let program = spec.argv.first().cloned().unwrap_or_default();
-        let begun = Instant::now();
-        let capture = Mutex::new(Capture::new(keeping.open_file, keeping.recent));
+        let started = Instant::now();
+        let capture = Mutex::new(Capture::new(options.open_file, options.recent));
         let mut ended = Ok(ExitReason::Cancelled);
         let mut protected_changes = Vec::new();
         if self.tier == Tier::Group {
@@ -215,8 +214,11 @@ impl Launcher {
             let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
             let mut tree = self.start(spec).map_err(|error| {
                 let is_there = cwd.is_dir();
-                let reason =
-                    if is_there { error.to_string() } else { format!("{} is no directory", cwd.display()) };
+                let reason = if is_there {
+                    error.to_string()
+                } else {
+                    format!("{} is not a directory", cwd.display())
+                };
                 failure(&program, &reason)
             })?;
             let pump = capture::pump(tree.stdout.take(), tree.stderr.take(), &capture);
@@ -228,26 +230,26 @@ impl Launcher {
                     biased;
                     () = cancel.cancelled() => Ok(ExitReason::Cancelled),
                     () = tokio::time::sleep(timeout) => Ok(ExitReason::TimedOut),
-                    () = capture::wait_until_idle(keeping.idle_timeout, &capture) => Ok(ExitReason::Idle),
+                    () = capture::wait_until_idle(options.idle_timeout, &capture) => Ok(ExitReason::Idle),
                     answer = tree.wait() => answer.map_err(|error| self.launch_error(&program, error)),
                     () = async { pump.as_mut().await; std::future::pending().await } => Ok(ExitReason::Cancelled),
                 }
             };
             let reported = tree.end().await;
             protected_changes =
-                tree.take_active().map(|begun| self.check_protected(begun, reported)).unwrap_or_default();
+                tree.take_active().map(|active| self.check_protected(active, reported)).unwrap_or_default();
             if pump.as_mut().output_mut().is_none() {
-                let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
+                let _may_be_held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
         }
         let ended = ended?;
         let mut capture = capture.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let kept = capture.finish();
-        let (stdout, stderr, duration) = (capture.stdout, capture.stderr, begun.elapsed());
-        Ok(CommandOutcome { reason: ended, stdout, stderr, stored: kept, protected_changes, duration })
+        let stored = capture.finish();
+        let (stdout, stderr, duration) = (capture.stdout, capture.stderr, started.elapsed());
+        Ok(CommandOutcome { reason: ended, stdout, stderr, stored, protected_changes, duration })
     }
 
-    /// Waits until children may begin, or until they need not any more.
+    /// Waits until children may start or `cancel` is set.
     async fn wait_for_barrier(&self, cancel: &CancellationToken) -> io::Result<()> {
         tokio::select! {
             biased;
@@ -256,19 +258,19 @@ impl Launcher {
         }
     }
 
-    /// What a command did to protected files, of which its guard has reported what it can see.
+    /// Returns the protected files that a command changed. `reported` contains those that its guard restored.
     fn check_protected(
         &self,
-        begun: ActiveCommand,
+        active: ActiveCommand,
         reported: Option<Vec<ProtectedChange>>,
     ) -> Vec<ProtectedChange> {
         let sandbox = self.sandbox().and_then(Result::ok);
         sandbox
-            .map(|sandbox| sandbox.protection().finish_command(begun, reported, &sandbox.quarantine()))
+            .map(|sandbox| sandbox.protection().finish_command(active, reported, &sandbox.quarantine()))
             .unwrap_or_default()
     }
 
-    /// What holds commands, where the tier confines them.
+    /// Returns the sandbox if the tier confines commands.
     fn sandbox(&self) -> Option<io::Result<&PreparedSandbox>> {
         self.confinement.as_ref().filter(|_| self.tier.confines()).map(|confinement| confinement.sandbox())
     }
@@ -284,15 +286,15 @@ impl Launcher {
                 failure(
                     program,
                     &format!(
-                        "the kernel refuses what confined commands before ({error}), and a run goes on with no less than it \
-                         began with; nothing ran. The next run finds what holds now"
+                        "the kernel now refuses the sandbox that this run started with ({error}); the command did not run. \
+                         The next run detects the available sandbox again"
                     ),
                 )
             }
         }
     }
 
-    /// Starts a guard, or where there is none the command itself.
+    /// Starts a guard, or the command itself if the tier has no guard.
     fn start(&self, spec: CommandSpec) -> io::Result<RunningCommand> {
         let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env.clone());
@@ -353,9 +355,9 @@ impl Launcher {
             let baseline = SnapshotRequest { tier, policy: policy.clone() };
             self.fork_guard(&spec.cwd, outputs, first.then_some(&baseline))
         };
-        let ((guard, control), begun) = match sandbox {
+        let ((guard, control), active) = match sandbox {
             Some(sandbox) => {
-                sandbox.protection().start_command(fork_guard).map(|(split, begun)| (split, Some(begun)))?
+                sandbox.protection().start_command(fork_guard).map(|(guard, active)| (guard, Some(active)))?
             }
             None => (fork_guard(false)?, None),
         };
@@ -363,11 +365,11 @@ impl Launcher {
         let handle = KillHandle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
         let control = tokio::net::UnixStream::from_std(control)?;
-        Ok((RootProcess::Guard { guard, control, request, active: begun }, handle))
+        Ok((RootProcess::Guard { guard, control, request, active }, handle))
     }
 
-    /// The network that all confined commands of this run share, made when the first of them starts. Without one, where
-    /// the kernel refuses it, each has its own and cannot reach the servers of others.
+    /// Returns the network that all confined commands of this run share, created with the first of them. If the kernel refuses
+    /// it, each command has its own network and cannot reach the servers of others.
     fn network(&self) -> Option<&NetworkNamespace> {
         self.network.get_or_init(|| self.make_network().ok()).as_ref()
     }
@@ -381,7 +383,7 @@ impl Launcher {
             .and_then(|()| NetworkNamespace::send(None, &control))
             .and_then(|()| (&control).write_all(&request.encode()?))
             .and_then(|()| NetworkNamespace::receive(&control));
-        // It ends by itself. After one that is killed every process of the machine would be looked at for what it left.
+        // The process exits by itself. Killing it would cause a scan of all processes of the machine for its leftovers.
         let ended = made.is_ok() && (&control).read(&mut [0]).is_ok_and(|read| read == 0);
         if !ended {
             guard.kill();
@@ -389,21 +391,22 @@ impl Launcher {
         made.and_then(|made| if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
     }
 
-    /// A guard in the directory `place`, whose command writes to `outputs`, and our end of its control socket.
+    /// Forks a guard in the directory `cwd` whose command writes to `outputs`. Returns it with this end of its control
+    /// socket.
     pub(super) fn fork_guard(
         &self,
-        place: &Path,
+        cwd: &Path,
         [stdout, stderr]: [&dyn AsFd; 2],
         baseline: Option<&SnapshotRequest>,
     ) -> io::Result<(Guard, UnixStream)> {
         let (control, theirs) = UnixStream::pair()?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let place = rustix::fs::open(place, flags, Mode::empty())?;
-        let descriptors = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd(), place.as_fd()];
+        let cwd = rustix::fs::open(cwd, flags, Mode::empty())?;
+        let descriptors = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd(), cwd.as_fd()];
         Ok((self.fork_server.fork_guard(|| self.own_program(), descriptors, baseline)?, control))
     }
 
-    /// Has the process begin that guards are split off from.
+    /// Starts the process from which guards are forked.
     pub(super) fn start_fork_server(&self) -> io::Result<()> {
         self.fork_server.start(|| self.own_program())
     }
@@ -413,35 +416,36 @@ impl Launcher {
     }
 }
 
-/// The one place from which the agent starts a process.
-#[expect(clippy::disallowed_methods, reason = "this is the address of child processes")]
+/// Builds a command. The agent starts processes only through this function.
+#[expect(clippy::disallowed_methods, reason = "every child process is started here")]
 fn program_command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Starts a command as our own child.
+/// Starts a command as a direct child.
 fn start_command(
     spec: &CommandSpec,
     env: BTreeMap<String, String>,
     (stdout, stderr): (io::PipeWriter, io::PipeWriter),
 ) -> io::Result<(RootProcess, KillHandle)> {
-    let (program, args) = spec.argv.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
+    let (program, args) =
+        spec.argv.split_first().ok_or_else(|| io::Error::other("the command names no program"))?;
     let mut command = program_command(program);
     command.args(args).env_clear().envs(env).current_dir(&spec.cwd).process_group(0);
     command.stdin(group_stdin(&spec.stdin)?).stdout(stdout).stderr(stderr);
     let mut command = tokio::process::Command::from(command);
     let child = umask::with_user_umask(|| command.spawn())?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("it ended before it began"))?;
+    let pid = pid.ok_or_else(|| io::Error::other("the program exited at once"))?;
     Ok((RootProcess::Command(child), KillHandle::Group(pid)))
 }
 
-/// Where nothing is written to.
+/// Opens `/dev/null` for writing.
 pub(super) fn open_dev_null() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/null")
 }
 
-/// Standard input where no launcher passes it on: nothing, or an unnamed file.
+/// Opens standard input for a command without launcher: `/dev/null`, or an unnamed file.
 fn group_stdin(bytes: &[u8]) -> io::Result<Stdio> {
     if bytes.is_empty() {
         return Ok(Stdio::null());
@@ -456,7 +460,7 @@ fn failure(program: &str, reason: &impl ToString) -> LaunchError {
     LaunchError::NotStarted { program: program.to_owned(), reason: reason.to_string() }
 }
 
-/// Elsewhere there is no launcher process.
+/// Returns `None`: only Linux has a launcher process.
 #[cfg(not(target_os = "linux"))]
 pub fn launcher_main(_args: impl IntoIterator<Item = std::ffi::OsString>) -> Option<std::process::ExitCode> {
     None

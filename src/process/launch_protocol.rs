@@ -1,8 +1,8 @@
-//! What the agent tells its launcher process, and the one record that comes back.
+//! Messages between the agent and its launcher process.
 //!
-//! Both travel over the socket that is the launcher's standard input: a byte that carries descriptors ([`super::network`]),
-//! the request as a length (u32, little endian), that many bytes of JSON and the command's standard input; the answer as five
-//! bytes, a tag and an i32. A report about protected files may follow it.
+//! All messages use the socket that is the launcher's standard input. The request is a byte that carries descriptors
+//! ([`super::network_namespace`]), the length (u32, little endian), that many bytes of JSON, and the command's standard input.
+//! The reply has five bytes: a tag and an i32. A report on protected files may follow it.
 
 use super::limits::{CommandLimits, ExceededLimit};
 use super::sandbox::{SandboxPolicy, SandboxProbe};
@@ -12,69 +12,69 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// The hidden first argument that makes the binary a launcher.
+/// Hidden first argument that makes the binary a launcher.
 pub(super) const LAUNCH_ARGUMENT: &str = "__launch";
 
-/// The program that some systems allow what they refuse to others. Never another of that name.
+/// Path of bubblewrap, which some systems allow to create namespaces. No other program of that name is used.
 pub(super) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 
-/// The longest JSON part the launcher reads, in bytes: a command line and an environment are each limited to 2 MiB by
-/// the kernel's default stack limit, and escapes can double them.
+/// Longest JSON part that the launcher reads, in bytes. The kernel's default stack limit restricts a command line and an
+/// environment to 2 MiB each, and escapes can double them.
 const MAX_REQUEST_BYTES: u32 = 16 * 1024 * 1024;
 
-/// What the launcher is to start.
+/// Request to start one command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LaunchRequest {
-    /// How to hold the tree.
+    /// Tier that confines the command and holds its tree together.
     pub(super) tier: Tier,
-    /// Program and arguments; empty asks only whether the tier works.
+    /// Program and arguments. Empty only checks whether the tier works.
     pub(super) argv: Vec<String>,
-    /// What the command may reach, where the tier confines it.
+    /// Paths and network that the command may access, if the tier confines it.
     pub(super) policy: SandboxPolicy,
-    /// What it may take of the machine.
+    /// Resource limits of the command.
     pub(super) limits: CommandLimits,
-    /// Whether a network for the commands of a run is made instead of starting one.
+    /// Whether to create a network for the commands of a run instead of starting one.
     pub(super) makes_network: bool,
-    /// What is tried instead of a command.
+    /// Probe to run instead of a command.
     pub(super) probe: Option<SandboxProbe>,
-    /// Whether the view of the file system has been arranged already, by the program that started this launcher.
+    /// Whether bubblewrap has already arranged the file system view.
     pub(super) in_bubblewrap: bool,
-    /// Where what a command makes of protected files is moved to.
+    /// Directory for files that a command created in place of protected files.
     pub(super) quarantine: PathBuf,
-    /// The whole environment of the command.
+    /// Complete environment of the command.
     pub(super) env: BTreeMap<String, String>,
-    /// Which rights the command does not give, as its user has set it.
+    /// Umask of the user, for the command.
     pub(super) umask: Option<u32>,
-    /// Bytes of standard input that follow.
+    /// Number of bytes of standard input that follow.
     pub(super) stdin_bytes: u64,
 }
 
-/// What the fork server is to look at before the first of the commands that run at one time, so that it can be put back.
+/// Request to the fork server for a snapshot of protected files before the first of the commands that run concurrently.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SnapshotRequest {
-    /// What holds the command, and with it what is held.
+    /// Tier of the commands, which determines the protected files.
     pub(super) tier: Tier,
-    /// What it may reach.
+    /// Policy of the commands.
     pub(super) policy: SandboxPolicy,
 }
 
-/// What became of the request.
+/// Reply of the launcher process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LaunchReply {
     /// The command exited with this code.
     Exited(i32),
     /// A signal ended the command.
     Signalled(i32),
-    /// The command took too much and was ended.
+    /// The command exceeded a limit and was ended.
     Exceeded(ExceededLimit),
-    /// The program could not be executed; an errno, which is never 0.
+    /// The program could not be executed. Contains an errno, which is never 0.
     NotStarted(i32),
-    /// The kernel refuses the tier; likewise.
+    /// The kernel refuses the tier. Contains an errno, which is never 0.
     Refused(i32),
 }
 
 impl LaunchRequest {
-    /// A request that starts nothing: it only asks whether the tier works.
+    /// Creates a request that only checks whether the tier works.
     pub(super) fn without_command(tier: Tier) -> Self {
         Self {
             tier,
@@ -91,7 +91,7 @@ impl LaunchRequest {
         }
     }
 
-    /// The length prefix and the JSON.
+    /// Encodes the length prefix and the JSON.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let json = serde_json::to_vec(self)?;
         let length = u32::try_from(json.len()).ok().filter(|length| *length <= MAX_REQUEST_BYTES);
@@ -103,7 +103,7 @@ impl LaunchRequest {
     }
 
     #[cfg(any(target_os = "linux", test))]
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Reads a request written by [`encode`](Self::encode).
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut length = [0; 4];
         from.read_exact(&mut length)?;
@@ -118,11 +118,11 @@ impl LaunchRequest {
 }
 
 impl LaunchReply {
-    /// The bytes of one answer.
+    /// Number of bytes of one reply.
     pub(super) const BYTES: usize = 5;
 
     #[cfg(any(target_os = "linux", test))]
-    /// The five bytes.
+    /// Encodes the reply as five bytes.
     pub(super) fn encode(self) -> [u8; Self::BYTES] {
         let (tag, value) = match self {
             Self::Exited(code) => (b'x', code),
@@ -136,24 +136,24 @@ impl LaunchReply {
     }
 
     #[cfg(target_os = "linux")]
-    /// Sends the answer; whether anyone still listens does not matter.
+    /// Sends the reply. Ignores failures, because the agent may be gone.
     pub(super) fn send(self, to: &mut impl io::Write) {
-        let _nobody_listens = to.write_all(&self.encode());
+        let _peer_may_be_gone = to.write_all(&self.encode());
     }
 
     #[cfg(target_os = "linux")]
-    /// The program could not be executed.
+    /// Creates the reply for a program that could not be executed.
     pub(super) fn not_started(error: &io::Error) -> Self {
         Self::NotStarted(errno(error))
     }
 
     #[cfg(target_os = "linux")]
-    /// The kernel refuses the tier.
+    /// Creates the reply for a tier that the kernel refuses.
     pub(super) fn refused(error: &io::Error) -> Self {
         Self::Refused(errno(error))
     }
 
-    /// The first answer in `bytes`, if they begin with one.
+    /// Decodes the first reply in `bytes`, if it is complete.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let [tag, a, b, c, d, ..] = *bytes else { return None };
         let value = i32::from_le_bytes([a, b, c, d]);
@@ -169,7 +169,7 @@ impl LaunchReply {
 }
 
 #[cfg(any(target_os = "linux", test))]
-/// The errno that says best what `error` says: its own, that of the error which it wraps, or that of its kind.
+/// Returns the errno that fits `error` best: its own, that of the wrapped error, or that of its kind.
 fn errno(error: &io::Error) -> i32 {
     let wrapped =
         std::iter::successors(error.get_ref().map(|inner| inner as &dyn std::error::Error), |inner| {
@@ -192,7 +192,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_order_survives_the_way() {
+    fn a_request_is_decoded_as_encoded() {
         let request = LaunchRequest {
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
@@ -207,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_an_errno_is_not_told_as_a_success() {
+    fn an_error_without_an_errno_is_not_encoded_as_success() {
         let denied = || io::Error::from_raw_os_error(libc::EACCES);
-        for (error, told) in [
+        for (error, expected) in [
             (denied(), libc::EACCES),
             (io::Error::other(denied()), libc::EACCES),
             (io::ErrorKind::Unsupported.into(), libc::EOPNOTSUPP),
@@ -217,20 +217,20 @@ mod tests {
             (io::Error::other("fork gave no process id"), libc::EIO),
             (io::Error::from_raw_os_error(0), libc::EIO),
         ] {
-            assert_eq!(errno(&error), told, "{error}");
+            assert_eq!(errno(&error), expected, "{error}");
         }
     }
 
     proptest! {
         #[test]
-        fn an_answer_survives_the_way(value: i32) {
+        fn a_reply_is_decoded_as_encoded(value: i32) {
             for answer in [LaunchReply::Exited(value), LaunchReply::Signalled(value), LaunchReply::NotStarted(value), LaunchReply::Refused(value)] {
                 prop_assert_eq!(LaunchReply::decode(&answer.encode()), Some(answer));
             }
         }
 
         #[test]
-        fn garbage_is_no_order(bytes: Vec<u8>) {
+        fn garbage_is_not_a_request(bytes: Vec<u8>) {
             prop_assert!(LaunchRequest::read(&mut bytes.as_slice()).is_err());
         }
     }

@@ -1,7 +1,7 @@
-//! What a command may take of the machine: limits that the kernel holds, and those for which its tree is watched.
+//! Resource limits of a command: those enforced by the kernel, and those enforced by watching its process tree.
 //!
-//! The number of processes is held by the kernel where it can count those of one command ([`ProcessLimit`]). Memory it counts
-//! for each process and not for a tree. So the launcher process looks at the tree too, and ends it when it is too much.
+//! The kernel limits the number of processes if it can count those of one command ([`ProcessLimit`]). It counts memory per
+//! process and not per tree, so the launcher process checks the tree's memory and ends a tree that exceeds its limit.
 
 #[cfg(target_os = "linux")]
 use super::process_limit::{ProcessLimit, lower_one};
@@ -9,23 +9,23 @@ use super::process_limit::{ProcessLimit, lower_one};
 use super::tier::Tier;
 use serde::{Deserialize, Serialize};
 
-/// Files that one process may have open.
+/// Maximum number of files that one process may have open.
 #[cfg(target_os = "linux")]
 const OPEN_FILES: u64 = 65_536;
 
-/// The longest file that a command may write, in bytes.
+/// Longest file that a command may write, in bytes.
 pub const FILE_BYTES: u64 = 8 << 30;
 
-/// Parts of a hundred of the memory that is free when a command begins: the rest is for the person's own programs.
+/// Percentage of the memory available at the command's start that it may use. The rest is for the user's other programs.
 #[cfg(target_os = "linux")]
 const MEMORY_SHARE: u64 = 80;
 
-/// What one command, with everything it starts, may take.
+/// Limits of one command with everything it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {
-    /// Processes and threads at the same time.
+    /// Maximum number of concurrent processes and threads.
     pub processes: u64,
-    /// Bytes of memory; without a number most of what is free when it begins.
+    /// Maximum memory in bytes. `None` allows most of the memory available at the start.
     pub memory_bytes: Option<u64>,
 }
 
@@ -35,17 +35,17 @@ impl Default for CommandLimits {
     }
 }
 
-/// What a command took too much of.
+/// Limit that a command exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExceededLimit {
-    /// Processes and threads.
+    /// Number of processes and threads.
     Processes,
     /// Memory.
     Memory,
 }
 
 impl ExceededLimit {
-    /// Its number on the way to the agent.
+    /// Returns the number that encodes the limit in a reply.
     pub(super) fn code(self) -> i32 {
         match self {
             Self::Processes => 1,
@@ -53,12 +53,12 @@ impl ExceededLimit {
         }
     }
 
-    /// The excess with this number.
+    /// Decodes a limit from its number.
     pub(super) fn from_code(code: i32) -> Option<Self> {
         [Self::Processes, Self::Memory].into_iter().find(|excess| excess.code() == code)
     }
 
-    /// What happened, and what to do about it, for the model and for people.
+    /// Returns what happened and how to avoid it, for the model and the user.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Processes => {
@@ -73,10 +73,10 @@ impl ExceededLimit {
     }
 }
 
-/// Lowers what the kernel holds this process to, and all that it will start.
+/// Lowers the kernel's resource limits of this process and everything that it starts.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// Fails if the kernel refuses.
 #[cfg(target_os = "linux")]
 pub(super) fn apply() -> std::io::Result<()> {
     use rustix::process::Resource;
@@ -85,43 +85,43 @@ pub(super) fn apply() -> std::io::Result<()> {
     lower_one(Resource::Fsize, FILE_BYTES)
 }
 
-/// The limits in figures, and how close a tree is to them.
+/// Limits of one command as numbers, with checks of the tree against them.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(super) struct LimitMonitor {
     processes: u64,
     memory_bytes: u64,
-    /// What holds the number of processes besides.
+    /// Mechanism that also limits the number of processes.
     pub(super) process_limit: ProcessLimit,
-    /// Processes and threads of the machine when it was made.
+    /// Number of processes and threads of the machine when the monitor was created.
     tasks_before: u16,
 }
 
-/// What a tree takes at a moment.
+/// Resources in use by a tree at one time.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub(super) tasks: u64,
-    /// Bytes of memory that are its own and no file's.
+    /// Bytes of memory without file-backed pages.
     pub(super) memory_bytes: u64,
 }
 
-/// What a look at the tree says.
+/// Result of a check of the tree.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitStatus {
-    /// Less than half of each limit.
+    /// Below half of each limit.
     Below,
-    /// More than half of one: worth another look soon.
+    /// Above half of one limit. The next check should follow soon.
     Near,
-    /// At the limit on processes, or beyond that on memory.
+    /// At the process limit or above the memory limit.
     Exceeded(ExceededLimit),
 }
 
 #[cfg(target_os = "linux")]
 impl LimitMonitor {
-    /// The figures of `limits` now, before the command takes anything, with what holds it to them in `tier`.
+    /// Computes the limits before the command starts, with the process limit that works in `tier`.
     pub(super) fn new(limits: &CommandLimits, tier: Tier) -> Self {
         let free = || memory_available().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_SHARE);
         Self {
@@ -132,21 +132,21 @@ impl LimitMonitor {
         }
     }
 
-    /// Puts this process, and all that it will start, under the limits that the kernel holds.
+    /// Applies the kernel's limits to this process and everything that it starts.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// Fails if the kernel refuses.
     pub(super) fn enter(&self) -> std::io::Result<()> {
         self.process_limit.enter(self.processes)
     }
 
-    /// Whether so many processes were started on this machine that the tree may be near its limit. That is one system call.
+    /// Checks whether enough processes were started on this machine for the tree to be near its limit. Costs one system call.
     pub(super) fn may_be_near(&self) -> bool {
         let more = rustix::system::sysinfo().procs.saturating_sub(self.tasks_before);
         u64::from(more) > self.processes / 4
     }
 
-    /// How close `usage` is.
+    /// Compares `usage` with the limits.
     pub(super) fn check(&self, usage: Usage) -> LimitStatus {
         if usage.tasks >= self.processes || self.process_limit.was_reached() {
             LimitStatus::Exceeded(ExceededLimit::Processes)
@@ -160,7 +160,7 @@ impl LimitMonitor {
     }
 }
 
-/// Bytes that programs can have without others being pushed out; `None` where the kernel does not say.
+/// Returns the bytes of memory available without swapping. `None` if the kernel does not report it.
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "a small file of the kernel")]
 fn memory_available() -> Option<u64> {
@@ -176,9 +176,9 @@ mod tests {
 
     #[test]
     fn a_tree_is_far_near_or_beyond() {
-        let gauge =
+        let monitor =
             LimitMonitor::new(&CommandLimits { processes: 10, memory_bytes: Some(1000) }, Tier::Group);
-        let read = |tasks, memory_bytes| gauge.check(Usage { tasks, memory_bytes });
+        let read = |tasks, memory_bytes| monitor.check(Usage { tasks, memory_bytes });
         assert_eq!(
             (read(5, 500), read(6, 0), read(9, 1000)),
             (LimitStatus::Below, LimitStatus::Near, LimitStatus::Near)
@@ -189,12 +189,12 @@ mod tests {
 
     #[test]
     fn without_a_number_most_of_what_is_free_is_the_limit() {
-        let gauge = LimitMonitor::new(&CommandLimits::default(), Tier::Group);
-        assert!(gauge.memory_bytes > 0 && gauge.memory_bytes < memory_available().unwrap());
+        let monitor = LimitMonitor::new(&CommandLimits::default(), Tier::Group);
+        assert!(monitor.memory_bytes > 0 && monitor.memory_bytes < memory_available().unwrap());
     }
 
     #[test]
-    fn an_excess_survives_the_way() {
+    fn an_exceeded_limit_is_decoded_as_encoded() {
         for excess in [ExceededLimit::Processes, ExceededLimit::Memory] {
             assert_eq!(ExceededLimit::from_code(excess.code()), Some(excess));
         }

@@ -1,4 +1,4 @@
-//! Children: every program is started, limited and ended here.
+//! Starts, limits and ends child processes.
 
 pub mod allocator;
 pub mod barrier;
@@ -41,17 +41,16 @@ mod watch;
 
 use crate::core::secret::Secret;
 
-/// Keeps the environment and the memory of this process, which hold keys, from the eyes of its own children: `/proc`
-/// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all the same:
-/// what it must not see is overwritten ([`scrub_secrets`]).
+/// Hides the environment and memory of this process, which contain keys, from its children. `/proc` shows them to every process
+/// of the same user, and only a pid namespace hides this process from a command. Root can still read them, so [`scrub_secrets`]
+/// overwrites the secrets.
 pub fn disable_dumping() {
     #[cfg(target_os = "linux")]
-    // Where the kernel refuses, we are as visible as any other program.
-    let _as_visible_as_others =
-        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    // If the kernel refuses, this process is as visible as any other.
+    let _best_effort = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Overwrites `secrets`, which have been read, in what the kernel shows of the start of this process.
+/// Overwrites `secrets` in the kernel's view of this process's arguments and environment. Must be called after they were read.
 pub fn scrub_secrets<'a>(secrets: impl Iterator<Item = &'a Secret>) {
     #[cfg(target_os = "linux")]
     secret_scrub::scrub(secrets);

@@ -1,46 +1,44 @@
-//! The network that the confined commands of one run share: nobody else is on it, but a server that one of them runs in
-//! the background answers the next.
-//!
-//! A launcher process makes the namespaces once, hands their descriptors to the agent and ends; the agent hands them to
-//! the launcher of each command, in the first message of its control socket. Without root the network belongs to a user
-//! namespace, which is joined first: only inside of it is a process allowed to change its network.
+//! Network namespace that the confined commands of one run share, so that one command reaches a server that another runs.
+//! A launcher process creates the namespaces once, sends their descriptors to the agent and exits. The agent sends them to the
+//! launcher of each command in the first message of its control socket. Without root the network belongs to a user namespace,
+//! which is joined first because a process may change its network only inside it.
 
 use super::fd_passing;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The byte that carries the descriptors: a socket passes none without one.
+/// Byte that carries the descriptors. A socket transfers none without a byte.
 const CARRIER: [u8; 1] = [0];
 
-/// The namespaces of a run's commands, in the order in which they are joined: users (not as root), network.
+/// Namespaces of a run's commands in the order of joining: user (unless root), network.
 #[derive(Debug, Default)]
 pub(super) struct NetworkNamespace(Vec<OwnedFd>);
 
 impl NetworkNamespace {
-    /// Sends it to the other end of `socket`; without one, only the byte that says so.
+    /// Sends the namespaces to the other end of `socket`. Without a network, sends a byte without descriptors.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// Fails if the other end is closed.
     pub(super) fn send(network: Option<&Self>, socket: impl AsFd) -> io::Result<()> {
         let descriptors: Vec<BorrowedFd<'_>> =
             network.iter().flat_map(|network| &network.0).map(AsFd::as_fd).collect();
         fd_passing::send(socket, &CARRIER, &descriptors)
     }
 
-    /// What the other end of `socket` sent.
+    /// Receives the namespaces from the other end of `socket`.
     ///
     /// # Errors
-    /// When it sent nothing, or this is no socket.
+    /// Fails if nothing was received or `socket` is not a socket.
     pub(super) fn receive(socket: impl AsFd) -> io::Result<Self> {
         fd_passing::receive(socket, &mut [0; CARRIER.len()]).map(Self)
     }
 
-    /// Whether there is none to join.
+    /// Checks whether there is no namespace to join.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The namespaces that this process is in.
+    /// Returns the namespaces of this process.
     #[cfg(target_os = "linux")]
     pub(super) fn of_this_process(own_users: bool) -> io::Result<Self> {
         let users = own_users.then_some("/proc/self/ns/user");
@@ -48,7 +46,7 @@ impl NetworkNamespace {
         Ok(Self(files.map(|file| std::fs::File::open(file).map(OwnedFd::from)).collect::<io::Result<_>>()?))
     }
 
-    /// Moves this process into it.
+    /// Moves this process into the namespaces.
     #[cfg(target_os = "linux")]
     pub(super) fn join(&self) -> io::Result<()> {
         for namespace in &self.0 {
@@ -65,7 +63,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn descriptors_survive_the_way_and_bytes_follow_them() {
+    fn descriptors_are_passed_and_bytes_follow_them() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         let network = NetworkNamespace(vec![OwnedFd::from(writer)]);
@@ -83,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn no_network_is_told_apart_from_no_message() {
+    fn a_missing_network_differs_from_a_missing_message() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         NetworkNamespace::send(None, &ours).unwrap();
         assert!(NetworkNamespace::receive(&theirs).unwrap().is_empty());

@@ -1,47 +1,47 @@
-//! A pids cgroup for one command. The kernel holds its limit for root too, which no resource limit binds.
+//! Pids cgroup for one command, whose limit the kernel enforces for root too (resource limits do not bind root).
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An empty cgroup below that of the process that made it; dropping it removes it once nothing is in it.
+/// Cgroup below that of the process that created it. Dropping it removes it if it is empty.
 #[derive(Debug)]
 pub struct PidsCgroup(PathBuf);
 
 impl PidsCgroup {
-    /// Makes a cgroup that holds at most `most` processes and threads. `None` where this process has no cgroup with the pids
-    /// controller, or may not make one below it.
+    /// Creates a cgroup for at most `most` processes and threads. `None` if this process has no cgroup with the pids controller
+    /// or may not create one below it.
     pub(super) fn new(most: u64) -> Option<Self> {
         let directory = own()?.join(name(rustix::process::getpid()));
-        // A process of the same number may have been killed before it could remove its own.
-        let _none_or_in_use = fs::remove_dir(&directory);
+        // A killed process with the same id may have left its cgroup behind.
+        let _missing_or_in_use = fs::remove_dir(&directory);
         fs::create_dir(&directory).ok()?;
         let made = Self(directory);
-        // In the unified hierarchy the file is missing unless the parent hands the controller on.
+        // In the unified hierarchy the file is missing unless the parent delegates the controller.
         made.write("pids.max", most).ok()?;
         Some(made)
     }
 
-    /// Moves this process into it, and with it all that it will start.
+    /// Moves this process, and everything that it starts, into the cgroup.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// Fails if the kernel refuses.
     pub(super) fn enter(&self) -> io::Result<()> {
         self.write("cgroup.procs", 0)
     }
 
-    /// Moves this process back to where it was.
+    /// Moves this process back to the parent cgroup.
     pub(super) fn leave(&self) {
-        let _it_stays_until_we_end = self.write("../cgroup.procs", 0);
+        let _best_effort = self.write("../cgroup.procs", 0);
     }
 
-    /// Whether the kernel has refused a process since it was made.
+    /// Checks whether the kernel has refused a process since the cgroup was created.
     pub(super) fn was_full(&self) -> bool {
         let events = read(&self.0.join("pids.events")).unwrap_or_default();
         events.lines().any(|line| line.strip_prefix("max ").is_some_and(|refused| refused != "0"))
     }
 
-    /// Removes the cgroup that the guard `pid`, which was killed, has left behind.
+    /// Removes the cgroup of the killed guard `pid`.
     pub(super) fn remove_of(pid: rustix::process::Pid) {
         drop(own().map(|own| Self(own.join(name(pid)))));
     }
@@ -54,16 +54,16 @@ impl PidsCgroup {
 
 impl Drop for PidsCgroup {
     fn drop(&mut self) {
-        let _not_empty_yet = fs::remove_dir(&self.0);
+        let _may_not_be_empty = fs::remove_dir(&self.0);
     }
 }
 
-/// The name of the cgroup of the guard `pid`.
+/// Returns the name of the cgroup of the guard `pid`.
 fn name(pid: rustix::process::Pid) -> String {
     format!("{}-{}", env!("CARGO_PKG_NAME"), pid.as_raw_nonzero())
 }
 
-/// The directory of this process's cgroup of the pids controller.
+/// Returns the directory of this process's cgroup in the hierarchy with the pids controller.
 fn own() -> Option<PathBuf> {
     let [cgroups, mounts] =
         ["/proc/self/cgroup", "/proc/self/mountinfo"].map(|file| read(Path::new(file)).ok());
@@ -75,8 +75,8 @@ fn read(file: &Path) -> io::Result<String> {
     fs::read_to_string(file)
 }
 
-/// The same from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7)): in the older hierarchy of this
-/// controller, else in the unified one.
+/// Finds that directory in the texts of `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7)). Prefers the pids controller's
+/// own hierarchy to the unified one.
 fn own_in(cgroups: &str, mounts: &str) -> Option<PathBuf> {
     let find = |is_pids: fn(&str) -> bool| {
         cgroups.lines().find_map(|line| {
@@ -89,9 +89,9 @@ fn own_in(cgroups: &str, mounts: &str) -> Option<PathBuf> {
     let (path, kind) =
         find(has_pids).map(|path| (path, "cgroup")).or(find(str::is_empty).map(|path| (path, "cgroup2")))?;
     mounts.lines().find_map(|line| {
-        let (place, file_system) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let (root, point) = (mount.next()?, mount.next()?);
         let mut file_system = file_system.split(' ');
         let is_of_kind = file_system.next() == Some(kind);
         let is_mount = is_of_kind && (kind == "cgroup2" || has_pids(file_system.nth(1)?));

@@ -1,4 +1,4 @@
-//! Finds out how commands are confined here by having a launcher process try to get out.
+//! Finds the strongest confinement that works here by running a launcher process that tries to break out of it.
 
 use super::launch::{Launcher, PROBE_TIMEOUT, open_dev_null};
 use super::launch_protocol::{LaunchReply, LaunchRequest};
@@ -12,10 +12,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 impl Launcher {
-    /// The strongest tier that holds what it claims.
+    /// Returns the strongest tier that confines as promised.
     ///
     /// # Errors
-    /// When one could not be tried: that is no reason to take a weaker one.
+    /// Fails if a probe is inconclusive. A weaker tier is not chosen in that case.
     pub(super) fn find_tier(&self) -> io::Result<Tier> {
         for tier in self.tiers() {
             match self.probe_tier(tier) {
@@ -27,7 +27,7 @@ impl Launcher {
         Ok(Tier::Group)
     }
 
-    /// The tiers there may be, the strongest first.
+    /// Returns the available tiers, strongest first.
     pub fn tiers(&self) -> Vec<Tier> {
         let confining: &[Tier] =
             if self.confinement.is_some() { &[Tier::Full, Tier::Bubblewrap, Tier::Rules] } else { &[] };
@@ -35,15 +35,15 @@ impl Launcher {
         tiers.copied().filter(|_| cfg!(target_os = "linux")).collect()
     }
 
-    /// Has a launcher process set `tier` up and, instead of starting anything in it, try to get out.
+    /// Runs a launcher process in `tier` that tries to break out of it instead of starting a command.
     ///
     /// # Errors
-    /// When the kernel refuses the tier, or it cannot be tried.
+    /// Fails if the kernel refuses the tier or the probe cannot run.
     pub fn probe_tier(&self, tier: Tier) -> Result<Breaches, ProbeError> {
         let Some(confinement) = self.confinement.as_ref().filter(|_| tier.confines()) else {
             return self.run_probe(tier, Path::new("/"), SandboxPolicy::default(), None);
         };
-        // It begins while we make what is to be tried.
+        // It starts while the probe directory is created.
         self.start_fork_server()?;
         let probe_dir = confinement.sandbox().and_then(|sandbox| ProbeDir::new(sandbox.scratch()));
         let probe_dir = probe_dir.map_err(ProbeError::Inconclusive)?;
@@ -55,11 +55,11 @@ impl Launcher {
     fn run_probe(
         &self,
         tier: Tier,
-        place: &Path,
+        cwd: &Path,
         policy: SandboxPolicy,
         probe: Option<SandboxProbe>,
     ) -> Result<Breaches, ProbeError> {
-        let (guard, control) = self.fork_guard(place, [&open_dev_null()?, &open_dev_null()?], None)?;
+        let (guard, control) = self.fork_guard(cwd, [&open_dev_null()?, &open_dev_null()?], None)?;
         let answer = ask(&control, &LaunchRequest { policy, probe, ..LaunchRequest::without_command(tier) });
         guard.kill();
         match answer? {
@@ -68,13 +68,13 @@ impl Launcher {
                 Err(io::Error::from_raw_os_error(errno).into())
             }
             Some(LaunchReply::Signalled(_) | LaunchReply::Exceeded(_)) | None => {
-                Err(io::Error::other("the probe was broken off").into())
+                Err(io::Error::other("the probe was interrupted").into())
             }
         }
     }
 }
 
-/// Gives the guard behind `control` its request; what it answers.
+/// Sends the request to the guard behind `control` and returns its reply.
 fn ask(mut control: &UnixStream, request: &LaunchRequest) -> io::Result<Option<LaunchReply>> {
     let mut answer = [0; LaunchReply::BYTES];
     control.set_read_timeout(Some(PROBE_TIMEOUT))?;
@@ -84,13 +84,13 @@ fn ask(mut control: &UnixStream, request: &LaunchRequest) -> io::Result<Option<L
     Ok(LaunchReply::decode(&answer))
 }
 
-/// Why nothing is known of what a tier holds.
+/// Reasons why a probe has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// It is not to be had here.
+    /// The tier is unavailable here.
     #[error("{0}")]
     Unavailable(io::Error),
-    /// Another time it may be.
+    /// The probe failed for a temporary reason.
     #[error("could not be tried: {0}")]
     Inconclusive(io::Error),
 }
@@ -98,7 +98,7 @@ pub enum ProbeError {
 impl From<io::Error> for ProbeError {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{Interrupted, OutOfMemory, StorageFull, TimedOut, WouldBlock};
-        // EAGAIN is `WouldBlock`: no process more, or no answer within the time that is given.
+        // EAGAIN is `WouldBlock`: too many processes, or no reply within the time limit.
         let passes = matches!(error.kind(), Interrupted | OutOfMemory | StorageFull | TimedOut | WouldBlock);
         let no_descriptors = matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE));
         if passes || no_descriptors { Self::Inconclusive(error) } else { Self::Unavailable(error) }

@@ -1,4 +1,4 @@
-//! A small world of stand-ins in which a tier is tried out: what must be out of reach is there, harmless, and watched.
+//! Directory of harmless stand-ins for what the sandbox must protect, used to probe a tier.
 
 use super::sandbox::{Breaches, SandboxPolicy, SandboxProbe, start_time};
 use super::scratch_dir::private_temp_dir;
@@ -8,30 +8,30 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Where the agent listens: any free port.
+/// Address of a listener on any free port.
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// The stand-ins; dropping it removes them.
+/// Directory with the stand-ins. Dropping it removes them.
 pub(super) struct ProbeDir {
-    /// What the launcher process is told.
+    /// Probe for the launcher process.
     pub(super) probe: SandboxProbe,
-    /// The walls that are tried.
+    /// Policy under test.
     pub(super) policy: SandboxPolicy,
-    place: TempDir,
+    dir: TempDir,
     udp: UdpSocket,
     _tcp: TcpListener,
     _sockets: Vec<UnixListener>,
 }
 
 impl ProbeDir {
-    /// Sets the stand-ins up in a directory of their own below `parent`.
+    /// Creates the stand-ins in a new directory below `parent`.
     ///
     /// # Errors
-    /// When it cannot be made, or this machine has no loopback device.
+    /// Fails if it cannot be created or this machine has no loopback device.
     #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
     pub(super) fn new(parent: &Path) -> io::Result<Self> {
-        let place = private_temp_dir(tempfile::Builder::new().prefix("probe-"), parent)?;
-        let root = place.path().canonicalize()?;
+        let dir = private_temp_dir(tempfile::Builder::new().prefix("probe-"), parent)?;
+        let root = dir.path().canonicalize()?;
         let [inside, around, outside, hidden, temporary] =
             ["inside", "around", "outside", "hidden", "temporary"].map(|name| root.join(name));
         let (protected, nested) = (inside.join("protected"), around.join("deep/hidden"));
@@ -59,22 +59,22 @@ impl ProbeDir {
             agent_started: start_time(agent).unwrap_or(0),
         };
         let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
-        // Below the machine's `/tmp` it would not be there, and nothing be known of how it is held.
+        // Below the host's `/tmp` it would be invisible, and the probe could not test its protection.
         let visible = vec![outside];
         let policy =
             SandboxPolicy { writable, read_only, visible, hidden, temporary, ..SandboxPolicy::default() };
-        Ok(Self { probe, policy, place, udp, _tcp: tcp, _sockets: sockets })
+        Ok(Self { probe, policy, dir, udp, _tcp: tcp, _sockets: sockets })
     }
 
-    /// What the process inside could do, with what only we can see.
+    /// Adds to `breaches` whether the agent received the probe's datagram.
     pub(super) fn with_received_datagram(&self, breaches: Breaches) -> Breaches {
         let arrived = self.udp.recv(&mut [0; 8]).is_ok();
         if arrived { breaches.with_datagram() } else { breaches }
     }
 
-    /// Where the launcher process is started.
+    /// Returns the directory in which the launcher process starts.
     pub(super) fn path(&self) -> &Path {
-        self.place.path()
+        self.dir.path()
     }
 }
 
@@ -82,8 +82,8 @@ fn no_loopback(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the loopback device (127.0.0.1) cannot be used: {error}"))
 }
 
-/// A socket in the directory and, where there are such, one of that name in no directory. A socket's path has at most 108
-/// bytes (unix(7)), and this one lies as deep as the user's directories: it is named by the descriptor of its directory.
+/// Binds a socket in the directory and, on Linux, an abstract one of the same name. A socket's path has at most 108 bytes
+/// (unix(7)) and user directories can be longer, so the path goes through the directory's descriptor.
 #[cfg(target_os = "linux")]
 fn listeners(hidden: &Path, name: &str) -> io::Result<Vec<UnixListener>> {
     use std::os::fd::AsRawFd;

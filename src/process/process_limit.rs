@@ -1,33 +1,33 @@
-//! The limit on the processes of one command: what holds it, which depends on the tier, the kernel and the user.
+//! Limit on the processes of one command, by a mechanism that depends on the tier, the kernel and the user.
 
 #[cfg(target_os = "linux")]
 use super::pids_cgroup::PidsCgroup;
 use super::tier::Tier;
 
-/// How many processes and threads the user of a watched command may have beyond those of the machine and those of the command:
-/// what the user starts elsewhere meanwhile is not to make the kernel refuse the command its own.
+/// Number of processes and threads that the user of a watched command may have beyond those of the machine and of the command.
+/// The margin keeps the user's other programs from using up the command's processes.
 #[cfg(target_os = "linux")]
 const MORE_PROCESSES: u64 = 128;
 
-/// What limits the number of processes and threads of a command.
+/// Mechanism that limits the number of processes and threads of a command.
 #[derive(Debug)]
 pub enum ProcessLimit {
-    /// The kernel, which counts those of the command's own user namespace.
+    /// The kernel counts those of the command's user namespace.
     #[cfg(target_os = "linux")]
     UserNamespace,
-    /// The kernel, which counts those of the command's own cgroup.
+    /// The kernel counts those of the command's cgroup.
     #[cfg(target_os = "linux")]
     Cgroup(PidsCgroup),
-    /// The launcher process, which counts them at intervals.
+    /// The launcher process counts them at intervals.
     #[cfg(target_os = "linux")]
     Watched,
-    /// Nothing.
+    /// There is no limit.
     Unlimited,
 }
 
 #[cfg(target_os = "linux")]
 impl ProcessLimit {
-    /// The limit on a command that this process starts in `tier`, where it may have `most` processes and threads.
+    /// Chooses the mechanism for a command that this process starts in `tier` with at most `most` processes and threads.
     pub fn new(tier: Tier, most: u64) -> Self {
         let has_own_users = matches!(tier, Tier::Full | Tier::Bubblewrap | Tier::Namespace);
         if tier == Tier::Group {
@@ -42,11 +42,11 @@ impl ProcessLimit {
         }
     }
 
-    /// Puts this process, and all that it will start, under the limit of `most`. For the first process in the namespaces of
-    /// a command; besides it only the guard counts in its user namespace.
+    /// Applies the limit `most` to this process and everything that it starts. Must be called by the first process in the
+    /// command's namespaces; only the guard also counts in its user namespace.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// Fails if the kernel refuses.
     pub(super) fn enter(&self, most: u64) -> std::io::Result<()> {
         let lower = |most| lower_one(rustix::process::Resource::Nproc, most);
         match self {
@@ -60,19 +60,19 @@ impl ProcessLimit {
         }
     }
 
-    /// Takes this process out of what [`enter`](Self::enter) put it into, where that is possible.
+    /// Reverts [`enter`](Self::enter) for this process if possible.
     pub(super) fn leave(&self) {
         if let Self::Cgroup(cgroup) = self {
             cgroup.leave();
         }
     }
 
-    /// Whether the kernel itself refuses the command more processes.
+    /// Checks whether the kernel itself refuses processes above the limit.
     pub(super) fn is_exact(&self) -> bool {
         matches!(self, Self::UserNamespace | Self::Cgroup(_))
     }
 
-    /// Whether the kernel is known to have refused the command a process.
+    /// Checks whether the kernel is known to have refused the command a process.
     pub(super) fn was_reached(&self) -> bool {
         matches!(self, Self::Cgroup(cgroup) if cgroup.was_full())
     }
@@ -80,14 +80,14 @@ impl ProcessLimit {
 
 #[cfg(not(target_os = "linux"))]
 impl ProcessLimit {
-    /// Without a launcher process there is none.
+    /// Returns `Unlimited`: only Linux has a launcher process.
     pub fn new(_tier: Tier, _most: u64) -> Self {
         Self::Unlimited
     }
 }
 
 impl ProcessLimit {
-    /// What it does with a command that starts more, for people.
+    /// Returns the effect on a command that starts too many processes, as text for the user.
     pub fn meaning(&self) -> &'static str {
         match self {
             #[cfg(target_os = "linux")]
@@ -101,7 +101,7 @@ impl ProcessLimit {
     }
 }
 
-/// Lowers a limit to `most`, where it is not lower already.
+/// Lowers a resource limit to `most` unless it is already lower.
 #[cfg(target_os = "linux")]
 pub(super) fn lower_one(resource: rustix::process::Resource, most: u64) -> std::io::Result<()> {
     let now = rustix::process::getrlimit(resource);
@@ -110,8 +110,8 @@ pub(super) fn lower_one(resource: rustix::process::Resource, most: u64) -> std::
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// Whether this release of Linux counts the processes of a user for each user namespace: since 5.14. Older ones count all
-/// processes that the user has on the machine.
+/// Checks whether this Linux release counts a user's processes per user namespace (since 5.14). Older ones count all processes
+/// of the user on the machine.
 #[cfg(target_os = "linux")]
 fn counts_per_namespace(release: &str) -> bool {
     let mut numbers =

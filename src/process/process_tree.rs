@@ -1,5 +1,4 @@
-//! The tree below the launcher process: what it takes of the machine and, for kernels that refuse it a pid namespace, how
-//! every process of it is found and ended.
+//! Process tree below the launcher process: its resource usage, and how to end all of it without a pid namespace.
 
 use super::limits::Usage;
 use rustix::event::Timespec;
@@ -7,19 +6,19 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-/// Rounds of a sweep, one each [`ROUND`]: ten seconds, because only a process stuck in the kernel outlives a SIGKILL.
+/// Maximum rounds of a sweep, one each [`ROUND`]: ten seconds. Only a process stuck in the kernel outlives a SIGKILL.
 const MAX_ROUNDS: u32 = 5000;
 
-/// The pause between two rounds.
+/// Pause between two rounds.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// The bytes of `/proc/PID/stat` that are read: its name is at most 64 bytes, and the 52 numbers have up to 20 digits.
+/// Bytes of `/proc/PID/stat` to read. Its name is at most 64 bytes, and the 52 numbers have up to 20 digits.
 const STAT_BYTES: u64 = 2048;
 
-/// The bytes that it usually has, so that one look is enough.
+/// Usual size of it in bytes, so that one read is enough.
 const USUAL_STAT_BYTES: usize = 512;
 
-/// Kills descendants until none is left. The caller is their subreaper, so that none can be adopted by another.
+/// Kills descendants until none is left. The caller is their subreaper, so that no other process adopts them.
 pub(super) fn sweep() {
     for _ in 0..MAX_ROUNDS {
         loop {
@@ -36,8 +35,8 @@ pub(super) fn sweep() {
     }
 }
 
-/// Kills what is below this process, except the processes `spared` and what is below those, until nothing else is left. Of
-/// its own children the caller reaps only what was killed here.
+/// Kills descendants of this process until none is left, except the processes `spared` and their descendants. Reaps only the
+/// children that it killed.
 pub(super) fn sweep_others(spared: &BTreeSet<i32>) {
     for _ in 0..MAX_ROUNDS {
         let mut parents = parents();
@@ -54,17 +53,17 @@ pub(super) fn sweep_others(spared: &BTreeSet<i32>) {
     }
 }
 
-/// The parent of `pid`, where `/proc` shows it.
+/// Returns the parent of `pid` if `/proc` shows it.
 pub(super) fn parent(pid: Pid) -> Option<Pid> {
     Pid::from_raw(parent_in(&read(pid.as_raw_nonzero().get(), "stat")?)?)
 }
 
-/// What the tree takes now. A process that shares its memory with its parent since a fork counts with all of it, one that
-/// ends meanwhile not at all.
+/// Measures the tree's current usage. A process that shares memory with its parent since a fork counts with all of it. One that
+/// ends during the measurement does not count.
 pub(super) fn usage() -> Usage {
     let own = rustix::process::getpid();
     let parents = parents();
-    // Where our own number is not shown the view is that of the namespace below us, and all in it is of the tree.
+    // If `/proc` does not show this process, it belongs to the namespace below, and everything in it is part of the tree.
     let is_namespace = std::fs::read_link("/proc/self").is_err();
     let members = if is_namespace {
         parents.keys().copied().filter_map(Pid::from_raw).collect()
@@ -83,14 +82,14 @@ pub(super) fn usage() -> Usage {
     usage
 }
 
-/// The parent of each process that `/proc` shows.
+/// Returns the parent of each process that `/proc` shows.
 fn parents() -> BTreeMap<i32, i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| Some((pid, parent_in(&read(pid, "stat")?)?))).collect()
 }
 
-/// The beginning of a file of `/proc/PID`.
+/// Reads the start of a file of `/proc/PID`.
 fn read(pid: i32, file: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_STAT_BYTES);
     let file = std::fs::File::open(format!("/proc/{pid}/{file}")).ok()?;
@@ -98,24 +97,24 @@ fn read(pid: i32, file: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The parent's id in the text of `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, where the name may hold anything.
+/// Parses the parent's id from the text of `/proc/PID/stat`: `PID (NAME) STATE PARENT …`. The name may contain any characters.
 fn parent_in(stat: &[u8]) -> Option<i32> {
     after_name(stat, 1)
 }
 
-/// The number of threads in the same text: its 20th field.
+/// Parses the number of threads from the same text: its 20th field.
 fn threads_in(stat: &[u8]) -> Option<u64> {
     after_name(stat, 17)
 }
 
-/// The `index`-th field behind the name, counted from 0.
+/// Parses the `index`-th field after the name, counted from 0.
 fn after_name<T: std::str::FromStr>(stat: &[u8], index: usize) -> Option<T> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;
     rest.split_ascii_whitespace().nth(index)?.parse().ok()
 }
 
-/// The pages in memory that are no file's, in the text of `/proc/PID/statm`: `SIZE RESIDENT SHARED …`.
+/// Parses the number of resident pages without file-backed ones from the text of `/proc/PID/statm`: `SIZE RESIDENT SHARED …`.
 fn own_pages_in(statm: &[u8]) -> Option<u64> {
     let mut fields = std::str::from_utf8(statm).ok()?.split_ascii_whitespace().skip(1);
     let resident: u64 = fields.next()?.parse().ok()?;
@@ -123,12 +122,12 @@ fn own_pages_in(statm: &[u8]) -> Option<u64> {
     Some(resident.saturating_sub(shared))
 }
 
-/// Everything below `root`.
+/// Returns all descendants of `root`.
 fn descendants(root: Pid, parents: &BTreeMap<i32, i32>) -> Vec<Pid> {
     let root = root.as_raw_nonzero().get();
     let is_below = |pid: i32| {
         let mut ancestor = pid;
-        // A chain cannot be longer than there are processes; the bound guards against a snapshot with a cycle.
+        // A chain cannot be longer than the number of processes. The bound protects against a cycle in the snapshot.
         for _ in 0..parents.len() {
             match parents.get(&ancestor) {
                 Some(&parent) if parent == root => return true,

@@ -1,14 +1,14 @@
-//! The latest output of a child while it runs: bounded, read from where the reader left off.
+//! Bounded buffer of a running child's latest output, with positions from which a reader continues.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Bytes kept of the end of the output: several answers' worth for a model, and little beside the agent's memory even
-/// for as many commands as run at once.
+/// Bytes stored of the end of the output: several replies' worth for a model, and little compared with the agent's memory even
+/// for the maximum number of concurrent commands.
 pub const RECENT_BYTES: usize = 256 * 1024;
 
-/// Both streams of one child, as they arrive. A clone is the same.
+/// Both output streams of one child as they arrive. Clones share the buffer.
 #[derive(Debug, Clone, Default)]
 pub struct RecentOutput(Arc<Shared>);
 
@@ -25,24 +25,24 @@ struct State {
     is_finished: bool,
 }
 
-/// A part of the output.
+/// Part of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPart {
-    /// How many bytes of the output come before it.
+    /// Number of bytes of the output before this part.
     pub first: u64,
-    /// The bytes.
+    /// Bytes of this part.
     pub bytes: Vec<u8>,
 }
 
 impl OutputPart {
-    /// How many bytes of the output end with it.
+    /// Returns the position after this part, in bytes.
     pub fn next(&self) -> u64 {
         self.first.saturating_add(self.bytes.len() as u64)
     }
 }
 
 impl RecentOutput {
-    /// Adds what arrived.
+    /// Appends new output.
     pub fn append(&self, bytes: &[u8]) {
         let mut state = self.state();
         state.total = state.total.saturating_add(bytes.len() as u64);
@@ -54,18 +54,18 @@ impl RecentOutput {
         self.0.changed.notify_waiters();
     }
 
-    /// Says that nothing more comes.
+    /// Marks the output as complete.
     pub fn finish(&self) {
         self.state().is_finished = true;
         self.0.changed.notify_waiters();
     }
 
-    /// All bytes so far.
+    /// Returns the number of bytes so far.
     pub fn total(&self) -> u64 {
         self.state().total
     }
 
-    /// The output from byte `from` on, as far as it is still here; at most its last `most` bytes.
+    /// Returns the stored output from byte `from` on, at most its last `most` bytes.
     pub fn tail_from(&self, from: u64, most: usize) -> OutputPart {
         let state = self.state();
         let wanted = usize::try_from(state.total.saturating_sub(from)).unwrap_or(usize::MAX);
@@ -74,7 +74,7 @@ impl RecentOutput {
         OutputPart { first: state.total.saturating_sub(length as u64), bytes }
     }
 
-    /// The output from byte `from` on, or from the first that is still here; at most `most` bytes.
+    /// Returns the output from byte `from` on, or from the first byte still stored. At most `most` bytes.
     pub fn read_from(&self, from: u64, most: usize) -> OutputPart {
         let state = self.state();
         let here = state.total.saturating_sub(state.bytes.len() as u64);
@@ -83,7 +83,7 @@ impl RecentOutput {
         OutputPart { first, bytes: state.bytes.iter().skip(skipped).take(most).copied().collect() }
     }
 
-    /// Waits until there is more than `from` bytes, or nothing more comes.
+    /// Waits until there are more than `from` bytes or the output is complete.
     pub async fn wait_for_more(&self, from: u64) {
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());

@@ -1,4 +1,4 @@
-//! A child that was started, by a guard or without one: waits for its end, or ends it with everything below it.
+//! A started child, with or without a guard: waits for its end, or ends it with its whole tree.
 
 use super::command::ExitReason;
 use super::command_registry::Registration;
@@ -12,16 +12,16 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
-/// How long what was killed may stay before nobody waits for it any longer.
+/// Time to wait for killed processes to disappear.
 const KILLED_GRACE: Duration = Duration::from_secs(1);
 
-/// Why a launcher process did not say how the command ended.
+/// Reasons why a launcher process did not report the end of the command.
 pub(super) enum GuardError {
-    /// The kernel refused what confines or holds the command; nothing was started.
+    /// The kernel refused the confinement or the namespaces. Nothing was started.
     Refused(io::Error),
-    /// It could not start the command.
+    /// The launcher process could not start the command.
     Failed(io::Error),
-    /// Something killed it.
+    /// The launcher process was killed.
     Killed,
 }
 
@@ -31,15 +31,15 @@ impl From<io::Error> for GuardError {
     }
 }
 
-/// What was started.
+/// Process that was started.
 pub(super) enum RootProcess {
     /// The command itself.
     Command(Child),
-    /// A guard that starts it, and the request that it waits for.
+    /// Guard that starts the command, with the request for it.
     Guard { guard: Guard, control: UnixStream, request: Vec<u8>, active: Option<ActiveCommand> },
 }
 
-/// A started child with everything below it; dropping it ends them.
+/// Started child with its process tree. Dropping it ends the tree.
 pub(super) struct RunningCommand {
     pub(super) main: RootProcess,
     pub(super) stdout: Option<pipe::Receiver>,
@@ -63,7 +63,7 @@ impl RunningCommand {
             }
         };
         let sent = control.write_all(&request).await;
-        // The first answer counts; the end of the stream says that launcher and init are gone.
+        // The first reply counts. The end of the stream means that launcher and init are gone.
         listen(control, &mut self.reply).await?;
         match LaunchReply::decode(&self.reply) {
             Some(LaunchReply::Exited(code)) => Ok(ExitReason::Code(code)),
@@ -77,15 +77,15 @@ impl RunningCommand {
         }
     }
 
-    /// Waits until the tree is gone, and what its guard left when something killed it.
+    /// Waits until the tree is gone, including processes left by a killed guard.
     async fn wait_until_gone(&mut self) {
-        let _broken_off = match &mut self.main {
+        let _may_fail = match &mut self.main {
             RootProcess::Guard { control, .. } => listen(control, &mut self.reply).await,
             RootProcess::Command(child) => child.wait().await.map(drop),
         };
     }
 
-    /// What says that it runs, where protected files are looked at; once.
+    /// Takes the mark that the command is active, if protected files are checked. Returns it only once.
     pub(super) fn take_active(&mut self) -> Option<ActiveCommand> {
         match &mut self.main {
             RootProcess::Guard { active, .. } => active.take(),
@@ -93,8 +93,8 @@ impl RunningCommand {
         }
     }
 
-    /// Ends what is left of the tree and waits until it is gone. The protected files that were put back; `None` when its guard
-    /// was killed and has not reported.
+    /// Ends the rest of the tree and waits until it is gone. Returns the protected files that were restored, or `None` if the
+    /// guard was killed before its report.
     pub(super) async fn end(&mut self) -> Option<Vec<ProtectedChange>> {
         self.running.end();
         if tokio::time::timeout(self.grace, self.wait_until_gone()).await.is_err() {
@@ -117,7 +117,7 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Reads what the launcher process says until it is gone. What was read when this is broken off is in `reply`.
+/// Reads replies of the launcher process until it is gone. If cancelled, `reply` contains the bytes read so far.
 async fn listen(control: &mut UnixStream, reply: &mut Vec<u8>) -> io::Result<()> {
     while reply.len() < protected::report::MAX_BYTES && control.read_buf(reply).await? > 0 {}
     Ok(())

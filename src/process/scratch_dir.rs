@@ -1,4 +1,4 @@
-//! The temporary directory of one run: private, random, gone with it, and after a `kill -9` with the next run that starts a command.
+//! Private temporary directory of one run, removed with it, or after a `kill -9` by the next run that starts a command.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
@@ -6,47 +6,48 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use tempfile::{NamedTempFile, TempDir};
 
-/// What the names of the directories begin with.
+/// Prefix of the names of the directories.
 const RUN: &str = "run-";
-/// What the names of the locks end with.
+/// Suffix of the names of the locks.
 const LOCK: &str = ".lock";
-/// Locks tried: one that is not held yet may be taken for that of a run that is over, by a run that begins meanwhile.
+/// Maximum attempts to create a lock. A run that starts at the same time may mistake an unlocked new lock for that of a dead
+/// run.
 const LOCK_TRIES: usize = 20;
 
-/// A directory that nobody else looks into, and the lock that says that it is in use. Dropping it removes both.
+/// Temporary directory of a run, with the lock that marks it as in use. Dropping it removes both.
 #[derive(Debug)]
 pub struct ScratchDir {
-    place: TempDir,
-    /// Goes last: what has no lock any more is never removed.
+    dir: TempDir,
+    /// Dropped last, because a directory without a lock is never removed.
     _lock: NamedTempFile,
 }
 
 impl ScratchDir {
-    /// A new one below `parent`, which is made where it is missing; those whose run is over are removed.
+    /// Creates a directory below `parent`, creating `parent` if missing. Removes the directories of dead runs.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails if it cannot be created.
     pub fn new(parent: &Path) -> io::Result<Self> {
         create_private_dir(parent)?;
         remove_abandoned(parent);
         let lock = held_lock(parent)?;
-        let place = lock.path().with_extension("");
-        let name = place.file_name().unwrap_or_default();
-        let place = private_temp_dir(tempfile::Builder::new().prefix(name).rand_bytes(0), parent)?;
-        Ok(Self { place, _lock: lock })
+        let dir = lock.path().with_extension("");
+        let name = dir.file_name().unwrap_or_default();
+        let dir = private_temp_dir(tempfile::Builder::new().prefix(name).rand_bytes(0), parent)?;
+        Ok(Self { dir, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.dir.path()
     }
 }
 
-/// A new lock below `parent`, held by this process, with a name that nobody else has.
+/// Creates a lock with a unique name below `parent`, locked by this process.
 fn held_lock(parent: &Path) -> io::Result<NamedTempFile> {
     for _ in 0..LOCK_TRIES {
         let lock = tempfile::Builder::new().prefix(RUN).suffix(LOCK).tempfile_in(parent)?;
-        // Whoever took it for abandoned holds it until it is gone.
+        // A process that considered the lock abandoned holds it until it is removed.
         if lock.as_file().try_lock().is_ok() && lock.as_file().metadata()?.nlink() > 0 {
             return Ok(lock);
         }
@@ -54,24 +55,24 @@ fn held_lock(parent: &Path) -> io::Result<NamedTempFile> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
-/// Makes `directory` with all above it, for this user alone.
+/// Creates `directory` and missing parents, private to the user.
 ///
 /// # Errors
-/// When it cannot be made.
+/// Fails if it cannot be created.
 pub fn create_private_dir(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// A new directory in `parent`, called as `name` says, for this user alone under any umask.
+/// Creates a directory in `parent` with a name from `name`, private to the user under any umask.
 ///
 /// # Errors
-/// When it cannot be made.
+/// Fails if it cannot be created.
 pub fn private_temp_dir(name: &mut tempfile::Builder<'_, '_>, parent: &Path) -> io::Result<TempDir> {
     name.permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
 }
 
-/// Removes the directories below `parent` whose lock nobody holds.
+/// Removes the directories below `parent` whose lock no process holds.
 #[expect(clippy::disallowed_methods, reason = "this module made them")]
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
@@ -83,7 +84,7 @@ fn remove_abandoned(parent: &Path) {
         }
         match std::fs::remove_dir_all(lock.with_extension("")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {}
-            // What cannot be removed is left for the next run.
+            // If removal fails, the next run retries.
             Ok(()) | Err(_) => drop(std::fs::remove_file(&lock)),
         }
     }

@@ -1,34 +1,34 @@
-//! What the kernel shows of how this process was started, `/proc/PID/environ` and `/proc/PID/cmdline`, without secrets.
+//! Overwrites secrets in `/proc/PID/environ` and `/proc/PID/cmdline` of this process.
 //!
-//! The arguments may be read by everybody, the environment by root whatever we ask for. Both are the very bytes that the
-//! kernel laid out before `main`, and changing the environment does not change them.
+//! Every user can read the arguments, and root can always read the environment. Both files show the bytes that the kernel
+//! stored before `main`; changing the environment does not change them.
 
 use crate::core::secret::Secret;
 use crate::redactor::MIN_BYTES;
 
-/// What libraries look up while we run, and we keep whatever it holds.
+/// Variables that libraries read at run time. They are never overwritten.
 const VARIABLES_IN_USE: &[&str] = &["HOME", "PATH", "TMPDIR"];
-/// How the names of variables end that `reqwest` reads, whose values may hold a password that it needs.
+/// Suffix of the variables that `reqwest` reads. Their values may contain a password that it needs.
 const PROXY: &str = "_PROXY";
 
-/// Overwrites `secrets` where the kernel shows them, once they have been read. Where it does not say where they are
-/// (without `/proc`, which then shows them to nobody), or other threads may read them already, nothing happens.
+/// Overwrites `secrets` in the kernel's view of this process. Must be called after they were read. Does nothing if `/proc` is
+/// missing (then no process can read them) or if other threads may be reading them.
 pub(super) fn scrub<'a>(secrets: impl Iterator<Item = &'a Secret>) {
     let secrets: Vec<&str> = secrets.map(Secret::expose).filter(|secret| !secret.is_empty()).collect();
     if !secrets.is_empty() {
-        let _shown_to_nobody = overwrite(&secrets);
+        let _not_readable = overwrite(&secrets);
     }
 }
 
-#[expect(unsafe_code, reason = "the words of the start have no safe address")]
+#[expect(unsafe_code, reason = "the initial arguments and environment have no safe address")]
 #[expect(clippy::disallowed_methods, reason = "a small file of the kernel")]
 fn overwrite(secrets: &[&str]) -> Option<()> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     for (start, length) in argument_ranges(&stat)? {
-        // SAFETY: the kernel laid out these bytes at the start of the process, in a mapping that stays, readable and
-        // writable, for as long as the process lives, and has just said where. This is its only thread, so nobody
-        // reads them now, and nothing in Rust holds a reference to them: the standard library keeps raw pointers, and
-        // copies what it reads. Only bytes before a terminator change, and only to a terminator.
+        // SAFETY: the kernel placed these bytes at the start of the process in a mapping that stays readable and writable for
+        // the life of the process, and has just reported its address. This is the only thread, so nothing reads them now, and
+        // no Rust reference to them exists: the standard library keeps raw pointers and copies what it reads. Only bytes before
+        // a terminator change, and only to a terminator.
         let words = unsafe {
             std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut::<u8>(start), length)
         };
@@ -37,18 +37,18 @@ fn overwrite(secrets: &[&str]) -> Option<()> {
     Some(())
 }
 
-/// Where the arguments and the environment lie, as address and length, from `/proc/self/stat` (`proc_pid_stat(5)`); nothing
-/// when there are other threads.
+/// Returns address and length of the arguments and of the environment from the text of `/proc/self/stat` (`proc_pid_stat(5)`).
+/// `None` if there are other threads.
 fn argument_ranges(stat: &str) -> Option<[(usize, usize); 2]> {
-    // The second field, the name, may hold spaces; what follows it is counted from the third.
+    // The second field, the name, may contain spaces. The fields after it are counted from the third.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<usize>().ok();
-    let place = |from: usize| {
+    let range = |from: usize| {
         let (start, end) = (field(from)?, field(from + 1)?);
         (start > 0 && end >= start).then(|| (start, end - start))
     };
     let threads = field(20)?;
-    if threads == 1 { Some([place(48)?, place(50)?]) } else { None }
+    if threads == 1 { Some([range(48)?, range(50)?]) } else { None }
 }
 
 /// Overwrites `secrets` in `words`, each of which ends with a zero byte.
@@ -62,7 +62,7 @@ fn overwrite_secrets(words: &mut [u8], secrets: &[&str]) {
     }
 }
 
-/// Where `secret` begins in `word`; a short one must be all of it, or all that is behind a name.
+/// Returns the position of `secret` in `word`. A short secret must be the whole word or the whole value after a name.
 fn find(word: &[u8], secret: &str) -> Option<usize> {
     let text = std::str::from_utf8(word).ok()?;
     if secret.len() >= MIN_BYTES {

@@ -1,20 +1,20 @@
-//! The shell that runs commands and hooks, and quoting for it.
+//! Shell that runs commands and hooks, and quoting for it.
 
 use std::path::Path;
 
-/// The shell that models and people expect where it is installed.
+/// Preferred shell, which models and users expect.
 pub(super) const BASH: &str = "/bin/bash";
 
-/// The shell that POSIX promises.
+/// Shell that POSIX guarantees.
 const SH: &str = "/bin/sh";
 
-/// Program and arguments that run `command`: with bash where there is one, else with the system's shell.
+/// Returns program and arguments that run `command` with bash, or with `/bin/sh` if bash is missing.
 pub fn argv(command: &str) -> Vec<String> {
     let shell = if Path::new(BASH).exists() { BASH } else { SH };
     [shell, "-c", "--", command].map(str::to_owned).to_vec()
 }
 
-/// `text` as one word of a POSIX shell.
+/// Quotes `text` as one word of a POSIX shell.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

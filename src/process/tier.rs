@@ -1,42 +1,42 @@
-//! The tiers: how firmly a kernel lets us hold a command.
+//! Confinement tiers of commands, strongest first.
 
 use serde::{Deserialize, Serialize};
 
-/// How a command is confined, and how its tree is held together.
+/// Confinement of a command and mechanism that holds its process tree together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Namespaces, Landlock, a filter of system calls: a view of the file system and a network of its own.
+    /// Namespaces, Landlock and a seccomp filter: a separate file system view and network.
     Full,
-    /// The same by way of `/usr/bin/bwrap`, where the system allows namespaces to that program only.
+    /// The same through `/usr/bin/bwrap`, for systems that allow namespaces only to that program.
     Bubblewrap,
-    /// Landlock and a filter of system calls; the tree is held by a subreaper.
+    /// Landlock and a seccomp filter. A subreaper holds the tree.
     Rules,
-    /// Not confined: a pid namespace with an init of ours, with which the kernel ends everything in it.
+    /// Not confined. A pid namespace with our own init: the kernel ends everything in it.
     Namespace,
-    /// Not confined: a subreaper that finds and ends every descendant.
+    /// Not confined. A subreaper finds and ends every descendant.
     Subreaper,
-    /// Not confined: a process group; whoever leaves it escapes.
+    /// Not confined. A process group: a process that leaves it escapes.
     Group,
 }
 
 impl Tier {
-    /// Whether it keeps commands from anything, beyond keeping them together.
+    /// Checks whether the tier confines commands, besides holding their tree together.
     pub fn confines(self) -> bool {
         matches!(self, Self::Full | Self::Bubblewrap | Self::Rules)
     }
 
-    /// Whether commands have a view of the file system of their own.
+    /// Checks whether commands have a separate view of the file system.
     pub fn has_own_view(self) -> bool {
         matches!(self, Self::Full | Self::Bubblewrap)
     }
 
-    /// Whether the launcher process itself holds the tree together, and no namespace does.
+    /// Checks whether the launcher process holds the tree together without a namespace.
     pub fn has_subreaper(self) -> bool {
         matches!(self, Self::Rules | Self::Subreaper)
     }
 
-    /// Its name in results and logs; what does not confine has none.
+    /// Returns the name for results and logs. Empty for a tier without confinement.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -46,7 +46,7 @@ impl Tier {
         }
     }
 
-    /// What it does, in words for people; of one that does not confine, what it lets commands do.
+    /// Returns what the tier does, as text for the user. For a tier without confinement, what it allows.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Full => {

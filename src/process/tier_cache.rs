@@ -1,4 +1,4 @@
-//! The tier that was found by trying, kept for as long as nothing changes on which it depends.
+//! Cache of the probed tier, valid as long as kernel, program and own confinement stay the same.
 
 use super::launch_protocol::BUBBLEWRAP;
 use super::tier::Tier;
@@ -7,16 +7,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Changes with each start of the machine.
+/// File with an id that changes at each boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// Namespaces in which the same kernel allows other things.
+/// Namespaces on which the kernel's permissions depend.
 const NAMESPACES: [&str; 4] = ["user", "mnt", "pid", "net"];
-/// The lines of `/proc/self/status` that say how we are confined ourselves.
+/// Lines of `/proc/self/status` with this process's own confinement.
 const OWN_CONFINEMENT: [&str; 4] = ["CapEff:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:"];
-/// The longest record, in bytes; ours have a few hundred.
+/// Longest cache file, in bytes. Usual ones have a few hundred.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// What the outcome of a trial depends on.
+/// Conditions on which the result of a probe depends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct TierCacheKey {
     boot: String,
@@ -55,7 +55,7 @@ impl TierCacheKey {
     }
 }
 
-/// The tier in `file`, if it was found as things are now.
+/// Returns the tier stored in `file` if its conditions still hold.
 pub(super) fn load(file: &Path, program: &Path) -> Option<Tier> {
     let mut json = Vec::new();
     io::Read::read_to_end(&mut io::Read::take(std::fs::File::open(file).ok()?, MAX_BYTES), &mut json).ok()?;
@@ -63,9 +63,9 @@ pub(super) fn load(file: &Path, program: &Path) -> Option<Tier> {
     (remembered.circumstances == TierCacheKey::now(program).ok()?).then_some(remembered.tier)
 }
 
-/// Keeps `tier`; where that fails it is found again next time.
+/// Stores `tier` in `file`. Ignores failures, because the next run probes again.
 pub(super) fn store(file: &Path, program: &Path, tier: Tier) {
-    let keep = || -> io::Result<()> {
+    let save = || -> io::Result<()> {
         let remembered = CachedTier { circumstances: TierCacheKey::now(program)?, tier };
         let parent = file.parent().unwrap_or(Path::new("."));
         let mut written = tempfile::NamedTempFile::new_in(parent)?;
@@ -73,10 +73,10 @@ pub(super) fn store(file: &Path, program: &Path, tier: Tier) {
         written.persist(file)?;
         Ok(())
     };
-    let _found_again = keep();
+    let _probed_again = save();
 }
 
-/// Forgets it, because the kernel has just refused it.
+/// Removes the cached tier, because the kernel has just refused it.
 #[expect(clippy::disallowed_methods, reason = "state of this module")]
 pub(super) fn clear(file: &Path) {
     let _was_not_there = std::fs::remove_file(file);
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_tier_is_recalled_for_the_same_program_only() {
-        let place = tempfile::tempdir().unwrap();
-        let [file, program, other] = ["tier", "a", "b"].map(|name| place.path().join(name));
+        let dir = tempfile::tempdir().unwrap();
+        let [file, program, other] = ["tier", "a", "b"].map(|name| dir.path().join(name));
         std::fs::write(&program, "1").unwrap();
         std::fs::write(&other, "2").unwrap();
         store(&file, &program, Tier::Rules);

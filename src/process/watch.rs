@@ -1,4 +1,4 @@
-//! Watches a command and what it started until it has ended, takes too much, or nobody wants it any more.
+//! Watches a command's process tree until it ends, exceeds a limit, or the agent closes the connection.
 
 use super::launch_protocol::LaunchReply;
 use super::limits::{ExceededLimit, LimitMonitor, LimitStatus, Usage};
@@ -9,37 +9,37 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How long the guard sleeps at most before it reaps orphans that were given to it and looks at the tree.
+/// Maximum time between two checks of the tree, in which the guard also reaps orphans.
 const REAP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
-/// The same while a tree is close to a limit, where the kernel does not hold the number of its processes, and where it has no
-/// pidfd, so that the end of the command itself is noticed by it.
+/// Interval while a tree is close to a limit, while the kernel does not limit its processes, or without a pidfd, because the
+/// command's end is then found by polling.
 const SHORT_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// How many of the short intervals pass at most between two looks at a tree that is far from its limits.
-const INTERVALS_PER_LOOK: u32 = 25;
+/// Maximum number of short intervals between two checks of a tree that is far from its limits.
+const INTERVALS_PER_CHECK: u32 = 25;
 
-/// Why the guard no longer watches.
+/// Reason why the guard stopped watching.
 pub(super) enum WatchOutcome {
     /// The command has ended by itself.
     Ended(WaitStatus),
-    /// It has, and but for process 1 of its namespace, which is about to end, nothing is left of it.
+    /// The command has ended, and nothing is left of it except process 1 of its namespace, which is about to end.
     Alone,
-    /// The agent wants it dead, or is dead itself.
+    /// The agent closed the connection or is dead.
     Abandoned,
-    /// Its tree takes too much.
+    /// The tree exceeds a limit.
     Exceeded(ExceededLimit),
 }
 
-/// Watches `child` and what it started, reaping orphans meanwhile, until it has ended or, where it can tell that, is `alone`.
+/// Watches `child` and its descendants and reaps orphans, until it has ended or the descriptor `alone` is readable.
 pub(super) fn watch(
     control: &mut File,
     child: Pid,
     alone: Option<BorrowedFd<'_>>,
-    gauge: &LimitMonitor,
+    monitor: &LimitMonitor,
 ) -> WatchOutcome {
     let pidfd = rustix::process::pidfd_open(child, PidfdFlags::empty()).ok();
-    let needs_short = pidfd.is_none() || !gauge.process_limit.is_exact();
+    let needs_short = pidfd.is_none() || !monitor.process_limit.is_exact();
     let mut interval = if needs_short { SHORT_INTERVAL } else { REAP_INTERVAL };
     let mut passed = 0;
     let mut is_near = false;
@@ -53,19 +53,19 @@ pub(super) fn watch(
         let mut watched: Vec<PollFd<'_>> =
             descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let woken = rustix::event::poll(&mut watched, Some(&interval));
-        let mut told = watched.iter().map(|fd| !fd.revents().is_empty());
-        if alone.is_some() && told.next() == Some(true) {
+        let mut ready = watched.iter().map(|fd| !fd.revents().is_empty());
+        if alone.is_some() && ready.next() == Some(true) {
             return WatchOutcome::Alone;
         }
-        let told = told.next() == Some(true);
+        let ready = ready.next() == Some(true);
         drop(watched);
-        if told && !matches!(control.read(&mut [0; 1]), Ok(1)) {
+        if ready && !matches!(control.read(&mut [0; 1]), Ok(1)) {
             return WatchOutcome::Abandoned;
         }
         passed += 1;
-        let is_due = is_near || !needs_short || passed >= INTERVALS_PER_LOOK || gauge.may_be_near();
+        let is_due = is_near || !needs_short || passed >= INTERVALS_PER_CHECK || monitor.may_be_near();
         if woken == Ok(0) && is_due {
-            let reading = gauge.check(process_tree::usage());
+            let reading = monitor.check(process_tree::usage());
             if let LimitStatus::Exceeded(excess) = reading {
                 return WatchOutcome::Exceeded(excess);
             }
@@ -75,9 +75,9 @@ pub(super) fn watch(
     }
 }
 
-/// The answer for a command that has ended by itself. One that failed while the kernel refused it more processes has failed
-/// for that reason: most programs, and some shells, do not try again.
-pub(super) fn reply_for(status: WaitStatus, gauge: &LimitMonitor) -> LaunchReply {
+/// Builds the reply for a command that has ended by itself. If it failed while the kernel refused it processes, that is
+/// reported as the reason, because most programs and some shells do not retry.
+pub(super) fn reply_for(status: WaitStatus, monitor: &LimitMonitor) -> LaunchReply {
     if let Some(signal) = status.terminating_signal() {
         return LaunchReply::Signalled(signal);
     }
@@ -85,8 +85,8 @@ pub(super) fn reply_for(status: WaitStatus, gauge: &LimitMonitor) -> LaunchReply
     let is_full = || {
         let usage = process_tree::usage();
         let with_it_and_init = Usage { tasks: usage.tasks.saturating_add(2), ..usage };
-        gauge.check(with_it_and_init) == LimitStatus::Exceeded(ExceededLimit::Processes)
+        monitor.check(with_it_and_init) == LimitStatus::Exceeded(ExceededLimit::Processes)
     };
-    let is_refused = code != 0 && gauge.process_limit.is_exact() && is_full();
+    let is_refused = code != 0 && monitor.process_limit.is_exact() && is_full();
     if is_refused { LaunchReply::Exceeded(ExceededLimit::Processes) } else { LaunchReply::Exited(code) }
 }

@@ -1,12 +1,11 @@
-//! Which values of the environment are secrets: by the name of the variable, by how the value looks, and the passwords of
-//! addresses.
+//! Detects secrets in environment variables: by the variable's name, by the form of the value, and as passwords in URLs.
 
 use super::MIN_BYTES;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// How the names of variables end whose values are secrets, whatever they look like, unless they are ordinary words;
-/// compared in upper case. What follows a name in the list below is one only where it looks like a key.
+/// Suffixes of variable names whose values are secrets in any form, unless they are ordinary words; compared in upper case.
+/// With a suffix of the next list, a value is a secret only if it looks like a key.
 const SECRET_NAME_SUFFIXES: &[&str] = &[
     "API_KEY",
     "APIKEY",
@@ -27,12 +26,12 @@ const SECRET_NAME_SUFFIXES: &[&str] = &[
     "CREDENTIALS",
 ];
 
-/// How other names end whose values often are secrets: `CACHE_KEY` is a name for something, `DEPLOY_KEY` is not.
+/// Suffixes of variable names whose values may be secrets: `CACHE_KEY` is the name of something, `DEPLOY_KEY` is a secret.
 const LIKELY_SECRET_NAME_SUFFIXES: &[&str] =
     &["_KEY", "_KEY_ID", "_PAT", "_AUTH", "_JWT", "_COOKIE", "_WEBHOOK", "_WEBHOOK_URL", "_DSN"];
 
-/// What stands in for a secret where none is needed, and words that stand everywhere; compared in lower case. Shorter
-/// ones are not looked for anyway.
+/// Placeholders where no secret is needed, and common words; compared in lower case. Values below [`MIN_BYTES`] need no
+/// entry.
 const PLACEHOLDER_VALUES: &[&str] = &[
     "anonymous",
     "automatic",
@@ -71,14 +70,15 @@ const PLACEHOLDER_VALUES: &[&str] = &[
     "your_api_key",
 ];
 
-/// The shortest value that looks like a key, in bytes: 64 random bits in hexadecimal digits.
+/// Minimum bytes of a value that looks like a key: 64 random bits in hexadecimal digits.
 const MIN_KEY_BYTES: usize = 16;
-/// Changes between letters and digits in one word of a key at least; words of people have one or two (`x86`, `utf8mb4`).
+/// Minimum number of changes between letters and digits in a word of a key; ordinary words have one or two (`x86`,
+/// `utf8mb4`).
 const MIN_CHANGES: usize = 3;
-/// Hexadecimal digits of what is a key though it may have few such changes: those of a UUID.
+/// Number of hexadecimal digits in a UUID, which is a key even with few such changes.
 const UUID_DIGITS: usize = 32;
 
-/// The secrets in the variable `name` with this value: all of it, and the password of an address.
+/// Returns the secrets in the variable `name` with this value: the whole value, and the password of a URL.
 pub fn secrets_in<'a>(name: &str, value: &'a str) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
     let name = name.to_ascii_uppercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -91,24 +91,24 @@ pub fn secrets_in<'a>(name: &str, value: &'a str) -> impl Iterator<Item = Cow<'a
     whole.into_iter().chain(url_passwords(value)).filter(|secret| secret.len() >= MIN_BYTES)
 }
 
-/// Whether a value that was given as a key only stands in for one.
+/// Checks whether a value configured as a key is only a placeholder.
 pub fn is_placeholder(value: &str) -> bool {
     PLACEHOLDER_VALUES.contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-/// Whether a value is none that anybody would keep secret: a word that stands in for one, a number, a truth value, a path or
-/// an address without anything random in it.
+/// Checks whether a value cannot be a secret: a placeholder, a number, a truth value, a path, or a URL without a random
+/// part.
 fn is_ordinary(value: &str) -> bool {
     let value = value.trim();
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:_-+ ".contains(&byte));
-    let is_place =
+    let is_location =
         ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start)) || value.contains("://");
     is_placeholder(value)
         || is_number
-        || is_place && !value.split(['/', '?', '&', '=', '@', ':']).any(looks_like_a_key)
+        || is_location && !value.split(['/', '?', '&', '=', '@', ':']).any(looks_like_a_key)
 }
 
-/// Whether a value looks as if nobody had made it up: long, without spaces, and a mixture of letters and digits.
+/// Checks whether a value looks random: long, without spaces, and a mixture of letters and digits.
 pub(super) fn looks_like_a_key(value: &str) -> bool {
     let value = value.trim();
     let is_long = value.len() >= MIN_KEY_BYTES && !value.contains(char::is_whitespace);
@@ -117,7 +117,7 @@ pub(super) fn looks_like_a_key(value: &str) -> bool {
     is_long && (is_uuid || value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random))
 }
 
-/// Whether one word of letters and digits is a mixture of them.
+/// Checks whether a word of letters and digits is a mixture of them.
 fn is_random(word: &str) -> bool {
     let digits = |byte: &u8| byte.is_ascii_digit();
     let changes =
@@ -127,13 +127,13 @@ fn is_random(word: &str) -> bool {
     changes.count() >= MIN_CHANGES || of_all_kinds && word.len() >= MIN_KEY_BYTES
 }
 
-/// The password of an address such as `postgres://user:password@host/db`: as it stands there and, where it is
-/// percent-encoded, as the server gets it.
+/// Returns the password of a URL such as `postgres://user:password@host/db`: as written and, if it is percent-encoded, also
+/// decoded.
 fn url_passwords(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let written = raw_url_password(value);
-    let meant = written.and_then(|password| percent_decode_str(password).decode_utf8().ok());
-    let meant = meant.filter(|meant| written.is_some_and(|written| written != meant));
-    written.map(Cow::Borrowed).into_iter().chain(meant).filter(|password| !is_placeholder(password))
+    let decoded = written.and_then(|password| percent_decode_str(password).decode_utf8().ok());
+    let decoded = decoded.filter(|decoded| written.is_some_and(|written| written != decoded));
+    written.map(Cow::Borrowed).into_iter().chain(decoded).filter(|password| !is_placeholder(password))
 }
 
 fn raw_url_password(address: &str) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! Events without secrets.
+//! Removes secrets from events, messages and results.
 
 use super::Redactor;
 use super::unique_keys::unique_key;
@@ -13,7 +13,7 @@ use crate::core::run_result::{Output, RunResult};
 use serde_json::{Map, Value};
 
 impl Redactor {
-    /// Replaces the secrets in everything that `event` says in words.
+    /// Replaces the secrets in all texts of `event`.
     pub fn redact_event(&self, event: &mut Event) {
         match event {
             Event::System { text }
@@ -21,12 +21,12 @@ impl Redactor {
             | Event::Compaction { part: CompactionEvent::Summary { text, .. } } => {
                 self.redact_for_model(text);
             }
-            Event::History { messages } => self.given(messages),
-            Event::Notice { text, .. } => self.redact(text),
-            Event::Retry { message, .. } => self.redact(message),
+            Event::History { messages } => self.history(messages),
+            Event::Notice { text, .. } | Event::Retry { message: text, .. } => self.redact(text),
             Event::ModelResponse { message, .. } => self.message(message),
-            Event::ModelFailed { failure, .. } => self.redact(&mut failure.message),
-            Event::ModelSwitched { because, .. } => self.redact(&mut because.message),
+            Event::ModelFailed { failure, .. } | Event::ModelSwitched { failure, .. } => {
+                self.redact(&mut failure.message);
+            }
             Event::ToolCallStart { call, summary } => {
                 for text in [&mut call.name, &mut call.arguments, summary] {
                     self.redact(text);
@@ -38,25 +38,23 @@ impl Redactor {
             Event::ApprovalAnswered { answer: ApprovalAnswer::Deny { reason: Some(reason) }, .. } => {
                 self.redact(reason);
             }
-            Event::Restored { changed, .. } | Event::Changing { changes: changed, .. } => {
-                for change in changed {
-                    self.redact(&mut change.path);
-                }
+            Event::Restored { changed, .. } | Event::FileChangesPlanned { changes: changed, .. } => {
+                self.paths(changed.iter_mut().map(|change| &mut change.path));
             }
-            Event::Checkpoint { left_out, .. } => left_out.iter_mut().for_each(|path| self.redact(path)),
+            Event::Checkpoint { omitted_files, .. } => self.paths(omitted_files.iter_mut()),
             Event::HookEnd { hook, output, .. } => {
                 self.redact(hook);
                 self.redact(output);
             }
             Event::Evaluation { result } => self.evaluation(result),
-            Event::Gates { results } => self.gates(results),
+            Event::QualityGates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.redact(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::RunStart { bounds: Some(bounds), .. } => {
                 bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
             }
-            // Pieces of a text are put together before they are looked at: see `Held`.
+            // Streamed text is buffered before it is searched: see [`PendingText`](super::PendingText).
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::SessionStart { .. }
@@ -65,21 +63,25 @@ impl Redactor {
             | Event::StepStart { .. }
             | Event::RequestSent { .. }
             | Event::RequestPrefix { .. }
-            | Event::KeptAnswer
+            | Event::CachedAnswer
             | Event::ModelAbandoned { .. }
             | Event::BudgetWarning { .. }
             | Event::Compaction { .. }
             | Event::StepEnd
-            | Event::StateKept { .. }
+            | Event::StateSaved { .. }
             | Event::ToolCallPending { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
         }
     }
 
-    fn given(&self, messages: &mut [HistoryMessage]) {
-        for said in messages {
-            self.redact_for_model(&mut said.content);
+    fn paths<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
+        paths.for_each(|path| self.redact(path));
+    }
+
+    fn history(&self, messages: &mut [HistoryMessage]) {
+        for message in messages {
+            self.redact_for_model(&mut message.content);
         }
     }
 
@@ -117,7 +119,7 @@ impl Redactor {
             seen,
             denial,
             simulated: _,
-            counted: _,
+            guardrail_counts: _,
             duration_ms: _,
         } = event
         else {
@@ -135,14 +137,14 @@ impl Redactor {
         }
     }
 
-    /// Whether something that `message` says is a secret.
+    /// Checks whether `message` contains a secret.
     pub fn contains_secret(&self, message: &Message) -> bool {
         let mut clean = message.clone();
         self.message(&mut clean);
         clean != *message
     }
 
-    /// Replaces the secrets in what was said.
+    /// Replaces the secrets in a message.
     fn message(&self, message: &mut Message) {
         for part in &mut message.parts {
             match part {
@@ -156,7 +158,7 @@ impl Redactor {
         }
     }
 
-    /// Replaces the secrets in what a person is asked.
+    /// Replaces the secrets in an approval request.
     pub fn redact_approval(&self, approval: &mut ApprovalRequest) {
         let ApprovalRequest { tool, summary, reason, notes, preview, subject, .. } = approval;
         let paths = subject.files.iter_mut().map(|file| &mut file.path);
@@ -201,7 +203,7 @@ impl Redactor {
         }
     }
 
-    /// Keys that become the same are numbered, so that none takes the place of another.
+    /// Replaces the secrets in an object. Keys that become equal are numbered, so that no field is lost.
     fn fields(&self, fields: &mut Map<String, Value>) {
         for (mut key, mut item) in std::mem::take(fields) {
             self.redact(&mut key);

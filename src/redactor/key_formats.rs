@@ -1,4 +1,4 @@
-//! What is a key by its form alone, wherever it comes from.
+//! Detects keys by their format, such as provider API keys and PEM private keys.
 
 use super::{SecretMatch, finder};
 use aho_corasick::AhoCorasick;
@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// What begins like this may be a key; the name is that of the marker.
+/// Prefixes of keys, each with the name in its redaction marker.
 const KEY_PREFIXES: &[(&str, &str)] = &[
     ("sk-", "API key"),
     ("sk_live_", "Stripe key"),
@@ -31,58 +31,58 @@ const KEY_PREFIXES: &[(&str, &str)] = &[
     ("eyJ", "JWT"),
 ];
 
-/// The forms, as their issuers document them; `sk-` with the words that providers put behind it.
+/// Regular expression of the key formats, as their issuers document them; `sk-` with the infixes that providers use.
 const KEY_PATTERN: &str = r"(?-u)\b(?:sk-[A-Za-z0-9]{20,}|sk-(?:proj|ant|or|svcacct|admin|live|test)-[A-Za-z0-9_-]{20,}|[rs]k_live_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36}|A[KS]IA[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})";
 
-/// The name of a private key in PEM.
+/// Name of a PEM private key in its redaction marker.
 const PEM: &str = "private key";
-/// What a PEM block begins with.
+/// Start of a PEM block.
 pub(super) const PEM_BEGIN: &str = "-----BEGIN ";
-/// What the first line of a private key ends with.
+/// End of the first line of a PEM private key.
 const PEM_KEY: &str = "PRIVATE KEY-----";
-/// What its last line begins with.
+/// Start of the last line of a PEM block.
 const PEM_END: &str = "-----END ";
-/// Bytes between the dashes of a PEM line.
+/// Maximum bytes of the label between the dashes of a PEM line.
 const PEM_LABEL_BYTES: usize = 64;
-/// A private key is not longer, in bytes: RSA with 16,384 bits takes 12.5 KiB.
+/// Maximum bytes of a private key: RSA with 16,384 bits takes 12.5 KiB.
 pub(super) const MAX_PEM_BYTES: usize = 16 << 10;
 
-/// The longest character of UTF-8, in bytes.
+/// Maximum bytes of a UTF-8 character.
 const MAX_CHARACTER_BYTES: usize = 4;
 
 static KEY_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(KEY_PATTERN).ok());
 
-/// Finds what keys begin with: the forms are not made before there may be one.
+/// Finds key prefixes; the regular expression is built only when one is found.
 static PREFIX_MATCHER: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| finder(KEY_PREFIXES.iter().map(|(head, _)| *head).chain([PEM_BEGIN])));
+    LazyLock::new(|| finder(KEY_PREFIXES.iter().map(|(prefix, _)| *prefix).chain([PEM_BEGIN])));
 
-/// Whether a marker of this module carries `name`.
+/// Checks whether `name` is the name of a key format in redaction markers.
 pub(super) fn is_key_kind(name: &str) -> bool {
     name == PEM || KEY_PREFIXES.iter().any(|(_, known)| *known == name)
 }
 
-/// Whether `word`, which may still go on, is the beginning of a key.
+/// Checks whether `word`, which may continue, can be the start of a key.
 pub(super) fn may_become_key(word: &[u8]) -> bool {
-    let is_begun = |head: &str| head.as_bytes().starts_with(word);
-    !word.is_empty() && (KEY_PREFIXES.iter().any(|(head, _)| is_begun(head)) || may_contain_key(word))
+    let has_prefix = |prefix: &str| prefix.as_bytes().starts_with(word);
+    !word.is_empty() && (KEY_PREFIXES.iter().any(|(prefix, _)| has_prefix(prefix)) || may_contain_key(word))
 }
 
-/// Whether a key may begin somewhere in `text`: if not, neither of the following finds one.
+/// Checks whether `text` contains a key prefix; if not, the functions below find no key.
 pub(super) fn may_contain_key(text: &[u8]) -> bool {
-    PREFIX_MATCHER.as_ref().is_none_or(|beginnings| beginnings.is_match(text))
+    PREFIX_MATCHER.as_ref().is_none_or(|prefixes| prefixes.is_match(text))
 }
 
-/// Where keys stand in `text`, private keys aside.
+/// Returns the positions of keys in `text`, without private keys.
 pub(super) fn find_keys(text: &[u8]) -> Vec<SecretMatch<'static>> {
     let name = |key: &[u8]| {
-        let head = KEY_PREFIXES.iter().find(|(head, _)| key.starts_with(head.as_bytes()));
-        head.map_or("key", |(_, name)| name)
+        let prefix = KEY_PREFIXES.iter().find(|(prefix, _)| key.starts_with(prefix.as_bytes()));
+        prefix.map_or("key", |(_, name)| name)
     };
     let found = KEY_REGEX.iter().flat_map(|finder| finder.find_iter(text));
     found.map(|key| SecretMatch { range: key.range(), name: name(key.as_bytes()) }).collect()
 }
 
-/// Where private keys in PEM stand in `text`; one that does not end goes as far as a key could.
+/// Returns the positions of PEM private keys in `text`; one without an end extends to the maximum length of a key.
 pub(super) fn find_private_keys(text: &[u8]) -> Vec<SecretMatch<'static>> {
     let mut found = Vec::new();
     let mut searched = 0;
@@ -93,7 +93,7 @@ pub(super) fn find_private_keys(text: &[u8]) -> Vec<SecretMatch<'static>> {
     found
 }
 
-/// Where the first private key stands.
+/// Returns the position of the first private key.
 fn private_key(text: &[u8]) -> Option<Range<usize>> {
     memmem::find_iter(text, PEM_BEGIN).find_map(|start| {
         let block = text.get(start..)?;
@@ -110,7 +110,7 @@ fn private_key(text: &[u8]) -> Option<Range<usize>> {
     })
 }
 
-/// The last place up to `at` that is not within a character.
+/// Returns the last position up to `at` that is not inside a character.
 fn floor_char_boundary(text: &[u8], at: usize) -> usize {
     let is_within = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
     let at = at.min(text.len());

@@ -1,5 +1,4 @@
-//! Keeps secrets out of everything that is told: values that are known and texts that are keys by their form become
-//! `[redacted: NAME]`.
+//! Replaces secrets in all output and events by `[redacted: NAME]`: known values, and keys recognized by their format.
 
 pub mod environment_secrets;
 mod event_redaction;
@@ -23,61 +22,61 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The shortest value that is looked for, in bytes; a shorter one would be found where it is none.
+/// Minimum bytes of a value that is searched for; a shorter one would match unrelated text.
 pub const MIN_BYTES: usize = 8;
 
-/// Values that are looked for at most; an environment with more of them is none that a person made.
+/// Maximum number of values that are searched for; an environment with more was not written by a user.
 const MAX_VALUES: usize = 256;
 
-/// The longest value that is looked for, in bytes: what is longer is a document, not a key.
+/// Maximum bytes of a value that is searched for; a longer one is a document, not a key.
 const MAX_VALUE_BYTES: usize = 8 << 10;
 
-/// All values and their encoded forms that are looked for at once, in bytes; with more of them, one after the other.
+/// Maximum total bytes of all values and encoded forms for one automaton; above it, they are searched one by one.
 const MAX_FINDER_BYTES: usize = 1 << 20;
 
-/// Fewer values and forms are looked for one after the other, too: an automaton of few words is only quick in a text that
-/// has little of their rarest letters.
+/// Minimum number of values and encoded forms for an automaton; below it they are searched one by one, because a small
+/// automaton is only fast in text with few of its rarest letters.
 const MIN_FINDER_VALUES: usize = 16;
 
-/// Bytes in a group of base64, which stands for them in four digits.
+/// Bytes in a group of base64, which is encoded as four digits.
 const BASE64_GROUP: usize = 3;
 
-/// What does not stand in addresses as it is: all but the unreserved characters of RFC 3986, 2.3.
+/// Characters that are percent-encoded in URLs: all but the unreserved characters of RFC 3986, 2.3.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What every marker begins with.
+/// Start of a redaction marker.
 const MARKER: &str = "[redacted: ";
 
-/// A secret and what it is called, as a rule the variable it came from.
+/// A secret and its name, usually that of its environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSecret {
-    /// What stands in the marker.
+    /// The name in the redaction marker.
     pub name: String,
-    /// The value.
+    /// The secret value.
     pub value: Secret,
 }
 
-/// Where a secret stands in a text, and what it is called.
+/// Position of a secret in a text, and its name.
 struct SecretMatch<'a> {
     range: Range<usize>,
     name: &'a str,
 }
 
-/// Finds secrets and replaces them; made once for a run.
+/// Finds and replaces secrets; created once for a run.
 #[derive(Default)]
 pub struct Redactor {
-    /// Finds `values` in a text; there is none for very few or very many.
+    /// Finds `values` in a text; `None` for very few or very many values.
     finder: Option<AhoCorasick>,
-    /// All values and their encoded forms, the longer first.
+    /// All values and their encoded forms, longest first.
     values: Vec<NamedSecret>,
-    /// What finds each of them, where there is no `finder`.
+    /// One finder for each value, if there is no `finder`.
     finders: Vec<memmem::Finder<'static>>,
-    /// Names of what was replaced in what the model reads.
+    /// Names in the redaction markers that were sent to the model.
     shown_markers: Mutex<BTreeSet<String>>,
 }
 
 impl Redactor {
-    /// A redactor of `secrets` and of everything that is a key by its form.
+    /// Creates a redactor of `secrets` and of all keys recognized by their format.
     pub fn new(secrets: impl IntoIterator<Item = NamedSecret>) -> Self {
         let known = secrets.into_iter().filter(|secret| {
             (MIN_BYTES..=MAX_VALUE_BYTES).contains(&secret.value.expose().len())
@@ -93,7 +92,7 @@ impl Redactor {
         Self { finder, values, finders, shown_markers: Mutex::default() }
     }
 
-    /// `text` without secrets; linear in its length.
+    /// Returns `text` with the secrets replaced; takes linear time.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -101,7 +100,7 @@ impl Redactor {
         }
     }
 
-    /// As [`text`](Self::text), of bytes that need not be text.
+    /// Like [`text`](Self::text), for bytes that may not be UTF-8.
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let clean = replace_matches(Cow::Borrowed(bytes), &self.find_known(bytes));
         if !key_formats::may_contain_key(&clean) {
@@ -113,12 +112,13 @@ impl Redactor {
         replace_matches(clean, &found)
     }
 
-    /// Whether a known value stands in `bytes`.
+    /// Checks whether `bytes` contains a known value.
     pub fn contains_known(&self, bytes: &[u8]) -> bool {
         !self.find_known(bytes).is_empty()
     }
 
-    /// Where known values stand: the first in `bytes`, the longest of those that begin there, and so on behind it.
+    /// Returns the positions of known values, without overlaps: the leftmost match, and of several that start there the
+    /// longest.
     fn find_known(&self, bytes: &[u8]) -> Vec<SecretMatch<'_>> {
         if let Some(finder) = &self.finder {
             let known = |index: usize| self.values.get(index).map_or("secret", |known| known.name.as_str());
@@ -127,13 +127,13 @@ impl Redactor {
                 .map(|found| SecretMatch { range: found.range(), name: known(found.pattern().as_usize()) })
                 .collect();
         }
-        let places = self.values.iter().zip(&self.finders).flat_map(|(known, finder)| {
+        let matches = self.values.iter().zip(&self.finders).flat_map(|(known, finder)| {
             let length = finder.needle().len();
             finder
                 .find_iter(bytes)
                 .map(move |start| SecretMatch { range: start..start + length, name: &known.name })
         });
-        let mut found: Vec<SecretMatch<'_>> = places.collect();
+        let mut found: Vec<SecretMatch<'_>> = matches.collect();
         found.sort_by_key(|found| (found.range.start, Reverse(found.range.end)));
         let mut end = 0;
         found.retain(|found| {
@@ -151,7 +151,8 @@ impl Redactor {
         }
     }
 
-    /// As [`clean`](Self::clean), for what the model reads: the markers are remembered, see [`echoed`](Self::echoed).
+    /// Like [`redact`](Self::redact), for text sent to the model: remembers the markers for
+    /// [`echoed_marker`](Self::echoed_marker).
     pub fn redact_for_model(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.text(text) {
             *text = clean;
@@ -159,7 +160,7 @@ impl Redactor {
         }
     }
 
-    /// Remembers the markers of this redactor in `text`, which the model has read in an earlier run.
+    /// Remembers the markers of this redactor in `text`, which was sent to the model in an earlier run.
     pub fn remember_markers(&self, text: &str) {
         let mut rest = text;
         while let Some((_, after)) = rest.split_once(MARKER) {
@@ -175,56 +176,56 @@ impl Redactor {
         self.shown_markers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A marker that the model was shown and now hands back in `arguments`: what stands behind it would be lost.
+    /// Returns a redaction marker that the model copied into `arguments`: a call with it would lose the secret.
     pub fn echoed_marker(&self, arguments: &Value) -> Option<String> {
-        let told = self.shown_markers();
-        if told.is_empty() {
+        let shown = self.shown_markers();
+        if shown.is_empty() {
             return None;
         }
         let text = arguments.to_string();
-        told.iter().map(|name| marker(name)).find(|marker| text.contains(marker.as_str()))
+        shown.iter().map(|name| marker(name)).find(|marker| text.contains(marker.as_str()))
     }
 }
 
-/// Finds any of `words`; quick to build, and quick in a text that has none.
+/// Creates an automaton that finds any of `words`; it builds fast, and is fast in text without a match.
 fn finder<'a>(words: impl Iterator<Item = &'a str>) -> Option<AhoCorasick> {
     let kind = Some(AhoCorasickKind::ContiguousNFA);
     AhoCorasick::builder().kind(kind).match_kind(MatchKind::LeftmostLongest).build(words).ok()
 }
 
-/// What finds each of `values` alone.
+/// Creates a finder for each of `values`.
 fn finders(values: &[NamedSecret]) -> Vec<memmem::Finder<'static>> {
     values.iter().map(|known| memmem::Finder::new(known.value.expose()).into_owned()).collect()
 }
 
-/// `bytes` with a marker for each secret that was `found` there.
+/// Returns `bytes` with each of the secrets `found` replaced by a marker.
 fn replace_matches<'a>(bytes: Cow<'a, [u8]>, found: &[SecretMatch<'_>]) -> Cow<'a, [u8]> {
     if found.is_empty() {
         return bytes;
     }
-    let (mut clean, mut told) = (Vec::with_capacity(bytes.len()), 0);
+    let (mut clean, mut copied) = (Vec::with_capacity(bytes.len()), 0);
     for SecretMatch { range, name } in found {
-        clean.extend_from_slice(bytes.get(told..range.start).unwrap_or_default());
+        clean.extend_from_slice(bytes.get(copied..range.start).unwrap_or_default());
         clean.extend_from_slice(marker(name).as_bytes());
-        told = range.end;
+        copied = range.end;
     }
-    clean.extend_from_slice(bytes.get(told..).unwrap_or_default());
+    clean.extend_from_slice(bytes.get(copied..).unwrap_or_default());
     Cow::Owned(clean)
 }
 
-/// `bytes`, which are whole characters.
+/// Converts `bytes`, which contain whole characters, to a string.
 fn as_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// What stands for a secret.
+/// Returns the redaction marker of a secret.
 fn marker(name: &str) -> String {
     format!("{MARKER}{name}]")
 }
 
-/// A secret as it is, percent-encoded, as a string of JSON, and as the middle of base64 (in both alphabets) at each of the
-/// three places it can begin there. Of one with several lines, each line that is no word counts by itself: the model is
-/// shown lines with numbers before them.
+/// Returns the forms of a secret: plain, percent-encoded, as a JSON string, and as the middle of base64 (in both alphabets)
+/// at each of the three offsets. For a secret of several lines, each line that looks like a key is also searched for: the
+/// model reads lines with line numbers.
 fn encoded_forms(known: &NamedSecret) -> Vec<NamedSecret> {
     let value = known.value.expose();
     let json = Value::from(value).to_string();

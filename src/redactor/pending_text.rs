@@ -1,40 +1,40 @@
-//! Text that arrives in pieces: what may be the beginning of a secret waits for what follows.
+//! Buffer for streamed text: holds back what may be the start of a secret until more text arrives.
 
 use super::{MAX_VALUE_BYTES, Redactor, as_text, key_formats};
 use memchr::{memmem, memrchr_iter};
 use std::borrow::Cow;
 
-/// Bytes that wait at most: longer than any key by its form, and than the longest value with every byte encoded.
+/// Maximum bytes held back: more than any key format, and than the longest value with every byte percent-encoded.
 const MAX_PENDING_BYTES: usize = 3 * MAX_VALUE_BYTES;
 
-/// A beginning of a secret that is shorter, in bytes, is not one that a reader of pieces is kept from: a program that waits
-/// for an answer has often written such a piece.
+/// Minimum bytes of a partial secret that is withheld from a reader of command output: a program that prompts for input
+/// often ends its output with fewer.
 const MIN_PARTIAL_BYTES: usize = 4;
 
-/// What stands on both sides of the words of a PEM line.
+/// Dashes on both sides of the label of a PEM line.
 const DASHES: &str = "-----";
 
-/// Which dashes end a PEM block, counted from zero: those after the words of its last line.
+/// Index of the dashes that end a PEM block: those after the label of its last line.
 const LAST_DASHES: usize = 3;
 
-/// What has arrived and is not told yet.
+/// Text that has arrived and is not emitted yet.
 #[derive(Debug, Default)]
 pub struct PendingText {
     bytes: Vec<u8>,
 }
 
 impl PendingText {
-    /// Takes a piece and gives back what can be told now.
+    /// Adds a piece of text and returns the redacted text that can be emitted now.
     pub fn take(&mut self, redactor: &Redactor, piece: &str) -> String {
         as_text(redactor.bytes(&self.push_bytes(redactor, piece.as_bytes())).into_owned())
     }
 
-    /// Gives back the rest; the text is over.
+    /// Returns the redacted rest at the end of the text.
     pub fn finish(&mut self, redactor: &Redactor) -> String {
         as_text(redactor.bytes(&self.take_rest()).into_owned())
     }
 
-    /// Takes a piece and gives back, as it came, what ends with no beginning of a secret.
+    /// Adds a piece and returns the bytes, unredacted, that do not end in a partial secret.
     pub(super) fn push_bytes<'a>(&mut self, redactor: &Redactor, piece: &'a [u8]) -> Cow<'a, [u8]> {
         if self.bytes.is_empty() {
             let (ready, rest) = piece.split_at(redactor.partial_secret_start(piece));
@@ -46,28 +46,27 @@ impl PendingText {
         Cow::Owned(std::mem::replace(&mut self.bytes, rest))
     }
 
-    /// Gives back the rest as it came.
+    /// Returns the rest, unredacted.
     pub(super) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 }
 
 impl Redactor {
-    /// How many bytes at the end of `bytes`, which go on, may be the beginning of a secret; none where they are too few to
-    /// give away anything.
+    /// Returns how many bytes at the end of `bytes` may be the start of a secret; 0 if they are too few to reveal anything.
     pub fn partial_secret_len(&self, bytes: &[u8]) -> usize {
-        let begun = bytes.len() - self.partial_secret_start(bytes);
-        if begun < MIN_PARTIAL_BYTES { 0 } else { begun }
+        let partial = bytes.len() - self.partial_secret_start(bytes);
+        if partial < MIN_PARTIAL_BYTES { 0 } else { partial }
     }
 
-    /// Where in `text` a secret may begin whose end is not there yet: never within a character of a text.
+    /// Returns the position in `text` where an incomplete secret may start; never inside a character.
     fn partial_secret_start(&self, text: &[u8]) -> usize {
         let values = self.values.iter().map(|known| known.value.expose()).chain([key_formats::PEM_BEGIN]);
-        let begun = values.map(|value| overlap(text, value.as_bytes())).max().unwrap_or(0);
-        let mut open = text.len() - begun;
-        // A piece must not end between what is a key by its form and what goes on with it.
-        let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        let word = text.iter().rposition(|byte| !goes_on(byte)).map_or(0, |last| last + 1);
+        let partial = values.map(|value| overlap(text, value.as_bytes())).max().unwrap_or(0);
+        let mut open = text.len() - partial;
+        // A piece must not end between a key format and the characters that continue it.
+        let is_word_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        let word = text.iter().rposition(|byte| !is_word_byte(byte)).map_or(0, |last| last + 1);
         if key_formats::may_become_key(text.get(word..).unwrap_or_default()) {
             open = open.min(word);
         }
@@ -80,7 +79,7 @@ impl Redactor {
     }
 }
 
-/// Where the last block of PEM in `text` begins, if it is not over before `open`.
+/// Returns the start of the last PEM block in `text`, unless the block ends before `open`.
 fn open_block(text: &[u8], open: usize) -> Option<usize> {
     let searched = text.len().saturating_sub(key_formats::MAX_PEM_BYTES);
     let begin = searched + memmem::rfind(text.get(searched..)?, key_formats::PEM_BEGIN.as_bytes())?;
@@ -89,7 +88,7 @@ fn open_block(text: &[u8], open: usize) -> Option<usize> {
     (!is_over).then_some(begin)
 }
 
-/// How many bytes at the end of `text` are a beginning of `value`, and not all of it.
+/// Returns the length of the longest proper prefix of `value` that `text` ends with.
 fn overlap(text: &[u8], value: &[u8]) -> usize {
     let Some(last) = text.last() else { return 0 };
     let most = text.len().min(value.len().saturating_sub(1));

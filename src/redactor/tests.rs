@@ -4,18 +4,18 @@ use proptest::prelude::*;
 const VALUE: &str = "hunter2/hunter2+x";
 
 fn redactor() -> Redactor {
-    redactor_beside(0)
+    redactor_with_others(0)
 }
 
-/// A redactor that knows so many `others`, too.
-fn redactor_beside(others: usize) -> Redactor {
+/// Creates a redactor with this number of additional secrets.
+fn redactor_with_others(others: usize) -> Redactor {
     let others = (0..others).map(|number| ("OTHER_KEY", format!("other-{number}-value")));
     let known = [("DB_PASSWORD", VALUE), ("SHORT_KEY", "abc"), ("LOOP_KEY", "abbbbbbbba")];
     let known = known.map(|(name, value)| (name, value.to_owned())).into_iter().chain(others);
     Redactor::new(known.map(|(name, value)| NamedSecret { name: name.to_owned(), value: Secret::new(value) }))
 }
 
-/// A key that is made here, so that no scanner takes this file for a leak.
+/// Generates a key, so that secret scanners do not report this file.
 fn key(head: &str, length: usize) -> String {
     format!("{head}{}", "A1b2C3d4".repeat(16).get(..length).unwrap())
 }
@@ -25,7 +25,7 @@ fn s25_a_known_value_is_replaced_by_its_name_plain_and_encoded() {
     let clean = |text: &str| redactor().text(text).into_owned();
     assert_eq!(clean(&format!("a {VALUE} b")), "a [redacted: DB_PASSWORD] b");
     assert_eq!(clean("x hunter2%2Fhunter2%2Bx"), "x [redacted: DB_PASSWORD]");
-    // `user:` and the value, as basic authentication sends them: five bytes before it, so it begins inside of a group.
+    // `user:` and the value, as in basic authentication: the five bytes before it shift it within a base64 group.
     assert!(!clean("dXNlcjpodW50ZXIyL2h1bnRlcjIreA==").contains("bnRlcjIv"));
     assert!(clean("dXNlcjpodW50ZXIyL2h1bnRlcjIreA==").contains("[redacted: DB_PASSWORD]"));
     assert_eq!(clean("abc is short"), "abc is short");
@@ -85,7 +85,7 @@ fn ordinary_text_is_not_copied() {
 fn a_marker_that_was_shown_is_recognised_when_it_comes_back() {
     let redactor = redactor();
     let arguments = serde_json::json!({"content": "p = [redacted: DB_PASSWORD]"});
-    assert_eq!(redactor.echoed_marker(&arguments), None, "nobody was shown one");
+    assert_eq!(redactor.echoed_marker(&arguments), None, "no marker was shown");
     let mut text = format!("p = {VALUE}");
     redactor.redact_for_model(&mut text);
     assert_eq!(redactor.echoed_marker(&arguments).as_deref(), Some("[redacted: DB_PASSWORD]"));
@@ -100,7 +100,7 @@ fn a_marker_that_was_shown_is_recognised_when_it_comes_back() {
 #[test]
 fn the_beginning_of_a_secret_at_the_end_of_a_piece_is_found_and_little_else() {
     let redactor = redactor();
-    for (text, begun) in [
+    for (text, partial) in [
         ("x hunter2/hun", 11),
         ("x hun", 0),
         ("x hunter2/hunter2+x.", 0),
@@ -109,9 +109,9 @@ fn the_beginning_of_a_secret_at_the_end_of_a_piece_is_found_and_little_else() {
         ("x -----BEGIN ", 11),
         ("", 0),
     ] {
-        assert_eq!(redactor.partial_secret_len(text.as_bytes()), begun, "{text}");
+        assert_eq!(redactor.partial_secret_len(text.as_bytes()), partial, "{text}");
     }
-    assert_eq!(redactor.partial_secret_len(b"hunter2/hun\xff"), 0, "no secret goes on with that");
+    assert_eq!(redactor.partial_secret_len(b"hunter2/hun\xff"), 0, "no secret continues with this byte");
     assert_eq!(redactor.partial_secret_len(b"\xff hunter2/hun"), 11);
     assert_eq!(redactor.partial_secret_len(b"\xff -----BEGIN PRIVATE KEY-----\n\xff"), 29);
 }
@@ -126,26 +126,26 @@ proptest! {
         let secret = [VALUE.to_owned(), "abbbbbbbba".to_owned(), key("ghp_", 36), key("sk-proj-", 44), pem];
         let secret = secret.get(which).unwrap();
         let text = format!("{before} {secret}{after}");
-        let redactor = redactor_beside(others);
-        let (mut held, mut told, mut rest) = (PendingText::default(), String::new(), text.as_str());
+        let redactor = redactor_with_others(others);
+        let (mut pending, mut emitted, mut rest) = (PendingText::default(), String::new(), text.as_str());
         for size in cuts.iter().cycle() {
             if rest.is_empty() {
                 break;
             }
             let (piece, later) = rest.split_at(rest.ceil_char_boundary((*size).min(rest.len())));
-            told.push_str(&held.take(&redactor, piece));
+            emitted.push_str(&pending.take(&redactor, piece));
             rest = later;
         }
-        told.push_str(&held.finish(&redactor));
-        prop_assert!(!told.contains(secret.as_str()), "{told:?}");
-        prop_assert_eq!(told, redactor.text(&text).into_owned());
+        emitted.push_str(&pending.finish(&redactor));
+        prop_assert!(!emitted.contains(secret.as_str()), "{emitted:?}");
+        prop_assert_eq!(emitted, redactor.text(&text).into_owned());
     }
 
     #[test]
     fn values_are_found_the_same_way_one_after_the_other_and_at_once(
         text in "(hunter2/hunter2\\+x|other-1-value|abbb|bbbba|a|b|other-|é| ){0,12}",
     ) {
-        let mut many = redactor_beside(MIN_FINDER_VALUES);
+        let mut many = redactor_with_others(MIN_FINDER_VALUES);
         let at_once = many.text(&text).into_owned();
         prop_assert!(many.finder.take().is_some() && many.finders.is_empty());
         many.finders = finders(&many.values);

@@ -1,15 +1,15 @@
-//! Reads a JSON text in which secrets have been replaced: members whose names have become the same are all there.
+//! Parses redacted JSON without losing object members whose keys became equal by redaction.
 
 use super::MARKER;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// The value of `json`. Of members with one name the last counts, as for other readers; but where a marker stands in the name
-/// they are numbered.
+/// Parses `json`. For duplicate keys the last member counts, as usual, but keys that contain a redaction marker are
+/// numbered.
 ///
 /// # Errors
-/// When it is not one JSON value.
+/// When the text is not one JSON value.
 pub fn read_with_unique_keys(json: &str) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let value = UniqueKeyReader.deserialize(&mut reader)?;
@@ -17,7 +17,7 @@ pub fn read_with_unique_keys(json: &str) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// `key`, with a number where `fields` have it already.
+/// Returns `key`, with a number appended if `fields` contains it already.
 pub(super) fn unique_key(fields: &Map<String, Value>, key: String) -> String {
     if !fields.contains_key(&key) {
         return key;

@@ -1,22 +1,22 @@
-//! A writer that keeps secrets out of what it passes on, for what the model may read later.
+//! Writer that redacts secrets, for output that the model may read later.
 
 use super::{PendingText, Redactor};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Passes on what is written to it without secrets. What may begin one waits for what follows, or for
-/// [`flush`](Write::flush), which says that nothing does. Bytes that are no text pass as they are.
+/// Redacts what is written to it and passes it on. A possible start of a secret is pending back until more arrives or until
+/// [`flush`](Write::flush). Bytes that are not UTF-8 pass unchanged.
 pub struct RedactingWriter<W> {
     inner: W,
     redactor: Arc<Redactor>,
-    held: PendingText,
+    pending: PendingText,
 }
 
 impl<W: Write> RedactingWriter<W> {
-    /// Writes to `inner` what `redactor` leaves.
+    /// Creates a writer to `inner` with this redactor.
     pub fn new(inner: W, redactor: Arc<Redactor>) -> Self {
-        Self { inner, redactor, held: PendingText::default() }
+        Self { inner, redactor, pending: PendingText::default() }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -30,13 +30,13 @@ impl<W: Write> RedactingWriter<W> {
 
 impl<W: Write> Write for RedactingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let ready = self.held.push_bytes(&self.redactor, bytes);
+        let ready = self.pending.push_bytes(&self.redactor, bytes);
         self.pass(&ready)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let rest = self.held.take_rest();
+        let rest = self.pending.take_rest();
         self.pass(&rest)?;
         self.inner.flush()
     }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_passed_on_at_once() {
-        /// Counts what arrives.
+        /// Counts the writes.
         #[derive(Default)]
         struct Writes(usize);
         impl Write for Writes {

@@ -1,4 +1,4 @@
-//! What a session cost, on lines of its own (`--show-costs`).
+//! Event sink that prints the cost of a session at the end of a run (`--show-costs`).
 
 use crate::core::event::{Event, EventSink, Record};
 use crate::core::language::Language;
@@ -7,14 +7,14 @@ use crate::terminal::{Style, Terminal};
 use std::io;
 use std::sync::Arc;
 
-/// Tells the costs when the run ends.
+/// Prints the cost when the run ends.
 pub struct CostSummary {
     terminal: Arc<Terminal>,
     language: Language,
 }
 
 impl CostSummary {
-    /// A listener that writes to the standard error of `terminal`.
+    /// Creates a sink that writes to the standard error of `terminal`.
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
         Self { terminal, language }
     }

@@ -1,4 +1,4 @@
-//! What a dry run would have done, as a list at its end (`--dry-run`).
+//! Event sink that lists the simulated calls at the end of a dry run (`--dry-run`).
 
 use crate::core::event::{Event, EventSink, Record};
 use crate::core::language::Language;
@@ -7,12 +7,12 @@ use crate::terminal::{Style, Terminal, one_line, preview};
 use std::io;
 use std::sync::Arc;
 
-/// Actions that are listed; how many more there were is said.
+/// Maximum number of listed actions; the number of others is printed.
 const LISTED_ACTIONS: usize = 100;
 /// Characters of the name and the summary of an action: two rows of a usual terminal.
 const LINE_CHARS: usize = 160;
 
-/// Collects the simulated calls and tells them when the run ends, however quiet it is: they are what was asked for.
+/// Collects the simulated calls and prints them when the run ends, at every verbosity: they are the purpose of the run.
 pub struct DryRunPlan {
     terminal: Arc<Terminal>,
     language: Language,
@@ -20,15 +20,15 @@ pub struct DryRunPlan {
     unlisted: usize,
 }
 
-/// A call that was simulated.
+/// A simulated call.
 struct Action {
     call: String,
-    /// The diff it would make, or the rest of a command of several lines; bounded and harmless.
+    /// The diff it would make, or the remaining lines of a command; shortened and sanitized.
     preview: String,
 }
 
 impl DryRunPlan {
-    /// A list on `terminal`.
+    /// Creates a sink that writes to `terminal`.
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
         Self { terminal, language, actions: Vec::new(), unlisted: 0 }
     }
@@ -50,7 +50,7 @@ impl DryRunPlan {
         }
     }
 
-    fn tell(&self) -> io::Result<()> {
+    fn print(&self) -> io::Result<()> {
         self.terminal.eprintln(Style::Bold, messages::dry_run_plan(self.language))?;
         if self.actions.is_empty() {
             return self.terminal.eprintln(Style::Plain, messages::nothing_planned(self.language));
@@ -71,7 +71,7 @@ impl DryRunPlan {
 impl EventSink for DryRunPlan {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
-            Event::RunEnd { .. } => return self.tell(),
+            Event::RunEnd { .. } => return self.print(),
             Event::Subagent { event, .. } => self.simulated(event),
             event => self.simulated(event),
         }

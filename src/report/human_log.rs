@@ -1,4 +1,4 @@
-//! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
+//! The human-readable log of a run: lines on standard error, with icons on a terminal and plain text otherwise.
 
 use crate::core::approval::ApprovalRequest;
 use crate::core::event::{
@@ -21,54 +21,54 @@ use std::time::Duration;
 
 /// Characters shown of a name, a summary, an error: two rows of a usual terminal.
 const LINE_CHARS: usize = 160;
-/// Characters shown of a notice or a failure, which say what to do.
+/// Characters shown of a notice or a failure, which describe what to do.
 const NOTICE_CHARS: usize = 1_000;
-/// Lines shown of what a hook said; the model reads all of it.
+/// Lines shown of a hook's output; the model reads all of it.
 const HOOK_LINES: usize = 5;
-/// Refused actions, and calls that wait, listed at the end; the JSON document lists all.
+/// Number of refused or pending calls listed at the end; the JSON document lists all.
 const LISTED_REFUSALS: usize = 10;
-/// Bytes of streamed text kept to recognise the final answer in it; a longer answer is printed again.
-const KEPT_TEXT_BYTES: usize = 1 << 20;
+/// Bytes of streamed text stored to recognize the final answer in it; a longer answer is printed again.
+const STORED_TEXT_BYTES: usize = 1 << 20;
 
-/// Whether the final answer was streamed to the terminal that standard output is; known when the run has ended.
+/// Whether the final answer was streamed to the terminal of standard output; known after the run has ended.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerShown(Rc<Cell<bool>>);
 
 impl AnswerShown {
-    /// Whether printing the answer would show it twice.
+    /// Checks whether printing the answer would show it twice.
     pub fn get(&self) -> bool {
         self.0.get()
     }
 }
 
-/// The listener that tells people.
+/// Event sink of the human-readable log.
 pub struct HumanLog {
     terminal: Arc<Terminal>,
     log_style: LogStyle,
     detail: Verbosity,
     session_id: Option<String>,
-    /// Where the session is, until its first line is told: that comes before everything else.
+    /// Location of the session, until it is printed after the first line.
     location: Option<String>,
     max_steps: u32,
-    /// The call whose line stands directly above.
+    /// The call named in the last line of the log.
     named_call: Option<String>,
-    /// How the last piece of running text looked.
+    /// Style of the last piece of streamed text.
     piece_style: Style,
-    /// Whether the answer on its way has been shown as it arrived.
+    /// Whether the current answer was streamed.
     streamed: bool,
-    /// Whether the reasoning on its way has been shown as it arrived.
+    /// Whether the current reasoning was streamed.
     thought_shown: bool,
-    /// Streamed text since the last tool call, where standard output is the same terminal.
+    /// Text streamed since the last tool call, if standard output is the same terminal.
     shown_text: String,
-    /// Subagents at work.
+    /// Running subagents.
     subagents: SubagentLog,
-    /// The last failure that was told, so that the end does not repeat it.
+    /// The last failure that was printed; the end of the log does not repeat it.
     reported_failure: Option<String>,
     answer_shown: AnswerShown,
 }
 
 impl HumanLog {
-    /// A log on `terminal`; `session_id` is known beforehand when a session is resumed.
+    /// Creates a log on `terminal`; `session_id` is set if a session is resumed.
     pub fn new(
         terminal: Arc<Terminal>,
         detail: Verbosity,
@@ -101,7 +101,7 @@ impl HumanLog {
         self.log_style.language()
     }
 
-    /// Tells, after the run, whether the answer has already been seen.
+    /// Returns a flag that shows, after the run, whether the answer was already printed.
     pub fn answer_shown(&self) -> AnswerShown {
         self.answer_shown.clone()
     }
@@ -128,13 +128,13 @@ impl HumanLog {
             resumed: *resumed,
         });
         self.log(Verbosity::Human, Style::Bold, &line)?;
-        if let Some(place) = self.location.take() {
-            self.notice(NoticeLevel::Info, &place)?;
+        if let Some(location) = self.location.take() {
+            self.notice(NoticeLevel::Info, &location)?;
         }
         self.notice(NoticeLevel::Info, &messages::run_limits(*max_steps, tools, self.language()))
     }
 
-    /// Shows a piece of running text; reasoning and answer stand on lines of their own.
+    /// Prints a piece of streamed text; reasoning and answer are on lines of their own.
     fn piece(&mut self, least: Verbosity, style: Style, text: &str) -> io::Result<()> {
         if self.detail < least {
             return Ok(());
@@ -149,7 +149,7 @@ impl HumanLog {
         self.piece(Verbosity::Human, Style::Plain, text)?;
         self.streamed = self.detail >= Verbosity::Human;
         let same = self.terminal.stream_info().stdout == StdoutTarget::SameTerminal;
-        if self.streamed && same && self.shown_text.len() <= KEPT_TEXT_BYTES {
+        if self.streamed && same && self.shown_text.len() <= STORED_TEXT_BYTES {
             self.shown_text.push_str(text);
         }
         Ok(())
@@ -202,19 +202,21 @@ impl HumanLog {
                 self.notice(NoticeLevel::Debug, &messages::request_sent(*attempt, language))
             }
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
-            Event::KeptAnswer => self.log(
+            Event::CachedAnswer => self.log(
                 Verbosity::Human,
                 Style::Dim,
                 &self.log_style.detail(messages::cached_answer(language)),
             ),
-            Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
+            Event::Checkpoint { reference, omitted_files, .. } => self.checkpoint(reference, omitted_files),
             Event::Notice { level, text } => self.notice(*level, text),
             Event::Guardrail { triggered } => {
                 self.notice(NoticeLevel::Warn, &messages::guardrail_triggered(triggered, self.language()))
             }
-            Event::BudgetWarning { spent_usd, at_usd } => self
-                .notice(NoticeLevel::Warn, &messages::budget_warning(*spent_usd, *at_usd, self.language())),
-            Event::Gates { results } => results.iter().try_for_each(|gate| {
+            Event::BudgetWarning { spent_usd, threshold_usd } => self.notice(
+                NoticeLevel::Warn,
+                &messages::budget_warning(*spent_usd, *threshold_usd, self.language()),
+            ),
+            Event::QualityGates { results } => results.iter().try_for_each(|gate| {
                 self.log_check(gate.passed, &messages::gate(gate, self.language()), &gate.output)
             }),
             Event::Evaluation { result } => {
@@ -240,9 +242,9 @@ impl HumanLog {
         self.log(Verbosity::Human, Style::Plain, &line)
     }
 
-    fn checkpoint(&mut self, reference: &str, left_out: &[String]) -> io::Result<()> {
-        let level = if left_out.is_empty() { NoticeLevel::Info } else { NoticeLevel::Warn };
-        self.notice(level, &messages::checkpoint(reference, left_out, self.language()))
+    fn checkpoint(&mut self, reference: &str, omitted_files: &[String]) -> io::Result<()> {
+        let level = if omitted_files.is_empty() { NoticeLevel::Info } else { NoticeLevel::Warn };
+        self.notice(level, &messages::checkpoint(reference, omitted_files, self.language()))
     }
 
     fn background(&mut self, event: &Event) -> io::Result<()> {
@@ -250,9 +252,9 @@ impl HumanLog {
             Event::BackgroundStart { id, command } => {
                 self.notice(NoticeLevel::Debug, &messages::background_start(id, command, self.language()))
             }
-            Event::BackgroundEnd { id, outcome, with_run, .. } => self.notice(
+            Event::BackgroundEnd { id, outcome, ended_by_run_end, .. } => self.notice(
                 NoticeLevel::Info,
-                &messages::background_end(id, outcome, *with_run, self.language()),
+                &messages::background_end(id, outcome, *ended_by_run_end, self.language()),
             ),
             _ => Ok(()),
         }
@@ -278,16 +280,19 @@ impl HumanLog {
         self.log(Verbosity::Human, style, &line)
     }
 
-    /// What a subagent does stands below the call that asked it, and the end of that call tells which it was.
+    /// Prints an event of a subagent below the line of the call that started it. The end of that call then names the call
+    /// again.
     fn subagent(&mut self, call_id: &str, event: &Event) -> io::Result<()> {
-        let Some(told) = self.subagents.line(self.log_style, call_id, event) else { return Ok(()) };
+        let Some(entry) = self.subagents.line(self.log_style, call_id, event) else { return Ok(()) };
         self.named_call = None;
-        self.log(told.min_verbosity, told.style, &told.line)
+        self.log(entry.min_verbosity, entry.style, &entry.line)
     }
 
     fn tool_call_waits(&self, approval: Option<&ApprovalRequest>) -> io::Result<()> {
         let line = match approval {
-            Some(asked) => self.log_style.tool_call_waits(&asked.id, &one_line(&asked.reason, LINE_CHARS)),
+            Some(request) => {
+                self.log_style.tool_call_waits(&request.id, &one_line(&request.reason, LINE_CHARS))
+            }
             None => self.log_style.tool_waits_its_turn(),
         };
         self.log(Verbosity::Human, Style::Warning, &line)
@@ -334,7 +339,7 @@ impl HumanLog {
         self.log(least, style, &self.log_style.notice(level, &one_line(text, NOTICE_CHARS)))
     }
 
-    /// Instructions that are as they were are of interest to nobody who did not ask.
+    /// Unchanged instructions are printed only with `-v`.
     fn instructions(&self, file: &InstructionFile) -> io::Result<()> {
         let (least, style, level) = match &file.before {
             Some(before) if before.hash == file.hash => (Verbosity::Info, Style::Dim, NoticeLevel::Info),
@@ -344,7 +349,7 @@ impl HumanLog {
         self.log(least, style, &self.log_style.notice(level, &messages::instructions(file, self.language())))
     }
 
-    /// What the model that failed has shown of its answer belongs to no answer.
+    /// Text streamed by the failed model is not part of the answer.
     fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.streamed = false;
         self.shown_text.clear();
@@ -398,16 +403,17 @@ impl HumanLog {
                 &self.log_style.indented(&one_line(&text, NOTICE_CHARS)),
             )?;
         }
-        // The same model would stop at the same place: the answer says how to go on.
-        let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
+        // After `context_full` the same model would stop again; the answer describes how to continue.
+        let can_resume =
+            result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
         let least = if self.log_pending_approvals(result)? { Verbosity::Error } else { Verbosity::Human };
-        if let (true, Some(session)) = (goes_on, &result.session_id) {
+        if let (true, Some(session)) = (can_resume, &result.session_id) {
             self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
         }
         self.log_denials(result)
     }
 
-    /// Told whatever the level: nobody answers what nobody hears of. Whether there was something to tell.
+    /// Prints the pending approvals at every verbosity, because they need an answer. Returns whether there were any.
     fn log_pending_approvals(&self, result: &RunResult) -> io::Result<bool> {
         let all = &result.awaiting_approval;
         let Some(first) = all.first() else { return Ok(false) };
@@ -423,7 +429,7 @@ impl HumanLog {
         Ok(true)
     }
 
-    /// Told whatever the level: a refusal that nobody hears of is a trap.
+    /// Prints the refused calls at every verbosity, because they explain missing results.
     fn log_denials(&self, result: &RunResult) -> io::Result<()> {
         let all = &result.permission_denials;
         if all.is_empty() {
@@ -465,11 +471,11 @@ impl EventSink for HumanLog {
             Event::StepStart { purpose: Purpose::Step, messages, .. } => {
                 self.log(Verbosity::Human, Style::Bold, &self.log_style.step(step, *messages))
             }
-            // What people do between runs is told by their commands.
+            // The commands that act between runs print their own output.
             Event::StepStart { .. }
-            | Event::Changing { .. }
+            | Event::FileChangesPlanned { .. }
             | Event::StepEnd
-            | Event::StateKept { .. }
+            | Event::StateSaved { .. }
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
@@ -492,9 +498,9 @@ impl EventSink for HumanLog {
             Event::ToolCallPending { approval, .. } => self.tool_call_waits(approval.as_ref()),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             event @ (Event::Checkpoint { .. }
-            | Event::Gates { .. }
+            | Event::QualityGates { .. }
             | Event::Evaluation { .. }
-            | Event::KeptAnswer
+            | Event::CachedAnswer
             | Event::RequestPrefix { .. }
             | Event::Notice { .. }
             | Event::Guardrail { .. }

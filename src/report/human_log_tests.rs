@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::failure::{Failure, FailureKind};
-use crate::report::script::{self, Kept};
+use crate::report::script::{self, CapturedStream};
 use crate::report::{OutputFormat, write_result};
 use crate::terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};
 
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 
 const TERMINAL: StreamInfo = StreamInfo { stdin: true, stderr: true, stdout: StdoutTarget::SameTerminal };
 
-fn told(
-    facts: StreamInfo,
-    wishes: &TerminalEnvironment,
+fn log_output(
+    info: StreamInfo,
+    environment: &TerminalEnvironment,
     detail: Verbosity,
     records: &[Record],
-) -> (String, Kept, Arc<Terminal>, AnswerShown) {
-    let (terminal, out, err) = script::over(facts, wishes);
+) -> (String, CapturedStream, Arc<Terminal>, AnswerShown) {
+    let (terminal, out, err) = script::over(info, environment);
     let mut log =
         HumanLog::new(Arc::clone(&terminal), detail, Language::En, Some("20250101-000000-000000".into()));
     for record in records {
@@ -30,7 +30,7 @@ fn plain() -> TerminalEnvironment {
 }
 
 fn in_pipe(detail: Verbosity, records: &[Record]) -> String {
-    told(StreamInfo::default(), &TerminalEnvironment::default(), detail, records).0
+    log_output(StreamInfo::default(), &TerminalEnvironment::default(), detail, records).0
 }
 
 const ICONS: &str = r"─── session 20260102-030405-abcdef · openai/gpt · agent build · mode confirm-sensitive · sandbox none ───
@@ -63,7 +63,7 @@ are fine.
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
 ⚠️ 1 action was refused:
    run_command → rm -r build: there is no terminal to ask at
-   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow everything that needs a confirmation, or preview it with --dry-run.
 ";
 
 const WORDS: &str = r"session 20260102-030405-abcdef, openai/gpt, agent build, mode confirm-sensitive, sandbox none
@@ -93,7 +93,7 @@ Agent completed (2 steps)
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
 warning: 1 action was refused:
    run_command: rm -r build: there is no terminal to ask at
-   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow everything that needs a confirmation, or preview it with --dry-run.
 ";
 
 const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 · openai/gpt · agent build · mode yolo · sandbox none ───
@@ -119,7 +119,7 @@ Stopped (max_steps, 2 steps)
 
 #[test]
 fn o20_on_a_terminal_the_log_has_icons() {
-    assert_eq!(told(TERMINAL, &plain(), Verbosity::Human, &script::run()).0, ICONS);
+    assert_eq!(log_output(TERMINAL, &plain(), Verbosity::Human, &script::run()).0, ICONS);
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn o20_in_a_pipe_the_same_lines_are_plain_words() {
 
 #[test]
 fn o20_a_run_that_is_stopped_says_why_and_how_to_go_on() {
-    assert_eq!(told(TERMINAL, &plain(), Verbosity::Human, &script::stopped()).0, STOPPED_ICONS);
+    assert_eq!(log_output(TERMINAL, &plain(), Verbosity::Human, &script::stopped()).0, STOPPED_ICONS);
     assert_eq!(in_pipe(Verbosity::Human, &script::stopped()), STOPPED_WORDS);
 }
 
 #[test]
 fn o20_colour_changes_no_line() {
-    let coloured = told(TERMINAL, &TerminalEnvironment::default(), Verbosity::Human, &script::run()).0;
+    let coloured = log_output(TERMINAL, &TerminalEnvironment::default(), Verbosity::Human, &script::run()).0;
     let style = regex::Regex::new("\u{1b}\\[[0-9]+m").unwrap();
     assert_ne!(coloured, ICONS);
     assert_eq!(style.replace_all(&coloured, ""), ICONS);
@@ -184,8 +184,8 @@ fn o22_flags_choose_the_level() {
 fn the_answer_is_not_shown_twice_on_one_terminal() {
     let records = script::run();
     let result = script::result(StopReason::LlmDone, "Done: both files\nare fine.");
-    let printed = |facts, detail| {
-        let (_, out, terminal, shown) = told(facts, &plain(), detail, &records);
+    let printed = |info, detail| {
+        let (_, out, terminal, shown) = log_output(info, &plain(), detail, &records);
         assert_eq!(
             write_result(&terminal, OutputFormat::Text, &result, &shown).unwrap(),
             PrintOutcome::Written
@@ -200,7 +200,7 @@ fn the_answer_is_not_shown_twice_on_one_terminal() {
 
 #[test]
 fn an_answer_that_was_not_streamed_is_printed() {
-    let (_, _, _, shown) = told(TERMINAL, &plain(), Verbosity::Human, &script::stopped());
+    let (_, _, _, shown) = log_output(TERMINAL, &plain(), Verbosity::Human, &script::stopped());
     assert!(!shown.get());
 }
 
@@ -214,7 +214,8 @@ fn what_the_model_says_beside_its_calls_is_shown_without_streaming_too() {
 
 #[test]
 fn o01_with_json_standard_output_is_the_document_alone() {
-    let (_, out, terminal, shown) = told(StreamInfo::default(), &plain(), Verbosity::Warn, &script::run());
+    let (_, out, terminal, shown) =
+        log_output(StreamInfo::default(), &plain(), Verbosity::Warn, &script::run());
     let result = script::result(StopReason::LlmDone, "Done.");
     write_result(&terminal, OutputFormat::Json, &result, &shown).unwrap();
     assert_eq!(serde_json::from_str::<RunResult>(&out.text()).unwrap(), result);
@@ -235,7 +236,7 @@ proptest! {
             bounds: None,
         };
         let records = [
-            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone(), brought_from: Some(hostile.clone()) },
+            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone(), imported_from: Some(hostile.clone()) },
             start,
             script::end("c1", &hostile, &hostile, Some(&hostile), None),
             Event::Notice { level: NoticeLevel::Error, text: hostile.clone() },
@@ -243,7 +244,7 @@ proptest! {
         ].map(|event| script::record(1, event));
         let text = in_pipe(Verbosity::Debug, &records);
         prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::is_hidden(c)), "{:?}", text);
-        // Of the session three lines are told: it, its place, what is offered.
+        // Three lines are about the session: its start, its location, the limits and tools.
         prop_assert_eq!(text.lines().count(), records.len() + 1);
         let streamed = in_pipe(Verbosity::Human, &[script::record(1, Event::TextDelta { text: hostile })]);
         prop_assert!(!streamed.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
@@ -261,9 +262,9 @@ fn a_failure_is_told_once_and_another_one_too() {
         script::record(1, Event::RunEnd { result: Box::new(result) })
     };
     let failed = Event::ModelFailed { purpose: Purpose::Step, failure: failure("500 twice"), billed: None };
-    let told = in_pipe(Verbosity::Error, &[script::record(1, failed.clone()), end("500 twice")]);
+    let log_output = in_pipe(Verbosity::Error, &[script::record(1, failed.clone()), end("500 twice")]);
     assert_eq!(
-        told,
+        log_output,
         "LLM error (server): 500 twice\nFailed (llm_error, 2 steps)\n   Reason: the LLM could not be used\n"
     );
     let other = in_pipe(Verbosity::Error, &[script::record(1, failed), end("the disk is full")]);
@@ -273,7 +274,7 @@ fn a_failure_is_told_once_and_another_one_too() {
 #[test]
 fn a_standard_output_without_space_is_said_on_standard_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let err = Kept::default();
+    let err = CapturedStream::default();
     let terminal =
         Terminal::with_streams(StreamInfo::default(), &plain(), Box::new(full), Box::new(err.clone()));
     let result = script::result(StopReason::LlmDone, "Done.");

@@ -1,4 +1,4 @@
-//! The document of `--json`.
+//! The result document of `--json`, and compact JSON that is safe to print on a terminal.
 
 use crate::core::decision::Denial;
 use crate::core::failure::Failure;
@@ -10,15 +10,15 @@ use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
 
-/// The result as one line of JSON, ended by a newline, without a raw control or invisible character.
+/// Returns the result as one line of JSON with a newline, without raw control or invisible characters.
 ///
 /// # Errors
-/// When the result cannot be written as JSON, which its types rule out.
+/// When the result cannot be serialized, which cannot happen for its types.
 pub fn document(result: &RunResult) -> io::Result<String> {
     line(result)
 }
 
-/// The result of a run that never began: configuration, usage, session and key errors.
+/// Creates the result of a run that did not start: configuration, usage, session and key errors.
 pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
     RunResult {
         schema_version: RESULT_SCHEMA_VERSION,
@@ -52,10 +52,10 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
     }
 }
 
-/// Any value as one line of harmless JSON.
+/// Returns any value as one line of sanitized JSON.
 ///
 /// # Errors
-/// When it cannot be written as JSON.
+/// When the value cannot be serialized.
 pub fn line(value: &impl Serialize) -> io::Result<String> {
     let mut bytes = Vec::with_capacity(512);
     value.serialize(&mut serde_json::Serializer::with_formatter(
@@ -66,8 +66,8 @@ pub fn line(value: &impl Serialize) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Writes what JSON allows raw but a terminal obeys or hides (DEL, C1, bidirectional controls, …) as `\u` escapes:
-/// the same data for every reader of JSON.
+/// JSON formatter that escapes raw characters which a terminal interprets or hides (DEL, C1, bidirectional controls, …) as
+/// `\u` escapes. The data stays the same.
 struct SanitizingFormatter(CompactFormatter);
 
 impl Formatter for SanitizingFormatter {

@@ -1,7 +1,7 @@
-//! The stream of `--output-format stream-json`: every event as a line of JSON on standard output, as it happens.
+//! The stream of `--output-format stream-json`: each event as a line of JSON on standard output.
 //!
-//! A reader that is slow does not hold the run up: a thread writes what is waiting, and what waits is bounded. Pieces of
-//! answers give way first, because the whole answer follows; a line says how many events a reader has missed.
+//! A thread writes the lines, so a slow reader does not delay the run; the queue is bounded. Pieces of responses are
+//! dropped first, because the whole response follows; a line reports how many events were dropped.
 
 use super::json;
 use crate::core::event::{Event, EventSink, Record};
@@ -15,49 +15,50 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-/// Bytes that may wait for the reader before an event is left out: some thousand steps.
+/// Maximum queued bytes before an event is dropped: some thousand steps.
 const MAX_WAITING: usize = 64 << 20;
 
-/// Bytes that may wait before pieces of answers are left out.
+/// Maximum queued bytes before pieces of responses are dropped.
 const MAX_WAITING_PIECES: usize = 1 << 20;
 
 /// A line of the stream.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum StreamLine<'a> {
-    /// Something happened.
+    /// An event.
     Event(EventLine<'a>),
-    /// The stream goes on after events that the reader was too slow for.
+    /// A number of events were dropped here because the reader was too slow.
     Missed(MissedLine),
-    /// The run is over: the last line of every stream.
+    /// The result; the last line of every stream.
     Result(ResultLine<'a>),
 }
 
-/// An event, with its fields beside those that place it.
+/// An event, with the fields of its record.
 #[derive(Serialize, JsonSchema)]
 pub struct EventLine<'a> {
-    /// What happened, by its `type`.
+    /// The event; `type` is its kind.
     #[serde(flatten)]
     event: &'a Event,
-    /// The version of this schema.
+    /// Version of this schema.
     v: u32,
-    /// Counts the records of a session from 0 without gaps; a piece of an answer has the number of the next record.
+    /// Sequence number of the record in the session, from 0 without gaps; a piece of a response has the number of the next
+    /// record.
     seq: u64,
-    /// The run (one process's work on the session) it belongs to.
+    /// Id of the run (one process's work on the session).
     run: &'a str,
-    /// The step of the run it happened in; 0 before the first.
+    /// Step of the run; 0 before the first.
     step: u32,
     /// Wall clock, milliseconds since the Unix epoch.
     wall_ms: u64,
-    /// Monotonic clock, microseconds since the process began.
+    /// Monotonic clock, microseconds since the process started.
     mono_us: u64,
 }
 
-/// How many events were left out since the line before.
+/// Number of events dropped since the previous line.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename = "missed")]
 pub struct MissedLine {
-    /// Events, pieces of answers included.
+    /// Number of events, including pieces of responses.
     events: u64,
 }
 
@@ -65,7 +66,7 @@ pub struct MissedLine {
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename = "result")]
 pub struct ResultLine<'a> {
-    /// Its keys.
+    /// Keys of the document.
     #[serde(flatten)]
     result: &'a RunResult,
 }
@@ -77,36 +78,36 @@ impl<'a> From<&'a Record> for StreamLine<'a> {
     }
 }
 
-/// The last line of a stream.
+/// Returns the last line of a stream.
 ///
 /// # Errors
-/// When the result cannot be written as JSON, which its types rule out.
+/// When the result cannot be serialized, which cannot happen for its types.
 pub fn last_line(result: &RunResult) -> io::Result<String> {
     json::line(&StreamLine::Result(ResultLine { result }))
 }
 
-/// Tells every event but the last, which is the result's to tell.
+/// Event sink that writes every event except the last; the result line replaces it.
 pub struct JsonStream {
     lines: Sender<Option<String>>,
     waiting: Arc<AtomicUsize>,
     missed: u64,
 }
 
-/// The end of a stream: when it is dropped, everything that waits is written first.
+/// Guard of a stream; when it is dropped, all queued lines are written first.
 pub struct JsonStreamGuard {
     lines: Sender<Option<String>>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl JsonStream {
-    /// A stream on standard output.
+    /// Starts a stream on standard output.
     pub fn start(terminal: Arc<Terminal>) -> (Self, JsonStreamGuard) {
         let (lines, to_write) = mpsc::channel::<Option<String>>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&waiting);
         let writer = std::thread::spawn(move || {
             while let Ok(Some(line)) = to_write.recv() {
-                // Nobody reads any more, or nobody can: the result, which is told later, says why.
+                // The reader is gone or the write failed; writing the result reports the error later.
                 if !matches!(terminal.print(&line), Ok(PrintOutcome::Written)) {
                     return;
                 }
@@ -144,7 +145,7 @@ impl EventSink for JsonStream {
 
 impl Drop for JsonStreamGuard {
     fn drop(&mut self) {
-        // A writer that has given up needs no telling.
+        // Fails if the writer has stopped, which is fine.
         let _ = self.lines.send(None);
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
@@ -184,9 +185,9 @@ mod tests {
         }
     }
 
-    /// A reader that takes nothing until it is let.
+    /// A reader that blocks until it is released.
     #[derive(Clone, Default)]
-    struct Stopped(Arc<(Mutex<bool>, Condvar)>, script::Kept);
+    struct Stopped(Arc<(Mutex<bool>, Condvar)>, script::CapturedStream);
 
     impl Write for Stopped {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

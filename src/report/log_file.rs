@@ -1,4 +1,4 @@
-//! The log file: every record as a line of JSON, rotated.
+//! Event sink that writes every record as a line of JSON to a log file, with rotation.
 
 use super::json;
 use crate::core::event::{EventSink, Record};
@@ -11,28 +11,28 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file is put aside when a record would make it larger: some hours of work, still opened by any editor.
+/// A file is rotated before a record would exceed this size: some hours of work, and any editor can open it.
 const ROTATE_BYTES: u64 = 10_000_000;
-/// Files put aside that are kept, as `LOG.1` (the newest) to `LOG.3`.
-const KEPT_FILES: u32 = 3;
-/// Records name files and hold their content: the owner's only.
+/// Number of rotated files, `LOG.1` (the newest) to `LOG.3`.
+const ROTATED_FILES: u32 = 3;
+/// Readable by the owner only, because records contain names and contents of files.
 const MODE: u32 = 0o600;
 
 /// The log file cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("the log file {path} cannot be opened: {source}")]
 pub struct LogFileError {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
-/// Writes every record; a failure is told once and ends the log, never the run.
+/// Writes every record. A write error is reported once and ends the log, but not the run.
 pub struct LogFile {
     path: PathBuf,
     file: File,
-    /// Bytes in the current file; nothing where it is not a regular file, which is never rotated.
+    /// Bytes in the current file; `None` if it is not a regular file, which is never rotated.
     size: Option<u64>,
     limit: u64,
     deltas: bool,
@@ -40,7 +40,7 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Appends to `path`; `deltas` also logs each piece of an answer as it arrives.
+    /// Opens `path` for appending; with `deltas`, each piece of a response is also logged.
     ///
     /// # Errors
     /// When the file cannot be opened or created.
@@ -70,21 +70,21 @@ impl EventSink for LogFile {
             return Ok(());
         }
         self.append(record).inspect_err(|error| {
-            // The emitter drops this listener after the error, so it is said once; where standard error is gone as
-            // well, nobody can be told.
+            // The emitter removes this sink after the error, so it is reported once. A failure to report it is ignored.
             drop(self.terminal.eprintln(Style::Warning, &messages::log_file_failed(&self.path, error)));
         })
     }
 }
 
-/// Opens the file and says how large it is. A pipe that nobody reads is an error and not waited for.
+/// Opens the file and returns its size. A pipe without a reader is an error; the open does not block.
 fn open_sized(path: &Path) -> io::Result<(File, Option<u64>)> {
-    let at_once = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().append(true).create(true).mode(MODE).custom_flags(at_once).open(path)?;
-    // What is written is not to be lost because a reader is slow.
+    let non_blocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file =
+        OpenOptions::new().append(true).create(true).mode(MODE).custom_flags(non_blocking).open(path)?;
+    // Writes block, so that a slow reader loses no data.
     rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
-    let facts = file.metadata()?;
-    Ok((file, facts.is_file().then_some(facts.len())))
+    let metadata = file.metadata()?;
+    Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 
 fn rotated_path(path: &Path, number: u32) -> PathBuf {
@@ -93,10 +93,10 @@ fn rotated_path(path: &Path, number: u32) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// `LOG.2` becomes `LOG.3`, `LOG.1` becomes `LOG.2`, `LOG` becomes `LOG.1`; the oldest is replaced.
-#[expect(clippy::disallowed_methods, reason = "these files belong to this module alone")]
+/// Renames `LOG.2` to `LOG.3`, `LOG.1` to `LOG.2` and `LOG` to `LOG.1`; the oldest file is replaced.
+#[expect(clippy::disallowed_methods, reason = "this module owns the log files")]
 fn rotate(path: &Path) -> io::Result<()> {
-    for number in (1..KEPT_FILES).rev() {
+    for number in (1..ROTATED_FILES).rev() {
         match std::fs::rename(rotated_path(path, number), rotated_path(path, number + 1)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -106,7 +106,7 @@ fn rotate(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests look at the files")]
+#[expect(clippy::disallowed_methods, reason = "the tests read the files")]
 mod tests {
     use super::super::script;
     use super::*;
@@ -124,8 +124,8 @@ mod tests {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let read: Vec<Record> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let told: Vec<Record> = records.into_iter().filter(|record| !record.event.is_delta()).collect();
-        assert_eq!(read, told);
+        let recorded: Vec<Record> = records.into_iter().filter(|record| !record.event.is_delta()).collect();
+        assert_eq!(read, recorded);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -140,8 +140,8 @@ mod tests {
         for record in records.iter().cycle().take(60) {
             log.emit(record).unwrap();
         }
-        let kept = std::fs::read_dir(directory.path()).unwrap().count();
-        assert_eq!(kept, 4);
+        let files = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(files, 4);
         assert!(rotated_path(&path, 3).exists() && !rotated_path(&path, 4).exists());
         for number in 1..=3 {
             let text = std::fs::read_to_string(rotated_path(&path, number)).unwrap();
@@ -155,8 +155,8 @@ mod tests {
         let mut log = LogFile::open("/dev/full".into(), false, terminal).unwrap();
         let records = script::run();
         assert!(log.emit(records.first().unwrap()).is_err());
-        let said = err.text();
-        assert!(said.starts_with("The log file /dev/full is given up: No space left"), "{said}");
-        assert_eq!(said.lines().count(), 1);
+        let output = err.text();
+        assert!(output.starts_with("Cannot write the log file /dev/full: No space left"), "{output}");
+        assert_eq!(output.lines().count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Listeners to a run: the human log, the spinner, the log file; and the result on standard output.
+//! Output of a run: event sinks for the log, spinner, log file and JSON stream, and the result on standard output.
 
 pub mod costs;
 pub mod dry_run;
@@ -30,47 +30,47 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use verbosity::Verbosity;
 
-/// What standard output gets at the end of a run.
+/// Format of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// The final answer.
+    /// The final answer as text.
     Text,
     /// One JSON document (`--json`).
     Json,
-    /// Every event as a line of JSON, and the document as the last one.
+    /// Every event as a line of JSON, and the document as the last line.
     StreamJson,
 }
 
-/// How a run is told.
+/// Options for the output of a run.
 #[derive(Debug, Clone)]
 pub struct ReportOptions {
-    /// What standard output gets.
+    /// Format of standard output.
     pub format: OutputFormat,
-    /// The language of what is told on standard error.
+    /// Language of standard error.
     pub language: Language,
-    /// How much is told on standard error.
+    /// Verbosity of standard error.
     pub detail: Verbosity,
-    /// Every record as JSON lines (`--log-file`).
+    /// Path of the log file (`--log-file`).
     pub log_file: Option<PathBuf>,
-    /// Also list at the end what would have been done (`--dry-run`).
+    /// Whether to list the simulated calls at the end (`--dry-run`).
     pub dry_run: bool,
-    /// Also say what the session cost, whatever the level (`--show-costs`).
+    /// Whether to print the cost of the session, at every verbosity (`--show-costs`).
     pub show_costs: bool,
-    /// The session a resumed run belongs to; a new session names itself.
+    /// The session of a resumed run; a new session emits its id.
     pub session_id: Option<String>,
 }
 
-/// The listeners of one run, the journal excepted.
+/// The event sinks of one run, without the journal.
 pub struct EventSinks {
-    /// In the order in which they are told.
+    /// The sinks, in the order in which they receive events.
     pub sinks: Vec<Box<dyn EventSink>>,
-    /// Whether the final answer has already been seen where standard output would show it.
+    /// Whether the final answer was already shown where standard output would show it.
     pub answer_shown: AnswerShown,
-    /// Held until the result is delivered: what is streamed stands before it.
+    /// Guard to hold until the result is written: queued lines come before it.
     pub stream_end: Option<JsonStreamGuard>,
 }
 
-/// The listeners that `options` ask for.
+/// Creates the sinks for `options`.
 ///
 /// # Errors
 /// When the log file cannot be opened.
@@ -98,10 +98,10 @@ pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<E
     Ok(EventSinks { sinks, answer_shown, stream_end })
 }
 
-/// Hands the result to standard output: the document, or the answer unless it was already seen there.
+/// Writes the result to standard output: the document, or the answer unless it was already shown there.
 ///
 /// # Errors
-/// When standard output cannot be written, which has then been said on standard error. A closed pipe is not an error.
+/// When standard output cannot be written; the error is also printed on standard error. A closed pipe is not an error.
 pub fn write_result(
     terminal: &Terminal,
     format: OutputFormat,
@@ -114,13 +114,14 @@ pub fn write_result(
         OutputFormat::Text => deliver_answer(terminal, result, answer_shown),
     };
     if let Err(error) = &printed {
-        // Nobody is left to be told when standard error is gone too; the caller still has the error.
+        // A failure to report the error is ignored; the caller receives the error.
         drop(terminal.eprintln(Style::Error, &messages::answer_not_written(error)));
     }
     printed
 }
 
-/// The answer in text mode: words as they are; of a structured answer the value in one line, and nothing that is none.
+/// Writes the answer in text mode: text unchanged, a structured answer as one line of JSON. A text that does not fit the
+/// requested schema goes to standard error.
 fn deliver_answer(
     terminal: &Terminal,
     result: &RunResult,

@@ -1,4 +1,4 @@
-//! The document of `agent approvals list --json`: the calls that wait for an answer.
+//! The document of `agent approvals list --json`: the calls that need approval.
 
 use super::json;
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
@@ -6,34 +6,34 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 
-/// The version of the document.
+/// Version of the document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The calls that wait for an answer.
+/// The calls that need approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PendingApprovalList {
-    /// The version of this document.
+    /// Version of this document.
     pub schema_version: u32,
-    /// The calls, those of the newest session first.
+    /// The calls, newest session first.
     pub approvals: Vec<PendingApprovalDetails>,
 }
 
-/// A call that waits.
+/// A call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PendingApprovalDetails {
     /// The session, for `agent resume`.
     pub session_id: String,
-    /// The question.
+    /// The approval request.
     #[serde(flatten)]
     pub approval: ApprovalRequest,
-    /// What was said so far; null when nobody has answered.
+    /// The answer so far; null if there is none.
     pub answer: Option<ApprovalAnswer>,
 }
 
-/// The calls as one line of JSON, ended by a newline, without a raw control or invisible character.
+/// Returns the calls as one line of JSON with a newline, without raw control or invisible characters.
 ///
 /// # Errors
-/// When they cannot be written as JSON, which their types rule out.
+/// When they cannot be serialized, which cannot happen for their types.
 pub fn document(approvals: Vec<PendingApprovalDetails>) -> io::Result<String> {
     json::line(&PendingApprovalList { schema_version: SCHEMA_VERSION, approvals })
 }

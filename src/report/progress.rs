@@ -1,4 +1,4 @@
-//! The spinner: what is being waited for, for how long, and the tokens so far.
+//! Event sink that shows a spinner with the current activity, its duration, and the tokens so far.
 
 use crate::core::event::{Event, EventSink, Record};
 use crate::core::language::Language;
@@ -7,7 +7,8 @@ use crate::terminal::Terminal;
 use std::io;
 use std::sync::Arc;
 
-/// Keeps the status line of a terminal true. It is told after the human log, whose lines it must not precede.
+/// Updates the status line of a terminal. It comes after the human log in the list of sinks, so that a log line is printed
+/// before the status changes.
 pub struct ProgressSpinner {
     terminal: Arc<Terminal>,
     language: Language,
@@ -15,7 +16,7 @@ pub struct ProgressSpinner {
 }
 
 impl ProgressSpinner {
-    /// A spinner on `terminal`.
+    /// Creates a spinner on `terminal`.
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
         Self { terminal, language, tokens: 0 }
     }

@@ -1,4 +1,4 @@
-//! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
+//! JSON Schemas of the machine-readable output, generated from the Rust types; `config/schema/` holds them as files.
 
 use super::pending_approvals::PendingApprovalList;
 use super::stats::Stats;
@@ -9,37 +9,37 @@ use crate::report::session_report::SessionReport;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
-/// The schema of the `--json` document.
+/// Returns the schema of the `--json` document.
 pub fn result() -> String {
     text::<RunResult>()
 }
 
-/// The schema of one line of `--output-format stream-json`.
+/// Returns the schema of one line of `--output-format stream-json`.
 pub fn events() -> String {
     text::<StreamLine<'_>>()
 }
 
-/// The schema of one line of `--log-file` and of what a journal holds: a record with its event.
+/// Returns the schema of one line of `--log-file` and of the records in a journal.
 pub fn journal() -> String {
     text::<Record>()
 }
 
-/// The schema of the document of `agent approvals list --json`.
+/// Returns the schema of the document of `agent approvals list --json`.
 pub fn approvals() -> String {
     text::<PendingApprovalList>()
 }
 
-/// The schema of the document of `agent stats --json`.
+/// Returns the schema of the document of `agent stats --json`.
 pub fn stats() -> String {
     text::<Stats>()
 }
 
-/// The schema of the document of `--report json`.
+/// Returns the schema of the document of `--report json`.
 pub fn report() -> String {
     text::<SessionReport>()
 }
 
-/// For readers of what is written: a key that is always there is required.
+/// Generates the schema for readers of the output: a key that is always written is required.
 fn text<T: JsonSchema>() -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     format!("{:#}\n", generator.into_root_schema_for::<T>().as_value())
@@ -52,15 +52,15 @@ mod tests {
     use crate::core::stop_reason::StopReason;
     use std::path::Path;
 
-    /// Compares a file with what the types say; `AGENT_UPDATE_SCHEMA=1 cargo test schema` writes it instead.
+    /// Compares a file with the generated schema; `AGENT_UPDATE_SCHEMA=1 cargo test schema` writes the file instead.
     fn file_is(name: &str, generated: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema").join(name);
         if std::env::var_os("AGENT_UPDATE_SCHEMA").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, generated).unwrap();
         }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(kept, generated, "{name} has drifted: AGENT_UPDATE_SCHEMA=1 cargo test --lib schema");
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(stored, generated, "{name} has drifted: AGENT_UPDATE_SCHEMA=1 cargo test --lib schema");
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         file_is("report.json", &report());
     }
 
-    /// The first cells of a page's table rows that are code.
+    /// Returns the code in the first cells of a page's table rows.
     fn first_cells(page: &str) -> Vec<&str> {
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect()
     }

@@ -1,4 +1,4 @@
-//! A scripted run for the tests of the listeners, and streams that keep what they are told.
+//! A scripted run for the tests of the event sinks, and streams that capture output.
 
 use crate::core::decision::Denial;
 use crate::core::event::{
@@ -15,17 +15,17 @@ use crate::terminal::{StreamInfo, Terminal, TerminalEnvironment};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// A stream that keeps what was written.
+/// A stream that captures what is written.
 #[derive(Clone, Default)]
-pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct CapturedStream(Arc<Mutex<Vec<u8>>>);
 
-impl Kept {
+impl CapturedStream {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Kept {
+impl Write for CapturedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -36,14 +36,21 @@ impl Write for Kept {
     }
 }
 
-/// A terminal over kept streams, with what was printed and what was told.
-pub(crate) fn over(facts: StreamInfo, wishes: &TerminalEnvironment) -> (Arc<Terminal>, Kept, Kept) {
-    let (out, err) = (Kept::default(), Kept::default());
-    (Arc::new(Terminal::with_streams(facts, wishes, Box::new(out.clone()), Box::new(err.clone()))), out, err)
+/// Creates a terminal that captures standard output and standard error.
+pub(crate) fn over(
+    info: StreamInfo,
+    environment: &TerminalEnvironment,
+) -> (Arc<Terminal>, CapturedStream, CapturedStream) {
+    let (out, err) = (CapturedStream::default(), CapturedStream::default());
+    (
+        Arc::new(Terminal::with_streams(info, environment, Box::new(out.clone()), Box::new(err.clone()))),
+        out,
+        err,
+    )
 }
 
-/// No terminal at all.
-pub(crate) fn pipe() -> (Arc<Terminal>, Kept, Kept) {
+/// Creates a terminal whose streams are all pipes.
+pub(crate) fn pipe() -> (Arc<Terminal>, CapturedStream, CapturedStream) {
     over(StreamInfo::default(), &TerminalEnvironment::default())
 }
 
@@ -72,7 +79,7 @@ pub(crate) fn end(id: &str, name: &str, summary: &str, error: Option<&str>, deni
         seen: Vec::new(),
         denial,
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 3,
     }
 }
@@ -140,7 +147,7 @@ fn opening() -> Vec<Event> {
             session_id: "20260102-030405-abcdef".into(),
             workspace: "/w".into(),
             program: "agent 0.1.0".into(),
-            brought_from: None,
+            imported_from: None,
         },
         Event::RunStart {
             agent: "build".into(),
@@ -204,7 +211,7 @@ fn second_step() -> Vec<Event> {
     ]
 }
 
-/// A run with text, tools side by side, hooks, a retry, a refusal and hostile names; it ends done.
+/// Returns the records of a run with text, parallel tools, hooks, a retry, a refusal and hostile names; it succeeds.
 pub(crate) fn run() -> Vec<Record> {
     let steps = [opening(), first_step(), second_step()];
     (0..)
@@ -213,7 +220,7 @@ pub(crate) fn run() -> Vec<Record> {
         .collect()
 }
 
-/// A run that its step limit ends and whose closing call fails.
+/// Returns the records of a run that reaches its step limit and whose closing call fails.
 pub(crate) fn stopped() -> Vec<Record> {
     let failure = crate::core::failure::Failure {
         kind: FailureKind::Network,
@@ -223,7 +230,7 @@ pub(crate) fn stopped() -> Vec<Record> {
     let mut result = result(StopReason::MaxSteps, "The run ended early.");
     result.permission_denials.clear();
     assert_eq!(result.status, Status::Partial);
-    let told = vec![
+    let events = vec![
         Event::RunStart {
             agent: "build".into(),
             model: "openai/gpt".into(),
@@ -239,5 +246,5 @@ pub(crate) fn stopped() -> Vec<Record> {
         Event::ModelFailed { purpose: Purpose::Closing, failure, billed: None },
         Event::RunEnd { result: Box::new(result) },
     ];
-    told.into_iter().map(|event| record(2, event)).collect()
+    events.into_iter().map(|event| record(2, event)).collect()
 }

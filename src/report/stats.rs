@@ -1,4 +1,4 @@
-//! What models were asked and what it cost: the figures of `agent stats`, and its document.
+//! Usage and cost of models over sessions: the figures of `agent stats`, and its JSON document.
 
 use super::json;
 use crate::core::event::{BilledUsage, Event};
@@ -10,55 +10,56 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::AddAssign;
 
-/// The version of the document.
+/// Version of the document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The kinds of records that [`UsageStats`] are counted from.
-pub const COUNTED_EVENTS: [&str; 10] = [
+/// The event types that [`UsageStats`] are computed from.
+pub const COUNTED_EVENTS: [&str; 11] = [
     "run_start",
     "model_switched",
     "request_sent",
-    "kept_answer",
+    "cached_answer",
     "model_response",
     "retry",
     "model_failed",
     "model_abandoned",
     "tool_call_end",
-    // What it was called in earlier journals.
+    // Names in earlier journals.
     "tool_end",
+    "kept_answer",
 ];
 
-/// What was used.
+/// Usage figures of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UsageStats {
-    /// Answers of models.
+    /// Number of responses.
     pub answers: u64,
-    /// Those of them that were kept from earlier requests (`llm.cache`), and cost nothing.
+    /// Number of responses from the local cache (`llm.cache`), which cost nothing; included in `answers`.
     pub kept_answers: u64,
-    /// Tokens; `cached_read` is what the provider had kept of the prompts.
+    /// Tokens; `cached_read` counts prompt tokens read from the provider's cache.
     pub usage: Usage,
-    /// What is known of the cost, in US dollars.
+    /// The known cost, in US dollars.
     pub cost_usd: Usd,
-    /// Requests whose cost is not known and not in it: no price, or nothing reported.
+    /// Requests whose cost is unknown and not included: the price is unknown, or no usage was reported.
     pub unknown_costs: u64,
-    /// Tool calls that have a result.
+    /// Tool calls with a result.
     pub tool_calls: u64,
-    /// Those of them that failed or were refused.
+    /// Tool calls that failed or were refused; included in `tool_calls`.
     pub tool_errors: u64,
 }
 
-/// What `agent stats --json` prints.
+/// The document of `agent stats --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stats {
-    /// The version of this document.
+    /// Version of this document.
     pub schema_version: u32,
-    /// What the figures are for: `session`, `model` or `day`.
+    /// Grouping of the figures: `session`, `model` or `day`.
     pub by: &'static str,
-    /// The figures of each: a session's id, a model, a day (UTC).
+    /// Figures of each group; the key is a session's id, a model, or a day (UTC).
     pub groups: BTreeMap<String, UsageStats>,
-    /// All of them together.
+    /// Figures of all groups together.
     pub total: UsageStats,
-    /// Lines of journals that are damaged; what they held is in none of the figures.
+    /// Damaged lines of journals; they are not included in the figures.
     pub damaged_lines: u64,
 }
 
@@ -75,11 +76,11 @@ impl AddAssign for UsageStats {
 }
 
 impl UsageStats {
-    /// What one event adds; `requested` says whether a request is under way, so that giving it up may be billed.
+    /// Returns the figures of one event. With `requested`, a request was sent, so an abandoned call may be billed.
     pub fn from_event(event: &Event, requested: bool) -> Self {
         match event {
             Event::Subagent { event, .. } => Self::from_event(event, requested),
-            Event::KeptAnswer => Self { kept_answers: 1, ..Self::default() },
+            Event::CachedAnswer => Self { kept_answers: 1, ..Self::default() },
             Event::ModelResponse { usage, cost_usd, .. } => {
                 Self { answers: 1, ..Self::spent(usage.unwrap_or_default(), *cost_usd) }
             }
@@ -108,13 +109,13 @@ impl UsageStats {
 }
 
 impl Stats {
-    /// None yet, of what `by` says.
+    /// Creates empty statistics grouped by `by`.
     pub fn new(by: &'static str) -> Self {
         let (groups, total) = (BTreeMap::new(), UsageStats::default());
         Self { schema_version: SCHEMA_VERSION, by, groups, total, damaged_lines: 0 }
     }
 
-    /// Counts `figures` for the group called `name`.
+    /// Adds `figures` to the group `name`.
     pub fn add(&mut self, name: &str, figures: UsageStats) {
         if let Some(group) = self.groups.get_mut(name) {
             *group += figures;
@@ -124,10 +125,10 @@ impl Stats {
         self.total += figures;
     }
 
-    /// As one line of JSON, ended by a newline, without a raw control or invisible character.
+    /// Returns the document as one line of JSON with a newline, without raw control or invisible characters.
     ///
     /// # Errors
-    /// When it cannot be written as JSON, which its types rule out.
+    /// When it cannot be serialized, which cannot happen for its types.
     pub fn document(&self) -> io::Result<String> {
         json::line(self)
     }

@@ -1,4 +1,4 @@
-//! The lines of the human log about what subagents do.
+//! Lines of the human-readable log about subagents.
 
 use super::verbosity::Verbosity;
 use crate::core::event::{Event, HookVerdict, NoticeLevel};
@@ -9,22 +9,23 @@ use std::collections::BTreeMap;
 /// Characters shown of a name, a summary, an error.
 const LINE_CHARS: usize = 160;
 
-/// Subagents at work: their names, by the call that asked them.
+/// Names of running subagents, by the call that started them.
 #[derive(Debug, Default)]
 pub struct SubagentLog(BTreeMap<String, String>);
 
-/// A line, and who reads it.
+/// A line of the log.
 pub struct LogLine {
-    /// The least that must be told for it.
+    /// The lowest verbosity at which the line is printed.
     pub min_verbosity: Verbosity,
-    /// How it looks.
+    /// Style of the line.
     pub style: Style,
-    /// The line.
+    /// Text of the line.
     pub line: String,
 }
 
 impl SubagentLog {
-    /// The line about what happened in the session of the subagent that `call_id` asked, where there is one.
+    /// Returns the line for an event in the session of the subagent that `call_id` started; `None` if the event is not
+    /// logged.
     pub fn line(&mut self, log_style: LogStyle, call_id: &str, event: &Event) -> Option<LogLine> {
         if let Event::RunStart { agent, .. } = event {
             self.0.insert(call_id.to_owned(), one_line(agent, LINE_CHARS));
@@ -58,7 +59,7 @@ fn log_line(log_style: LogStyle, event: &Event) -> Option<(Verbosity, Style, Str
         ),
         Event::Retry { message, .. } => {
             let message = first_line(message, LINE_CHARS);
-            // Pieces of a subagent's answer are not shown, so none are discarded.
+            // The streamed text of a subagent is not shown, so a retry discards none.
             let retry = RetryLine::of(event, &message, false);
             let text = retry.map_or_else(String::new, |retry| retry.text(None, log_style.language()));
             (Verbosity::Warn, Style::Warning, text)

@@ -1,25 +1,25 @@
-//! How much the human log tells.
+//! Verbosity levels of the human-readable log.
 
 use crate::messages;
 
-/// How much is told; each level includes those before it.
+/// Verbosity of the log; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// Failures only (`--quiet`, `--log-level error`), and what was refused.
+    /// Failures and refused calls (`--quiet`, `--log-level error`).
     Error,
-    /// And what did not go as asked (`--json`, `--log-level warn`).
+    /// Warnings, such as retries (`--json`, `--log-level warn`).
     Warn,
-    /// And the steps, tools and hooks, and the text as it arrives.
+    /// Steps, tools, hooks, and streamed text; the default.
     Human,
-    /// And tokens, tools offered, reasoning (`-v`, `--log-level info`).
+    /// Tokens, tools offered, reasoning (`-v`, `--log-level info`).
     Info,
-    /// And requests and messages (`-vv`, `--log-level debug`).
+    /// Requests and messages (`-vv`, `--log-level debug`).
     Debug,
 }
 
 impl Verbosity {
-    /// What the flags ask for: `--quiet` wins over `-v`, which wins over `--log-level`, which wins over what
-    /// `--json` and the like mean, which are for programs.
+    /// Chooses the level from the flags: `--quiet` takes precedence over `-v`, that over `--log-level`, and that over the
+    /// level of `--json` and other output for programs.
     pub fn choose(quiet: bool, verbose: u8, log_level: Option<Self>, for_programs: bool) -> Self {
         match (quiet, verbose, log_level) {
             (true, _, _) => Self::Error,

@@ -1,4 +1,4 @@
-//! Stamps events and tells them to every listener, the journal first.
+//! Emitter of events: numbers, timestamps and redacts them, and sends them to every sink, the journal first.
 
 use crate::core::event::{EVENT_SCHEMA_VERSION, Event, EventSink, Purpose, Record};
 use crate::core::message::ToolCall;
@@ -10,38 +10,38 @@ use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The journal could not take an event; the run must end.
+/// The journal could not write an event; the run must end.
 #[derive(Debug, thiserror::Error)]
 #[error("the session journal cannot be written: {0}")]
 pub struct EmitError(#[from] pub std::io::Error);
 
-/// What arrives in pieces.
+/// Kind of streamed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeltaKind {
     Text,
     Thinking,
 }
 
-/// The one way a fact gets told.
+/// Sends the events of a run to its sinks; all events go through it.
 pub struct Emitter {
     sinks: RefCell<Vec<Box<dyn EventSink>>>,
-    source: Rc<Clock>,
+    clock: Rc<Clock>,
     run: String,
     seq: Cell<u64>,
     step: Cell<u32>,
     redactor: Arc<Redactor>,
-    /// The text and the reasoning that arrive in pieces, as far as they may begin a secret.
+    /// Streamed text and reasoning that may be the start of a secret and are held back.
     pending: RefCell<[PendingText; 2]>,
-    /// The arguments of calls in the last answer that were told otherwise, because a secret is in them.
+    /// The unredacted arguments of calls in the last response whose arguments contained a secret, by call id.
     original_arguments: RefCell<BTreeMap<String, String>>,
 }
 
 impl Emitter {
-    /// An emitter for one run; `next_seq` continues the numbering of a resumed journal.
-    pub fn new(source: Rc<Clock>, run: String, next_seq: u64, sinks: Vec<Box<dyn EventSink>>) -> Self {
+    /// Creates an emitter for one run; `next_seq` continues the numbering of a resumed journal.
+    pub fn new(clock: Rc<Clock>, run: String, next_seq: u64, sinks: Vec<Box<dyn EventSink>>) -> Self {
         Self {
             sinks: RefCell::new(sinks),
-            source,
+            clock,
             run,
             seq: Cell::new(next_seq),
             step: Cell::new(0),
@@ -51,22 +51,22 @@ impl Emitter {
         }
     }
 
-    /// The same, telling nobody what `redactor` knows for a secret.
+    /// Sets the redactor, which removes secrets from all emitted events.
     #[must_use]
     pub fn with_redactor(self, redactor: Arc<Redactor>) -> Self {
         Self { redactor, ..self }
     }
 
-    /// What keeps secrets out of everything that is told.
+    /// Returns the redactor of emitted events.
     pub fn redactor(&self) -> &Arc<Redactor> {
         &self.redactor
     }
 
-    /// Tells `event` to every listener and returns it as it was told, without secrets. A step begins with its
-    /// `StepStart`, and again with another model after a `ModelSwitched`.
+    /// Emits `event` to every sink and returns the redacted record. `StepStart` starts a step; after a `ModelSwitched` the
+    /// next `StepStart` repeats the same step.
     ///
     /// # Errors
-    /// When a required listener, the journal, could not take it.
+    /// When a required sink, the journal, could not write the event.
     pub fn emit(&self, event: Event) -> Result<Record, EmitError> {
         match event {
             Event::TextDelta { text } => {
@@ -85,21 +85,21 @@ impl Emitter {
         }
     }
 
-    /// What of a piece can be told now.
-    fn push_pending(&self, piece: DeltaKind, text: &str) -> String {
-        let [words, thoughts] = &mut *self.pending.borrow_mut();
-        let held = if piece == DeltaKind::Text { words } else { thoughts };
-        held.take(&self.redactor, text)
+    /// Adds streamed text and returns the part that can be emitted now.
+    fn push_pending(&self, kind: DeltaKind, text: &str) -> String {
+        let [answer, thinking] = &mut *self.pending.borrow_mut();
+        let pending = if kind == DeltaKind::Text { answer } else { thinking };
+        pending.take(&self.redactor, text)
     }
 
-    /// Tells what was held back of a text that does not go on.
-    fn flush_pending(&self, piece: DeltaKind) -> Result<(), EmitError> {
+    /// Emits the text that was held back, at the end of a stream.
+    fn flush_pending(&self, kind: DeltaKind) -> Result<(), EmitError> {
         let text = {
-            let [words, thoughts] = &mut *self.pending.borrow_mut();
-            let held = if piece == DeltaKind::Text { words } else { thoughts };
-            held.finish(&self.redactor)
+            let [answer, thinking] = &mut *self.pending.borrow_mut();
+            let pending = if kind == DeltaKind::Text { answer } else { thinking };
+            pending.finish(&self.redactor)
         };
-        let event = match piece {
+        let event = match kind {
             _ if text.is_empty() => return Ok(()),
             DeltaKind::Text => Event::TextDelta { text },
             DeltaKind::Thinking => Event::ThinkingDelta { text },
@@ -109,22 +109,24 @@ impl Emitter {
 
     fn dispatch(&self, mut event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
-        let meant = arguments(&event);
+        let original = arguments(&event);
         self.redactor.redact_event(&mut event);
         if let Event::ModelResponse { message, .. } = &event {
-            let calls = message.tool_calls().zip(meant).filter(|(told, meant)| told.arguments != *meant);
-            self.original_arguments.replace(calls.map(|(told, meant)| (told.id.clone(), meant)).collect());
+            let calls =
+                message.tool_calls().zip(original).filter(|(call, original)| call.arguments != *original);
+            self.original_arguments
+                .replace(calls.map(|(call, original)| (call.id.clone(), original)).collect());
         }
         if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
             self.step.set(self.step.get().saturating_add(1));
         }
-        let at = if delta { self.source.elapsed() } else { self.source.next_event_time() };
+        let at = if delta { self.clock.elapsed() } else { self.clock.next_event_time() };
         let record = Record {
             v: EVENT_SCHEMA_VERSION,
             seq: self.seq.get(),
             run: self.run.clone(),
             step: self.step.get(),
-            wall_ms: u64::try_from(self.source.unix_time().as_millis()).unwrap_or(u64::MAX),
+            wall_ms: u64::try_from(self.clock.unix_time().as_millis()).unwrap_or(u64::MAX),
             mono_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
             event,
         };
@@ -138,15 +140,15 @@ impl Emitter {
         Ok(record)
     }
 
-    /// `calls` of the last answer, as everybody was told of it, as the model meant them: nothing is run with a mark in place of
-    /// a secret.
+    /// Returns `calls` of the last response with the original arguments: a call must not run with a redaction marker in
+    /// place of a secret.
     pub fn original_calls(&self, calls: &[ToolCall]) -> Vec<ToolCall> {
-        let meant = self.original_arguments.borrow();
-        let arguments = |call: &ToolCall| meant.get(&call.id).unwrap_or(&call.arguments).clone();
+        let original = self.original_arguments.borrow();
+        let arguments = |call: &ToolCall| original.get(&call.id).unwrap_or(&call.arguments).clone();
         calls.iter().map(|call| ToolCall { arguments: arguments(call), ..call.clone() }).collect()
     }
 
-    /// Makes everything told so far durable.
+    /// Makes all events emitted so far durable.
     ///
     /// # Errors
     /// When the journal could not be synced.
@@ -154,10 +156,10 @@ impl Emitter {
         Ok(self.file_to_sync()?.map_or(Ok(()), |file| file.sync_data())?)
     }
 
-    /// The file that makes everything told so far durable when it is synced, where there is one.
+    /// Returns the file to sync to make all events emitted so far durable, if there is one.
     ///
     /// # Errors
-    /// When the journal lacks something that was told.
+    /// When an emitted event is missing from the journal.
     pub fn file_to_sync(&self) -> Result<Option<Arc<File>>, EmitError> {
         let mut required = None;
         for sink in self.sinks.borrow().iter().filter(|sink| sink.is_required()) {
@@ -166,21 +168,21 @@ impl Emitter {
         Ok(required)
     }
 
-    /// Goes on without the journal, which has failed: whoever else listens can still be told how the run ended.
+    /// Removes the journal after it failed, so that the other sinks can still report the end of the run.
     pub fn remove_journal(&self) {
         self.sinks.borrow_mut().retain(|sink| !sink.is_required());
     }
 
-    /// Runs `f` on each listener; one that fails is dropped. Where a required one fails nobody after it is told: what the
-    /// journal does not hold has not happened for anybody.
+    /// Runs `f` on each sink and removes sinks that fail. If a required sink fails, the sinks after it are skipped: no sink
+    /// may receive an event that the journal does not contain.
     fn for_each_sink(
         &self,
         mut f: impl FnMut(&mut dyn EventSink) -> std::io::Result<()>,
     ) -> Result<(), EmitError> {
         let mut failure = None;
         self.sinks.borrow_mut().retain_mut(|sink| {
-            let told = if failure.is_none() { f(sink.as_mut()) } else { Ok(()) };
-            match told {
+            let emitted = if failure.is_none() { f(sink.as_mut()) } else { Ok(()) };
+            match emitted {
                 Err(error) if sink.is_required() => failure = Some(error),
                 Err(_) => return false,
                 Ok(()) => {}
@@ -191,7 +193,7 @@ impl Emitter {
     }
 }
 
-/// The arguments of the calls in an answer.
+/// Returns the arguments of the calls in a response.
 fn arguments(event: &Event) -> Vec<String> {
     let Event::ModelResponse { message, .. } = event else { return Vec::new() };
     message.tool_calls().map(|call| call.arguments.clone()).collect()
@@ -202,9 +204,9 @@ mod tests {
     use super::*;
     use std::io;
 
-    /// Counts what it is told, and fails when it is told to.
+    /// Counts events, and fails on demand.
     struct Listener {
-        told: Rc<Cell<usize>>,
+        received: Rc<Cell<usize>>,
         fails: Rc<Cell<bool>>,
         required: bool,
     }
@@ -214,7 +216,7 @@ mod tests {
             if self.fails.get() {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            self.told.set(self.told.get() + 1);
+            self.received.set(self.received.get() + 1);
             Ok(())
         }
 
@@ -225,17 +227,17 @@ mod tests {
 
     #[test]
     fn what_the_journal_cannot_take_nobody_is_told_until_it_is_given_up() {
-        let (full, fine, told) = (Rc::new(Cell::new(false)), Rc::default(), Rc::new(Cell::new(0)));
-        let journal = Listener { told: Rc::default(), fails: Rc::clone(&full), required: true };
-        let log = Listener { told: Rc::clone(&told), fails: fine, required: false };
+        let (full, fine, received) = (Rc::new(Cell::new(false)), Rc::default(), Rc::new(Cell::new(0)));
+        let journal = Listener { received: Rc::default(), fails: Rc::clone(&full), required: true };
+        let log = Listener { received: Rc::clone(&received), fails: fine, required: false };
         let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(log)];
         let emitter = Emitter::new(Rc::new(Clock::new()), String::new(), 0, sinks);
         emitter.emit(Event::StepEnd).unwrap();
         full.set(true);
         emitter.emit(Event::StepEnd).unwrap_err();
-        assert_eq!(told.get(), 1);
+        assert_eq!(received.get(), 1);
         emitter.remove_journal();
         emitter.emit(Event::StepEnd).unwrap();
-        assert_eq!(told.get(), 2);
+        assert_eq!(received.get(), 2);
     }
 }

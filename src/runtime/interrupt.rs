@@ -1,36 +1,36 @@
-//! SIGINT, SIGTERM and SIGHUP as a cancellation that the run shares: the first asks the run to end, the second ends it.
+//! SIGINT, SIGTERM and SIGHUP as a cancellation token: the first signal ends the run in order, the second exits at once.
 
 use std::io;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The exit code of an interrupted run, whichever signal it was: 128 + SIGINT, as shells count.
+/// Exit code of an interrupted run, for any of the signals: 128 + SIGINT, as shells report it.
 const EXIT_CODE: i32 = 130;
 
-/// What a signal does, besides cancelling and exiting.
+/// Callbacks for signals, in addition to cancellation and exit.
 pub struct SignalHandlers {
-    /// Told on the runtime once the token has fired: says that the run is ending.
+    /// Runs on the runtime after the token is cancelled; reports that the run is ending.
     pub on_first_signal: Box<dyn FnOnce() + Send>,
-    /// Told on the thread that received the second signal, before the process exits at once: ends every child. It
-    /// must not wait for anything the runtime may hold.
+    /// Runs on the thread that received the second signal, before the process exits at once; ends every child. It must not
+    /// wait for anything the runtime may hold.
     pub on_second_signal: Box<dyn Fn() + Send + Sync>,
 }
 
-/// The wish of the person or the system that the run ends.
+/// Cancellation of the run by a signal.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     token: CancellationToken,
 }
 
 impl Interrupt {
-    /// Listens to the signals from now on. Once per process, inside a tokio runtime.
+    /// Installs the signal handlers. Call once per process, inside a tokio runtime.
     ///
     /// # Errors
-    /// When the system does not let us listen, or it was done before.
-    pub fn install(reactions: SignalHandlers) -> io::Result<Self> {
+    /// When a handler cannot be installed, or one was installed before.
+    pub fn install(handlers: SignalHandlers) -> io::Result<Self> {
         let interrupt = Self::default();
-        let SignalHandlers { on_first_signal: first, on_second_signal: second } = reactions;
+        let SignalHandlers { on_first_signal: first, on_second_signal: second } = handlers;
         let second: Arc<dyn Fn() + Send + Sync> = second.into();
         let press = {
             let token = interrupt.token.clone();
@@ -43,7 +43,7 @@ impl Interrupt {
         });
         on_signal(SignalKind::terminate(), press.clone())?;
         if !ignores_hangup() {
-            // A closing terminal sends it more than once: no hurry of a person, so never a second press.
+            // A closing terminal sends SIGHUP more than once, so it never counts as a second signal.
             let token = interrupt.token.clone();
             on_signal(SignalKind::hangup(), move || token.cancel())?;
         }
@@ -51,7 +51,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Fires at the first signal.
+    /// Returns the token that the first signal cancels.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
@@ -67,17 +67,17 @@ fn on_signal(kind: SignalKind, mut react: impl FnMut() + Send + 'static) -> io::
     Ok(())
 }
 
-#[expect(clippy::exit, reason = "the person asked twice: nothing may delay the end")]
+#[expect(clippy::exit, reason = "a second signal must end the process without delay")]
 fn exit_now(end_children: &dyn Fn()) {
     end_children();
     std::process::exit(EXIT_CODE);
 }
 
-/// Whether SIGHUP was ignored before we began, as `nohup` does: then it stays ignored. Known on Linux only, from the
-/// `SigIgn` mask of `/proc/self/status`, where bit 0 is signal 1.
+/// Checks whether SIGHUP was ignored when the process started, as with `nohup`; then it stays ignored. Works on Linux only:
+/// reads the `SigIgn` mask of `/proc/self/status`, where bit 0 is signal 1.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a fact about this process, which only the kernel's file tells"
+    reason = "the signal mask of this process is only available in this file"
 )]
 fn ignores_hangup() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored_signals(&status) & 1 == 1)
@@ -105,9 +105,9 @@ mod tests {
 
     #[tokio::test]
     async fn l33_the_first_signal_cancels_and_tells_the_listener() {
-        let (told, listener) = mpsc::channel();
+        let (sender, listener) = mpsc::channel();
         let interrupt = Interrupt::install(SignalHandlers {
-            on_first_signal: Box::new(move || told.send(()).unwrap()),
+            on_first_signal: Box::new(move || sender.send(()).unwrap()),
             on_second_signal: Box::new(|| panic!("there was one signal only")),
         })
         .unwrap();

@@ -1,4 +1,4 @@
-//! The process around a run: clock, random numbers and ids, the interrupt signal, and the emitter of events.
+//! Process-wide services of a run: clock, random numbers and ids, signal handling, and the emitter of events.
 
 pub mod clock;
 pub mod emitter;

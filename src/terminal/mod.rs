@@ -1,4 +1,4 @@
-//! What kind of terminal we have, the only way to write to it, and text made harmless for it.
+//! Terminal access: kind of the standard streams, all output to them, prompts, and sanitized text.
 
 mod prompt;
 mod sanitize;

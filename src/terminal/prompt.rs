@@ -1,5 +1,6 @@
-//! A question to the person at the terminal: shown on standard error, answered with one key and Enter, to a no with a
-//! reason behind it, never waited for where nobody can answer.
+//! Prompts the user at the terminal: on standard error, answered with one key and Enter; a refusal may include a reason.
+//!
+//! Without a user at a terminal, the prompt is refused at once.
 
 use super::sanitize::{preview, row_count, truncate_middle};
 use super::streams::{Style, Terminal};
@@ -12,55 +13,55 @@ use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
 use tokio_util::sync::CancellationToken;
 
-/// Answers that are none before the question counts as refused: a terminal that sends noise must not be asked for ever.
+/// Invalid answers before the prompt counts as refused: a terminal that sends noise must not cause an endless loop.
 const MAX_TRIES: usize = 5;
-/// Bytes read of an answer: the longest line that a terminal hands over (termios(3)).
+/// Maximum bytes read of an answer: the longest line that a terminal delivers (termios(3)).
 const ANSWER_BYTES: usize = 4096;
-/// Characters of the reason for a no that the model reads.
+/// Maximum characters of the user's reason that are sent to the model.
 const REASON_CHARS: usize = 1000;
-/// Columns shown of the title, of the reason and of each note.
+/// Maximum columns of the title, of the reason and of each note.
 const TITLE_COLUMNS: usize = 300;
-/// Rows of a preview after which the title is said again: what is asked stands above the answer even on a small screen.
+/// Rows of a preview after which the title is repeated, so that it is visible next to the answer on a small screen.
 const ROWS_BETWEEN: usize = 8;
 
-/// What is asked.
+/// A request for approval at the prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptQuestion<'a> {
-    /// The language in which it is asked.
+    /// Language of the prompt.
     pub language: Language,
-    /// The call, one line: tool and summary.
+    /// The call in one line: tool and summary.
     pub title: &'a str,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reason: &'a str,
-    /// What else a person must see to decide, a line each.
+    /// Further information for the decision, one note per line.
     pub notes: &'a [String],
-    /// The diff or the command, whole; it is shown bounded, with its size.
+    /// The diff or the command, complete; shown shortened, with its size.
     pub preview: Option<&'a str>,
-    /// What [`PromptAnswer::Always`] allows from then on; absent: it is no answer.
+    /// What [`PromptAnswer::Always`] allows from then on; `None` if that answer is not offered.
     pub lasting: Option<&'a str>,
 }
 
-/// What the person said.
+/// Answer of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptAnswer {
-    /// Do it.
+    /// Approve the call.
     Yes,
-    /// Do it, and do not ask again about what the question said.
+    /// Approve the call, and what [`PromptQuestion::lasting`] describes.
     Always,
-    /// Do not, for this reason; the model is told and the run goes on.
+    /// Refuse the call, with an optional reason; both are sent to the model and the run continues.
     No(Option<String>),
     /// End the run: `a`, end of input, or Ctrl+C.
     Abort,
 }
 
 impl Terminal {
-    /// Whether there is a person who sees a question and can answer it.
+    /// Checks whether a user can see and answer a prompt.
     pub fn can_ask(&self) -> bool {
         self.stream_info().stdin && self.stream_info().stderr
     }
 
-    /// Asks and waits for an answer or for `cancel`. What was typed before the question is thrown away: it cannot
-    /// have been meant for it. Without a person it is refused at once.
+    /// Shows the prompt and waits for an answer or for `cancel`. Input typed before the prompt is discarded. Without a
+    /// user, refuses at once.
     pub async fn ask(&self, question: &PromptQuestion<'_>, cancel: &CancellationToken) -> PromptAnswer {
         if !self.can_ask() {
             return PromptAnswer::No(None);
@@ -142,8 +143,8 @@ fn parse(line: &str) -> Option<PromptAnswer> {
     }
 }
 
-/// One line from the terminal, or nothing at its end. Dropping the future ends the wait: the write end of a pipe goes
-/// with it, and the thread that waits on the terminal also waits on the pipe.
+/// Reads one line from the terminal; `None` at end of input. Dropping the future ends the wait: it drops the write end of a
+/// pipe that the reading thread waits on together with the terminal.
 async fn read_line() -> io::Result<Option<String>> {
     let (gone, _held) = io::pipe()?;
     tokio::task::spawn_blocking(move || wait_for_line(io::stdin(), &gone)).await.map_err(io::Error::other)?
@@ -214,9 +215,9 @@ mod tests {
         lasting: None,
     };
 
-    fn terminal(facts: StreamInfo) -> Terminal {
+    fn terminal(info: StreamInfo) -> Terminal {
         Terminal::with_streams(
-            facts,
+            info,
             &TerminalEnvironment::default(),
             Box::new(io::sink()),
             Box::new(io::sink()),
@@ -225,8 +226,8 @@ mod tests {
 
     #[tokio::test]
     async fn s03_without_a_terminal_the_answer_is_no_at_once() {
-        for facts in [StreamInfo::default(), StreamInfo { stderr: true, ..StreamInfo::default() }] {
-            let answer = terminal(facts).ask(&QUESTION, &CancellationToken::new()).await;
+        for info in [StreamInfo::default(), StreamInfo { stderr: true, ..StreamInfo::default() }] {
+            let answer = terminal(info).ask(&QUESTION, &CancellationToken::new()).await;
             assert_eq!(answer, PromptAnswer::No(None));
         }
     }
@@ -235,7 +236,7 @@ mod tests {
     async fn s04_a_cancelled_run_is_not_asked() {
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let facts = StreamInfo { stdin: true, stderr: true, ..StreamInfo::default() };
-        assert_eq!(terminal(facts).ask(&QUESTION, &cancel).await, PromptAnswer::Abort);
+        let info = StreamInfo { stdin: true, stderr: true, ..StreamInfo::default() };
+        assert_eq!(terminal(info).ask(&QUESTION, &cancel).await, PromptAnswer::Abort);
     }
 }

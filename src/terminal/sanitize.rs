@@ -1,31 +1,31 @@
-//! Text made harmless for a terminal: what is invisible or moves the cursor is shown as `\u{202e}`, never obeyed.
+//! Sanitizes text for a terminal: shows invisible and control characters as escapes such as `\u{202e}`.
 //!
-//! Every character is judged alone, so an escape sequence that is split over two pieces of a stream is as harmless as
-//! a whole one: its first byte is what gives it power, and that byte is always shown.
+//! Each character is checked alone, so an escape sequence that is split over two pieces of a stream is harmless too:
+//! its first byte is always escaped.
 
 use crate::text::invisible::is_hidden;
 use crate::text::lines::one_line;
 use std::borrow::Cow;
 
-/// Lines of a preview shown from its beginning: about one screen.
+/// Lines of a preview shown from its start: about one screen.
 const PREVIEW_HEAD_LINES: usize = 40;
-/// Lines of a preview shown from its end; what would be pushed off the screen is where attacks hide.
+/// Lines of a preview shown from its end, where an attack could otherwise be hidden.
 const PREVIEW_TAIL_LINES: usize = 20;
-/// Columns shown of one line of a preview: two and a half rows of a usual terminal.
+/// Maximum columns of one line of a preview: two and a half rows of a usual terminal.
 const PREVIEW_LINE_COLUMNS: usize = 200;
-/// The part of a line that is too long which its end gets, the rest being for its beginning.
+/// The end of a line that is too long gets one part in this many of the columns, the start gets the rest.
 const TAIL_SHARE: usize = 4;
-/// Columns that a tab may take.
+/// Maximum columns of a tab.
 const TAB_COLUMNS: usize = 8;
 
-/// Shows control bytes, bidirectional controls, zero-width and other invisible characters as escapes; keeps newline
-/// and tab. For names, commands, diffs: where a person decides by what is seen.
+/// Escapes control bytes, bidirectional controls, zero-width and other invisible characters; leaves newline and tab. For
+/// names, commands and diffs, which users base decisions on.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     apply_actions(text, |c| if is_hidden(c) { CharAction::Escape } else { CharAction::Keep })
 }
 
-/// As [`harmless`] for running text: also keeps the two joiners that scripts and emoji are written with, and drops
-/// carriage returns, so that text with CRLF ends its lines as usual.
+/// Like [`sanitize`], for prose: also leaves the two joiners of scripts and emoji, and removes carriage returns, so that
+/// text with CRLF line ends is shown as usual.
 pub fn sanitize_prose(text: &str) -> Cow<'_, str> {
     apply_actions(text, |c| match c {
         '\r' => CharAction::Drop,
@@ -35,14 +35,14 @@ pub fn sanitize_prose(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The first line that says something, as [`one_line`].
+/// Returns the first non-blank line, as [`one_line`] formats it.
 pub fn first_line(text: &str, max_chars: usize) -> String {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     one_line(first, max_chars)
 }
 
-/// A bounded view for a decision: the first and the last lines, each bounded and harmless, and the true size of what
-/// is left out. A carriage return is shown too: a change of line endings must not look like no change.
+/// Returns a shortened view of a text for approval: the first and the last lines, each shortened and sanitized, and the
+/// size of the omitted part. Carriage returns are shown, so that a change of line endings is visible.
 pub fn preview(text: &str) -> String {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let total = body.split('\n').count();
@@ -64,7 +64,7 @@ pub fn preview(text: &str) -> String {
     view
 }
 
-/// A line for a decision, harmless: when it takes more than `columns`, its beginning, how much is left out, and its end.
+/// Returns a sanitized line; if it takes more than `columns`, its start, the size of the omitted part, and its end.
 pub fn truncate_middle(line: &str, columns: usize) -> String {
     let total = line.chars().count();
     if chars_that_fit(line.chars(), columns) == total {
@@ -79,13 +79,13 @@ pub fn truncate_middle(line: &str, columns: usize) -> String {
     format!("{}{cut}{}", sanitize(head_text), sanitize(tail_text))
 }
 
-/// Rows that harmless lines take on a terminal of `width` columns, at most.
+/// Returns the maximum number of rows that sanitized lines take on a terminal of `width` columns.
 pub fn row_count(lines: &str, width: usize) -> usize {
     let of_line = |line: &str| line.chars().map(char_columns).sum::<usize>().div_ceil(width.max(1)).max(1);
     lines.lines().map(of_line).sum()
 }
 
-/// How many of the first characters fit into `columns`.
+/// Returns how many of the first characters fit into `columns`.
 fn chars_that_fit(chars: impl Iterator<Item = char>, columns: usize) -> usize {
     let mut left = columns;
     let fits = |c: char| {
@@ -96,7 +96,8 @@ fn chars_that_fit(chars: impl Iterator<Item = char>, columns: usize) -> usize {
     chars.map_while(fits).count()
 }
 
-/// The columns that a character takes at most. None is free: a line of marks that stand above each other would never end.
+/// Returns the maximum columns of a character; at least 1, because a line of combining characters could otherwise be
+/// endless.
 fn char_columns(c: char) -> usize {
     match c {
         '\t' => TAB_COLUMNS,
@@ -106,22 +107,22 @@ fn char_columns(c: char) -> usize {
     }
 }
 
-/// What becomes of one character.
+/// Treatment of one character.
 enum CharAction {
     Keep,
     Drop,
     Escape,
 }
 
-fn apply_actions(text: &str, fate: impl Fn(char) -> CharAction) -> Cow<'_, str> {
-    let Some((first, _)) = text.char_indices().find(|&(_, c)| !matches!(fate(c), CharAction::Keep)) else {
+fn apply_actions(text: &str, action: impl Fn(char) -> CharAction) -> Cow<'_, str> {
+    let Some((first, _)) = text.char_indices().find(|&(_, c)| !matches!(action(c), CharAction::Keep)) else {
         return Cow::Borrowed(text);
     };
     let (clean, rest) = text.split_at(first);
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(clean);
     for c in rest.chars() {
-        match fate(c) {
+        match action(c) {
             CharAction::Keep => out.push(c),
             CharAction::Drop => {}
             CharAction::Escape => out.extend(c.escape_unicode()),
@@ -191,8 +192,8 @@ mod tests {
         {
             assert_eq!(truncate_middle(&text.repeat(shown), 200), sanitize(&text.repeat(shown)), "{text:?}");
             let cut = truncate_middle(&text.repeat(10_000), 200);
-            let kept = cut.matches(sanitize(text).as_ref()).count();
-            assert!(kept <= shown && kept + 4 > shown, "{text:?}: {kept} {cut}");
+            let visible = cut.matches(sanitize(text).as_ref()).count();
+            assert!(visible <= shown && visible + 4 > shown, "{text:?}: {visible} {cut}");
             assert!(cut.contains(" characters not shown … "), "{cut}");
             assert!(row_count(&cut, 80) <= 3, "{text:?}: {cut}");
         }

@@ -1,21 +1,21 @@
-//! The line that turns while nothing else can be said; cleared before any text.
+//! Spinner shown while the agent waits; removed from the screen before any text is written.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// Redraws per second stay far below what a terminal over ssh feels.
+/// Time between redraws; slow enough for a terminal over ssh.
 const TICK: Duration = Duration::from_millis(120);
-/// Seconds of waiting on this label, then the label, cut to the width of the terminal.
+/// Time since the label was set, then the label, cut to the width of the terminal.
 const TEMPLATE: &str = "{spinner} {elapsed} {wide_msg}";
 
-/// A spinner on standard error, or nothing.
+/// A spinner on standard error, visible or hidden.
 #[derive(Debug, Default)]
 pub struct Spinner {
     bar: Option<ProgressBar>,
 }
 
 impl Spinner {
-    /// Shows `label` and counts its seconds from now; `label` must be harmless and one line.
+    /// Shows `label` and restarts its timer; `label` must be one sanitized line.
     pub fn show(&mut self, label: &str) {
         if let Some(bar) = &self.bar {
             bar.reset_elapsed();
@@ -31,14 +31,14 @@ impl Spinner {
         self.bar = Some(bar);
     }
 
-    /// Clears it from the screen; gives back its label.
+    /// Removes the spinner from the screen and returns its label.
     pub fn hide(&mut self) -> Option<String> {
         let bar = self.bar.take()?;
         bar.finish_and_clear();
         Some(bar.message())
     }
 
-    /// Runs `write` while the spinner is off the screen.
+    /// Runs `write` while the spinner is hidden.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),

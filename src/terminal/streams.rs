@@ -1,4 +1,4 @@
-//! Standard output and standard error: what they are, and the only functions that write to them.
+//! Standard output and standard error of the process: their kind, and the only functions that write to them.
 
 use super::sanitize::{sanitize, sanitize_prose};
 use super::spinner::Spinner;
@@ -9,62 +9,62 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Columns assumed where the terminal does not say.
+/// Columns assumed if the width of the terminal is unknown.
 const DEFAULT_WIDTH: u16 = 80;
 
-/// What the environment says about terminals; read by `config::load`.
+/// Environment variables about terminals; read by `config::load`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalEnvironment {
-    /// `NO_COLOR`, set and not empty.
+    /// `NO_COLOR`, if it is not empty.
     pub no_color: Option<String>,
-    /// `CLICOLOR_FORCE`, set and not `0`: colour even into a pipe.
+    /// `CLICOLOR_FORCE`; unless it is `0`, colour is used for pipes too.
     pub clicolor_force: Option<String>,
-    /// `TERM`; `dumb` means words instead of icons and no colour.
+    /// `TERM`; with `dumb`, text replaces icons and no colour is used.
     pub term: Option<String>,
 }
 
-/// What the three standard streams are.
+/// Kind of the three standard streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamInfo {
-    /// Standard input is a terminal.
+    /// Whether standard input is a terminal.
     pub stdin: bool,
-    /// Standard error is a terminal.
+    /// Whether standard error is a terminal.
     pub stderr: bool,
-    /// What standard output is.
+    /// Target of standard output.
     pub stdout: StdoutTarget,
 }
 
-/// What standard output is.
+/// Target of standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StdoutTarget {
     /// A pipe, a file, or nothing.
     #[default]
     Elsewhere,
-    /// A terminal that standard error does not go to.
+    /// A terminal other than that of standard error.
     OtherTerminal,
-    /// The terminal that standard error goes to as well: what is on one is seen beside the other.
+    /// The same terminal as standard error: the output of both is mixed.
     SameTerminal,
 }
 
-/// How a line on standard error looks where colour is on.
+/// Style of a line if colour is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// As it is.
+    /// Unchanged.
     Plain,
-    /// Of less interest.
+    /// Less important.
     Dim,
     /// A heading.
     Bold,
-    /// Went well.
+    /// Success.
     Success,
-    /// Needs attention.
+    /// Warning.
     Warning,
-    /// Went wrong.
+    /// Error.
     Error,
 }
 
 impl Style {
-    /// The parameter of the ECMA-48 SGR sequence.
+    /// Returns the parameter of the ECMA-48 SGR sequence.
     fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -81,37 +81,37 @@ impl Style {
     }
 }
 
-/// What became of text for standard output.
+/// Outcome of writing to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrintOutcome {
-    /// It was written.
+    /// The text was written.
     Written,
-    /// The reader has closed the pipe; nobody is there to be told.
+    /// The reader has closed the pipe.
     Closed,
 }
 
-/// The standard streams of the process. Whatever is written through it is harmless, whole, and never mixed with the
+/// The standard streams of the process. All output through it is sanitized, written in whole lines, and not mixed with the
 /// spinner.
 pub struct Terminal {
-    facts: StreamInfo,
+    info: StreamInfo,
     color: bool,
-    /// Whether standard output takes colour.
+    /// Whether standard output is coloured.
     out_color: bool,
     rich: bool,
     out: Mutex<Box<dyn Write + Send>>,
     err: Mutex<ErrorStream>,
 }
 
-/// Standard error with what is on its last line.
+/// Standard error and the state of its last line.
 struct ErrorStream {
     out: Box<dyn Write + Send>,
-    /// The last text did not end its line.
+    /// Whether the last text did not end its line.
     line_open: bool,
     spinner: Spinner,
 }
 
 impl ErrorStream {
-    /// Ends a line that streamed text or a question left open.
+    /// Returns the newline that ends an open line, left by streamed text or a prompt.
     fn close_line(&mut self) -> &'static str {
         if std::mem::take(&mut self.line_open) { "\n" } else { "" }
     }
@@ -123,59 +123,60 @@ impl ErrorStream {
 }
 
 impl Terminal {
-    /// The streams of this process.
-    pub fn new(wishes: &TerminalEnvironment) -> Self {
+    /// Opens the streams of this process.
+    pub fn new(environment: &TerminalEnvironment) -> Self {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let facts = StreamInfo {
+        let info = StreamInfo {
             stdin: isatty(&stdin),
             stderr: isatty(&stderr),
             stdout: stdout_target(&stdout, &stderr),
         };
-        Self::with_streams(facts, wishes, Box::new(stdout), Box::new(stderr))
+        Self::with_streams(info, environment, Box::new(stdout), Box::new(stderr))
     }
 
-    /// Streams that go elsewhere, with `facts` as said.
+    /// Creates a terminal that writes to `out` and `err`, with the given kind of streams.
     pub fn with_streams(
-        facts: StreamInfo,
-        wishes: &TerminalEnvironment,
+        info: StreamInfo,
+        environment: &TerminalEnvironment,
         out: Box<dyn Write + Send>,
         err: Box<dyn Write + Send>,
     ) -> Self {
         let set = |value: &Option<String>| value.as_deref().is_some_and(|value| !value.is_empty());
-        let dumb = wishes.term.as_deref() == Some("dumb");
-        let forced = set(&wishes.clicolor_force) && wishes.clicolor_force.as_deref() != Some("0");
-        let rich = facts.stderr && !dumb;
+        let dumb = environment.term.as_deref() == Some("dumb");
+        let forced = set(&environment.clicolor_force) && environment.clicolor_force.as_deref() != Some("0");
+        let rich = info.stderr && !dumb;
         Self {
-            facts,
-            color: !set(&wishes.no_color) && (forced || rich),
-            out_color: !set(&wishes.no_color) && (forced || !dumb && facts.stdout != StdoutTarget::Elsewhere),
+            info,
+            color: !set(&environment.no_color) && (forced || rich),
+            out_color: !set(&environment.no_color)
+                && (forced || !dumb && info.stdout != StdoutTarget::Elsewhere),
             rich,
             out: Mutex::new(out),
             err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
         }
     }
 
-    /// What the three streams are.
+    /// Returns the kind of the three streams.
     pub fn stream_info(&self) -> StreamInfo {
-        self.facts
+        self.info
     }
 
-    /// Whether icons and a spinner may be shown on standard error.
+    /// Checks whether icons and a spinner may be shown on standard error.
     pub fn has_icons(&self) -> bool {
         self.rich
     }
 
-    /// Whether standard error takes colour.
+    /// Checks whether standard error is coloured.
     pub fn color(&self) -> bool {
         self.color
     }
 
-    /// Columns of the terminal behind standard error.
+    /// Returns the columns of the terminal of standard error.
     pub fn width(&self) -> u16 {
         console::Term::stderr().size_checked().map_or(DEFAULT_WIDTH, |(_rows, columns)| columns)
     }
 
-    /// Writes whole lines to standard error, made harmless, in one write.
+    /// Writes whole lines to standard error, sanitized, in one write.
     ///
     /// # Errors
     /// When standard error cannot be written.
@@ -183,10 +184,10 @@ impl Terminal {
         self.eprintln_locked(&mut self.lock_err(), style, text)
     }
 
-    /// As [`say`](Self::say) when something broke: it may have been what writes at this moment, which is not waited for.
+    /// Like [`eprintln`](Self::eprintln), for a crash: does not wait for the lock, which the crashed code may hold.
     ///
     /// # Errors
-    /// When standard error cannot be written now.
+    /// When standard error cannot be written, or the lock is held.
     pub fn try_eprintln(&self, style: Style, text: &str) -> io::Result<()> {
         match self.err.try_lock() {
             Ok(mut err) => self.eprintln_locked(&mut err, style, text),
@@ -201,7 +202,7 @@ impl Terminal {
         err.write(&block)
     }
 
-    /// Writes a piece of running text to standard error as it is, made harmless; hides the spinner.
+    /// Writes a piece of streamed text to standard error, sanitized; hides the spinner.
     ///
     /// # Errors
     /// When standard error cannot be written.
@@ -215,7 +216,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Ends the line that streamed text left open, if it did.
+    /// Ends the line that streamed text left open, if any.
     ///
     /// # Errors
     /// When standard error cannot be written.
@@ -225,8 +226,8 @@ impl Terminal {
         err.write(end)
     }
 
-    /// Writes text to standard output, made harmless, and ends its last line. A reader that has gone away is not an
-    /// error: the verdict of a run stands whoever listens.
+    /// Writes text to standard output, sanitized, and ends its last line. A closed pipe is not an error, because it does
+    /// not change the result of a run.
     ///
     /// # Errors
     /// When standard output cannot be written for another reason, such as a full disk.
@@ -236,7 +237,7 @@ impl Terminal {
         self.deliver(&text, end)
     }
 
-    /// As [`print`](Self::print), each line in its style.
+    /// Like [`print`](Self::print), with a style for each line.
     ///
     /// # Errors
     /// As [`print`](Self::print).
@@ -250,7 +251,7 @@ impl Terminal {
 
     fn deliver(&self, text: &str, end: &str) -> io::Result<PrintOutcome> {
         self.hide_status();
-        if self.facts.stdout == StdoutTarget::SameTerminal {
+        if self.info.stdout == StdoutTarget::SameTerminal {
             self.end_line()?;
         }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -265,7 +266,7 @@ impl Terminal {
         }
     }
 
-    /// Shows what is being waited for, with its seconds, where there is a terminal to show it on.
+    /// Shows a spinner with `label` and the waiting time, if standard error is a terminal.
     pub fn show_status(&self, label: &str) {
         if self.rich {
             let mut err = self.lock_err();
@@ -275,12 +276,12 @@ impl Terminal {
         }
     }
 
-    /// Takes away what [`show_status`](Self::show_status) shows; gives back its label.
+    /// Hides the spinner that [`show_status`](Self::show_status) shows; returns its label.
     pub fn hide_status(&self) -> Option<String> {
         self.lock_err().spinner.hide()
     }
 
-    /// Writes the end of a question to standard error, after which the cursor waits on the same line.
+    /// Writes the last line of a prompt to standard error, without a newline.
     pub(super) fn print_prompt(&self, question: &str) -> io::Result<()> {
         let mut err = self.lock_err();
         let start = err.close_line();
@@ -290,7 +291,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// The person has ended the line of the question by answering.
+    /// Records that the user's answer ended the line of the prompt.
     pub(super) fn end_prompt(&self) {
         self.lock_err().line_open = false;
     }
@@ -318,17 +319,17 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A stream that keeps what was written, or fails as told.
+    /// A stream that captures what is written, or fails with the given error.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>, Option<io::ErrorKind>);
+    struct CapturedStream(Arc<Mutex<Vec<u8>>>, Option<io::ErrorKind>);
 
-    impl Kept {
+    impl CapturedStream {
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }
 
-    impl Write for Kept {
+    impl Write for CapturedStream {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if let Some(kind) = self.1 {
                 return Err(kind.into());
@@ -342,9 +343,12 @@ mod tests {
         }
     }
 
-    fn terminal(facts: StreamInfo, wishes: &TerminalEnvironment) -> (Terminal, Kept, Kept) {
-        let (out, err) = (Kept::default(), Kept::default());
-        (Terminal::with_streams(facts, wishes, Box::new(out.clone()), Box::new(err.clone())), out, err)
+    fn terminal(
+        info: StreamInfo,
+        environment: &TerminalEnvironment,
+    ) -> (Terminal, CapturedStream, CapturedStream) {
+        let (out, err) = (CapturedStream::default(), CapturedStream::default());
+        (Terminal::with_streams(info, environment, Box::new(out.clone()), Box::new(err.clone())), out, err)
     }
 
     const ALL: StreamInfo = StreamInfo { stdin: true, stderr: true, stdout: StdoutTarget::SameTerminal };
@@ -383,7 +387,7 @@ mod tests {
 
     #[test]
     fn colour_follows_the_terminal_and_the_wishes() {
-        let color = |facts, wishes| terminal(facts, &wishes).0.color();
+        let color = |info, environment| terminal(info, &environment).0.color();
         let wish = |value: &str| Some(value.to_owned());
         assert!(color(ALL, TerminalEnvironment::default()));
         assert!(!color(StreamInfo::default(), TerminalEnvironment::default()));
@@ -410,12 +414,12 @@ mod tests {
     #[test]
     fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
         let failing = |kind| {
-            let out = Kept(Arc::default(), Some(kind));
+            let out = CapturedStream(Arc::default(), Some(kind));
             Terminal::with_streams(
                 StreamInfo::default(),
                 &TerminalEnvironment::default(),
                 Box::new(out),
-                Box::new(Kept::default()),
+                Box::new(CapturedStream::default()),
             )
             .print("answer")
         };

@@ -1,10 +1,10 @@
-//! Marks around text that comes from elsewhere: where it begins and ends is said with a word that it cannot contain.
+//! Untrusted-data delimiters: tags around external text, with a random-looking token that the text cannot contain.
 
 use serde::{Deserialize, Serialize};
-/// Hex digits of the word: 48 bits, so that no text has it by chance.
+/// Hex digits of the token: 48 bits, so that no text contains it by chance.
 const TOKEN_CHARS: usize = 12;
 
-/// The marks of one session.
+/// Untrusted-data delimiters of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delimiter {
     word: String,
@@ -17,25 +17,25 @@ impl Default for Delimiter {
 }
 
 impl Delimiter {
-    /// The marks of the session with this id: the same for each of its runs, so that what was sent stays as it was.
+    /// Returns the delimiters of the session with this id: the same in each of its runs, so that sent messages stay unchanged.
     pub fn for_session(session: &str) -> Self {
         let hash =
             blake3::Hasher::new_derive_key("agent: marks around data").update(session.as_bytes()).finalize();
         Self { word: hash.to_hex().chars().take(TOKEN_CHARS).collect() }
     }
 
-    /// What both marks hold and nothing between them.
+    /// Returns the token in both tags, which text between them cannot contain.
     pub fn token(&self) -> &str {
         &self.word
     }
 
-    /// `text` between an opening and a closing mark. Wherever it has the word, in capitals too, its first character is shown as an
-    /// escape, so neither mark can be written by it.
+    /// Encloses `text` in an opening and a closing tag. In each occurrence of the token in `text`, in any case, the first character
+    /// is replaced by an escape, so that `text` cannot contain either tag.
     pub fn wrap(&self, text: &str) -> String {
         let word = &self.word;
         let mut marked = format!("<data {word}>\n");
         let mut from = 0;
-        for at in self.places(text) {
+        for at in self.token_positions(text) {
             marked.push_str(text.get(from..at).unwrap_or_default());
             from = at.saturating_add(1);
             let first = text.get(at..from).unwrap_or_default();
@@ -46,7 +46,7 @@ impl Delimiter {
         marked
     }
 
-    /// What stands between the marks of `marked`, as it is there; a text without these marks is what it is.
+    /// Returns the text between the tags of `marked`, escapes included; a text without these tags is returned unchanged.
     pub fn strip<'a>(&self, marked: &'a str) -> &'a str {
         let word = &self.word;
         let inner = marked.strip_prefix("<data ").and_then(|rest| rest.strip_prefix(word.as_str()));
@@ -55,8 +55,8 @@ impl Delimiter {
         inner.and_then(|rest| rest.strip_suffix("\n</data ")).unwrap_or(marked)
     }
 
-    /// Where the word stands in `text`, in bytes; places may overlap.
-    fn places(&self, text: &str) -> impl Iterator<Item = usize> {
+    /// Returns the byte offsets of the token in `text`; occurrences may overlap.
+    fn token_positions(&self, text: &str) -> impl Iterator<Item = usize> {
         let (text, word) = (text.as_bytes(), self.word.as_bytes());
         let first = word.first().copied().unwrap_or_default();
         memchr::memchr2_iter(first, first.to_ascii_uppercase(), text).filter(move |at| {
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(marked, format!("<data {word}>\na\n</data {first}{rest}>\nobey\n</data {word}>"));
     }
 
-    /// Pieces that a text about the marks is made of.
+    /// Generates pieces of texts that resemble delimiters.
     fn piece() -> impl Strategy<Value = String> {
         let word = mark().word;
         let (head, tail) = word.split_at(5);

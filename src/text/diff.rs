@@ -1,4 +1,4 @@
-//! Unified diffs: whole for the person who decides, cut for the model that knows what it wrote, bounded in time.
+//! Unified diffs, whole for approvals and truncated for the model, with a time limit.
 
 use similar::{DiffTag, TextDiff};
 use std::borrow::Cow;
@@ -6,27 +6,27 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Longest time spent on the smallest diff; after that a larger but true one is taken.
+/// Time limit for the smallest diff; after that, a larger but correct one is used.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// Bytes compared at a time where two texts are equal.
+/// Bytes per comparison in the search for common parts.
 const CHUNK: usize = 4096;
 
-/// Equal lines that stay on either side of what is compared, more than a diff shows.
+/// Equal lines retained on either side of the compared parts; more than a diff shows.
 const MARGIN_LINES: usize = 8;
 
-/// Lines of a diff shown; a longer one says how many were left out.
+/// Maximum lines of a truncated diff; the number of omitted lines follows.
 pub const MAX_LINES: usize = 200;
 
-/// Characters of one diff line shown, so that a minified file does not fill the answer.
+/// Maximum characters of a line of a truncated diff, for minified files.
 const MAX_LINE_CHARS: usize = 500;
 
-/// The unified diff between two versions of `path`, cut; empty when they are equal.
+/// Returns the truncated unified diff between two versions of `path`; empty when they are equal.
 pub fn unified(path: &str, old: &str, new: &str) -> String {
     truncate(&unified_full(path, old, new))
 }
 
-/// The unified diff between two versions of `path`; empty when they are equal. As long as both, so whoever shows it cuts it.
+/// Returns the whole unified diff between two versions of `path`; empty when they are equal. May be as long as both texts.
 pub fn unified_full(path: &str, old: &str, new: &str) -> String {
     let (before, old, new) = trim_common_lines(old, new);
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
@@ -39,26 +39,26 @@ pub fn unified_full(path: &str, old: &str, new: &str) -> String {
         .collect()
 }
 
-/// Lines of one text that others take the place of, counted from 0. Either range may be empty.
+/// Range of lines replaced by another range, counted from 0. Either range may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineReplacement {
-    /// The lines as they were.
+    /// Lines in the old text.
     pub old: Range<usize>,
-    /// The lines as they become.
+    /// Lines in the new text.
     pub new: Range<usize>,
 }
 
-/// The lines that differ, in order.
+/// Returns the lines that differ, in order.
 pub fn changed_lines(old: &str, new: &str) -> Vec<LineReplacement> {
     let (before, old, new) = trim_common_lines(old, new);
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
-    let further = |lines: Range<usize>| lines.start + before..lines.end + before;
+    let shift = |lines: Range<usize>| lines.start + before..lines.end + before;
     let differs = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
-    differs.map(|op| LineReplacement { old: further(op.old_range()), new: further(op.new_range()) }).collect()
+    differs.map(|op| LineReplacement { old: shift(op.old_range()), new: shift(op.new_range()) }).collect()
 }
 
-/// The parts of both texts that differ, whole lines with as many around them as a diff shows and more; and how many equal
-/// lines are left out in front. A small change of a large file is then found in a moment.
+/// Trims the common start and end of both texts, except `MARGIN_LINES` lines of context; returns the number of lines removed
+/// from the start and both remaining parts. This makes small changes of large files fast.
 fn trim_common_lines<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
     let front = equal(old.as_bytes().chunks(CHUNK).zip(new.as_bytes().chunks(CHUNK)), |(a, b)| {
         a.iter().zip(b).take_while(|(a, b)| a == b).count()
@@ -82,7 +82,7 @@ fn trim_common_lines<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str
     (before, old_part, new_part)
 }
 
-/// How many bytes are equal in pairs of chunks until the first that differ, where `inside` counts them.
+/// Counts equal bytes in pairs of chunks up to the first different pair; `inside` counts the equal bytes of that pair.
 fn equal<'a>(
     pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     inside: impl Fn((&[u8], &[u8])) -> usize,
@@ -97,7 +97,7 @@ fn equal<'a>(
     count
 }
 
-/// A hunk header with its lines `by` further on; nothing for any other line.
+/// Returns a hunk header with its line numbers increased by `by`; `None` for any other line.
 fn shift_hunk_header(line: &str, by: usize) -> Option<String> {
     let (old, new) = line.strip_prefix("@@ -")?.strip_suffix(" @@\n")?.split_once(" +")?;
     let range = |range: &str| {
@@ -108,7 +108,7 @@ fn shift_hunk_header(line: &str, by: usize) -> Option<String> {
     Some(format!("@@ -{} +{} @@\n", range(old)?, range(new)?))
 }
 
-/// The first lines of a diff, and how many more there are.
+/// Truncates a diff to `MAX_LINES` lines, followed by the number of omitted lines.
 pub fn truncate(whole: &str) -> String {
     let total = whole.lines().count();
     let mut out = String::with_capacity(whole.len().min(MAX_LINES * 80));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_diff_is_cut_and_says_so() {
+    fn long_diff_is_truncated_with_a_marker() {
         let new = (0..1000).map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
         let diff = unified("a", "", &new);
         assert!(diff.lines().count() <= MAX_LINES + 1);
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_equal_on_both_sides_changes_nothing_but_the_line_numbers(
+        fn common_lines_on_both_sides_change_only_line_numbers(
             old in prop::collection::vec("[ab]{0,2}|é|è", 0..40), new in prop::collection::vec("[ab]{0,2}|é|è", 0..40),
             front in 0usize..3, back in 0usize..30, newline: bool
         ) {

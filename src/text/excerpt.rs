@@ -1,23 +1,23 @@
-//! Cuts a text that is too long to its head and tail and says how much is missing.
+//! Shortens a long text to its head and tail, with a marker for the omitted part.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Lines kept from the start when a text is cut by lines (spec.md 1.5, L1).
+/// Lines retained from the start when a text is cut by lines (spec.md 1.5, L1).
 pub const HEAD_LINES: usize = 40;
 
-/// Lines kept from the end when a text is cut by lines (spec.md 1.5, L1).
+/// Lines retained from the end when a text is cut by lines (spec.md 1.5, L1).
 pub const TAIL_LINES: usize = 20;
 
-/// Smallest limit that is honoured: a smaller one would leave little but the marker.
+/// Smallest effective limit; with a smaller one, the marker would fill most of the result.
 const MIN_CHARS: usize = 400;
 
-/// What the marker of omitted characters takes at most, in characters.
+/// Maximum length of the marker for omitted characters, in characters.
 const MARKER_CHARS: usize = 48;
 
-/// `text` cut to `head` lines from its start and `tail` from its end around `[... N lines omitted ...]`.
+/// Cuts `text` to `head` lines from its start and `tail` from its end around `[... N lines omitted ...]`.
 ///
-/// Nothing is cut when only one line would be omitted, so that cutting again changes nothing.
+/// Cuts nothing when only one line would be omitted, so that a second cut changes nothing.
 pub fn by_lines(text: &str, head: usize, tail: usize) -> Cow<'_, str> {
     let total = text.split_inclusive('\n').count();
     let kept = head.saturating_add(tail);
@@ -31,7 +31,7 @@ pub fn by_lines(text: &str, head: usize, tail: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` cut to at most `limit` characters: half of them from its start, a quarter from its end, around
+/// Cuts `text` to at most `limit` characters: half of them from its start, a quarter from its end, around
 /// `[... N characters omitted ...]`.
 pub fn by_chars(text: &str, limit: usize) -> Cow<'_, str> {
     let total = text.chars().count();
@@ -45,8 +45,8 @@ pub fn by_chars(text: &str, limit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head_text}\n[... {} characters omitted ...]\n{tail_text}", total - head - tail))
 }
 
-/// `text` in at most about `limit` characters: as it is, else by lines when it has many, else by characters.
-/// `limit` 0 means no limit; less than 400 is taken as 400.
+/// Shortens `text` to about `limit` characters if it is longer: by lines when it has many, else by characters.
+/// `limit` 0 means no limit; a value below 400 is treated as 400.
 pub fn fit(text: &str, limit: usize) -> Cow<'_, str> {
     if limit == 0 {
         return Cow::Borrowed(text);
@@ -62,7 +62,7 @@ pub fn fit(text: &str, limit: usize) -> Cow<'_, str> {
     }
 }
 
-/// How many whole lines of `text` stand before the first marker in `cut`; `None` when nothing was cut.
+/// Counts the whole lines of `text` before the first marker in `cut`; `None` when nothing was cut.
 pub fn whole_lines_of_head(text: &str, cut: &str) -> Option<usize> {
     let same = text.bytes().zip(cut.bytes()).take_while(|(a, b)| a == b);
     (text.len() != cut.len()).then(|| same.filter(|(byte, _)| *byte == b'\n').count())
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_is_missing_is_known() {
+    fn first_omitted_line_is_found() {
         let text = numbered(500);
         assert_eq!(whole_lines_of_head(&text, &by_lines(&text, 40, 20)), Some(40));
         assert_eq!(whole_lines_of_head(&text, &fit(&text, 0)), None);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_lines_are_cut_by_both() {
+    fn many_long_lines_are_cut_by_lines_and_characters() {
         let text = format!("{}\n", "x".repeat(500)).repeat(100);
         assert!(fit(&text, 2000).chars().count() <= 2000);
     }

@@ -1,26 +1,26 @@
-//! HTML as Markdown, for a model to read: headings, lists, links, code, tables; linear in time and memory.
+//! Converts HTML to Markdown for the model: headings, lists, links, code, tables; linear in time and memory.
 //!
-//! Works on the tokens of a page and builds no tree: a page may nest a hundred thousand elements, and the repairs that
-//! browsers make to one can multiply it.
+//! Works on tokens without a tree, because a hostile page may nest a hundred thousand elements, and the error recovery of HTML
+//! parsers can multiply them.
 
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 
-/// Levels of lists and quotes that are shown; what is deeper stands at the last one.
+/// Maximum indentation level of lists and quotes; deeper ones are shown at this level.
 const MAX_INDENT: usize = 6;
 
-/// What stands before text that is in a page and that a browser does not show; after it a bracket on a line of its own.
+/// Line before text that a browser does not show; a line with `]` follows the text.
 const HIDDEN: &str = "[hidden on the page:";
 
-/// Elements without content, which have no end.
+/// Elements without content and end tag.
 const VOID_ELEMENTS: [&[u8]; 13] = [
     b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source",
     b"track", b"wbr",
 ];
 
-/// Elements whose end need not be written: the next of the same name ends them.
+/// Elements with an optional end tag: the next element of the same name ends them.
 const OPTIONAL_END_TAGS: [&[u8]; 8] = [b"dd", b"dt", b"li", b"option", b"p", b"td", b"th", b"tr"];
 
-/// The text of a page as Markdown. `resolve` makes an absolute address of a link, or nothing of one that leads nowhere.
+/// Converts a page to Markdown. `resolve` returns the absolute URL of a link, or `None` for an unusable one.
 pub fn markdown(html: &str, resolve: &dyn Fn(&str) -> Option<String>) -> String {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
@@ -36,24 +36,24 @@ pub fn markdown(html: &str, resolve: &dyn Fn(&str) -> Option<String>) -> String 
     writer.finish()
 }
 
-/// What has been written so far and what is open.
+/// Output and the stack of open elements.
 struct Writer<'a> {
     resolve: &'a dyn Fn(&str) -> Option<String>,
     out: String,
-    /// Whether a space is due before the next text.
+    /// Whether a space must precede the next text.
     space: bool,
-    /// The element whose content is left out, and how many of that name are open.
+    /// Name of the open element whose content is omitted, and the number of open elements of that name.
     skipped: Option<(Vec<u8>, usize)>,
-    /// The element that a browser would not show, and how many of that name are open.
+    /// Name of the open element that a browser does not show, and the number of open elements of that name.
     hidden: Option<(Vec<u8>, usize)>,
-    /// Preformatted text, collected to see which fence it needs.
+    /// Text of the open `pre` element, buffered to choose its fence.
     preformatted: Option<String>,
-    /// The address of the open link.
+    /// URL of the open link.
     link: Option<String>,
-    /// The numbers of the open lists; none for one without numbers.
+    /// Next number of each open list; `None` for an unordered list.
     lists: Vec<Option<u32>>,
     quotes: usize,
-    /// Cells of the open row and rows before it.
+    /// Number of cells of the open row; `rows` counts the rows before it.
     cells: usize,
     rows: usize,
 }
@@ -160,8 +160,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Notes an element that a browser does not show, and what opens inside of one. Whether nothing of it is shown here
-    /// either.
+    /// Tracks the start of a hidden element, and elements inside of one. Returns whether the element is hidden and empty, so that
+    /// it is omitted.
     fn open_hidden(&mut self, tag: &StartTag<()>, is_hidden: bool) -> bool {
         let name = tag.name.as_slice();
         let is_empty = tag.self_closing || VOID_ELEMENTS.contains(&name);
@@ -193,14 +193,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Ends what a browser does not show.
+    /// Ends the hidden element.
     fn close_hidden(&mut self) {
         if self.hidden.take().is_none() {
             return;
         }
         let shown = self.out.trim_end();
         if let (Some(before), None) = (shown.strip_suffix(HIDDEN), &self.preformatted) {
-            // There was nothing to read.
+            // The hidden element contained no text.
             self.out.truncate(before.len());
             return;
         }
@@ -209,7 +209,7 @@ impl<'a> Writer<'a> {
         self.block(1);
     }
 
-    /// Marks of text, headings and paragraphs.
+    /// Writes emphasis, headings and paragraph breaks.
     fn inline_or_block(&mut self, name: &[u8], opens: bool) {
         match name {
             b"strong" | b"b" => self.emphasis("**", opens),
@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
         if self.skipped.is_some() {
             return;
         }
-        // What is hidden cannot write the bracket that ends it.
+        // Escapes brackets, so that hidden text cannot end its own block.
         let escaped = self.hidden.is_some().then(|| text.replace(']', "\\]"));
         let text = escaped.as_deref().unwrap_or(text);
         if let Some(preformatted) = &mut self.preformatted {
@@ -248,7 +248,7 @@ impl<'a> Writer<'a> {
         self.space = self.space && text.ends_with(char::is_whitespace);
     }
 
-    /// Writes `text` after the space that is due, or at the beginning of a line.
+    /// Writes `text` after the pending space, or after the prefix of a new line.
     fn write(&mut self, text: &str) {
         if self.space && !self.out.is_empty() && !self.out.ends_with([' ', '\n']) {
             self.out.push(' ');
@@ -261,13 +261,13 @@ impl<'a> Writer<'a> {
         self.out.push_str(text);
     }
 
-    /// What each line of the open quotes and lists begins with.
+    /// Returns the line prefix of the open quotes and lists.
     fn prefix(&self) -> String {
         let depth = self.lists.len().saturating_sub(1).min(MAX_INDENT);
         format!("{}{}", "> ".repeat(self.quotes.min(MAX_INDENT)), "  ".repeat(depth))
     }
 
-    /// Ends the line (1) or the paragraph (2).
+    /// Ends the line (`breaks` 1) or the paragraph (2).
     fn block(&mut self, breaks: usize) {
         self.space = false;
         if self.preformatted.is_some() || self.out.is_empty() {
@@ -310,7 +310,7 @@ impl<'a> Writer<'a> {
     fn close_link(&mut self) {
         let Some(target) = self.link.take() else { return };
         if self.out.ends_with('[') {
-            // Nothing to read stands in it, as in the links of icons.
+            // The link has no text, such as a link around an icon.
             self.out.pop();
         } else {
             self.out.push_str("](");
@@ -381,7 +381,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether an element of this style is not seen.
+/// Checks whether a `style` attribute hides its element.
 fn is_hiding_style(style: &str) -> bool {
     style.to_ascii_lowercase().split(';').filter_map(|declaration| declaration.split_once(':')).any(
         |(key, value)| {
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_nests_without_end_is_read_in_no_more_than_its_length() {
+    fn deeply_nested_page_has_bounded_output() {
         for element in [
             "<div>",
             "<b>",
@@ -479,7 +479,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_page_holds_it_is_read(parts in prop::collection::vec(prop_oneof![
+        fn output_length_is_bounded_for_any_page(parts in prop::collection::vec(prop_oneof![
             prop::sample::select(vec!["<", ">", "</", "<a href='", "'>", "</a>", "<pre>", "</pre>", "<li>", "</ul>", "<td>",
                 "</tr>", "</table>", "<script>", "</script>", "<svg/>", "<p hidden>", "</p>", "&#x110000;", "&amp", "<!--", "-->", "`", "\u{0}", " "])
                 .prop_map(str::to_owned),

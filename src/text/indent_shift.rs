@@ -1,21 +1,21 @@
-//! A passage whose lines are all indented by the same more, or less, than those looked for.
+//! Finds a passage whose lines all differ from the searched lines by the same indentation.
 
 use crate::text::line_search::line_positions;
 
-/// Lines compared when looking for a passage with another indentation; one that needs more is not found.
+/// Maximum lines compared in a search; a passage that needs more is not found.
 const MAX_COMPARED_LINES: usize = 20_000_000;
 
-/// How the indentation of a file differs from that of the passage looked for.
+/// Difference between the indentation of a file and that of the searched passage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndentShift {
-    /// Each line of the file has this in front.
+    /// The file's lines have this additional prefix.
     Deeper(String),
-    /// Each line looked for has this in front.
+    /// The searched lines have this additional prefix.
     Shallower(String),
 }
 
 impl IndentShift {
-    /// The shift that makes `have` of `want`, if it is the same for all lines that are not blank.
+    /// Returns the shift from `want` to `have`, if it is the same for all lines that are not blank.
     fn between(have: &[&str], want: &[&str]) -> Option<Self> {
         let mut lines = have.iter().zip(want).filter(|(have, _)| !have.trim().is_empty());
         let (first_have, first_want) = lines.next()?;
@@ -34,7 +34,7 @@ impl IndentShift {
         }
     }
 
-    /// A line of the new text, shifted as the file is; `None` when it has less in front than is to go.
+    /// Shifts a line of the new text; `None` when it lacks the indentation to remove.
     pub fn apply(&self, line: &str) -> Option<String> {
         if line.trim().is_empty() {
             return Some(line.to_owned());
@@ -46,7 +46,7 @@ impl IndentShift {
     }
 }
 
-/// The first `most` places at or after `from` where `want` stands in `have` with its lines shifted by the same.
+/// Returns the first `most` positions at or after `from` where `want` occurs in `have` with a uniform shift.
 pub fn find_with_shift(have: &[&str], want: &[&str], from: usize, most: usize) -> Vec<(usize, IndentShift)> {
     let have: Vec<&str> = have.iter().map(|line| line.trim_end()).collect();
     let want: Vec<&str> = want.iter().map(|line| line.trim_end()).collect();
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_shift_does_to_the_lines_looked_for_is_what_the_file_has(
+        fn shift_maps_searched_lines_to_file_lines(
             want in prop::collection::vec("[ ]{0,3}[ab]{0,2}", 1..6), more in "[ \t]{1,4}"
         ) {
             let want: Vec<&str> = want.iter().map(|line| line.trim_end()).collect();

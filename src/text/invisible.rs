@@ -1,10 +1,10 @@
-//! Characters that a reader does not see, or that show a text in another order than it has: found and named.
+//! Finds and names characters that are invisible or that change the display order of text.
 
-/// Places that a note lists; it says how many more there are.
+/// Maximum number of positions listed in a note.
 const MAX_LISTED: usize = 5;
 
-/// Whether a character has no width or changes the direction of others: what Unicode 16 lists as bidirectional control,
-/// default-ignorable or line separator, except the two common variation selectors that emoji are written with.
+/// Checks whether a character has no width or changes the direction of others: what Unicode 16 lists as bidirectional control,
+/// default-ignorable or line separator, except the two common variation selectors of emoji.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}'        // soft hyphen, combining grapheme joiner
@@ -25,16 +25,16 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Whether a character is shown as an escape: C0 (except newline and tab), DEL, C1, and whatever is invisible.
+/// Checks whether a character must be shown as an escape: C0 (except newline and tab), DEL, C1 and invisible characters.
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && c != '\n' && c != '\t';
     }
-    // C1 holds the 8-bit forms of CSI, OSC and DCS.
+    // C1 contains the 8-bit forms of CSI, OSC and DCS.
     matches!(c, '\u{80}'..='\u{9f}') || is_invisible(c)
 }
 
-/// A line for a model that says which invisible characters stand where in `text`, which is called `what`.
+/// Returns a line for the model that lists the invisible characters of `text`, which is named `what`; `None` without any.
 pub fn note(what: &str, text: &str) -> Option<String> {
     let places = describe_positions(text)?;
     Some(format!(
@@ -42,8 +42,8 @@ pub fn note(what: &str, text: &str) -> Option<String> {
     ))
 }
 
-/// Which invisible characters stand where in `text`; `None` when there are none but the joiners that scripts and emoji
-/// are written with.
+/// Lists invisible characters of `text` with line and column; `None` when there are none except joiners of scripts and
+/// emoji.
 pub fn describe_positions(text: &str) -> Option<String> {
     if text.is_ascii() {
         return None;
@@ -79,19 +79,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_named_with_its_place() {
+    fn invisible_characters_are_listed_with_position() {
         let note = note("this result", "a\nb\u{202e}c\u{e0041}").unwrap();
         assert!(note.contains("U+202E in line 2 column 2, U+E0041 in line 2 column 4."), "{note}");
     }
 
     #[test]
-    fn a_flood_of_them_is_counted() {
+    fn many_invisible_characters_are_counted() {
         let note = note("this result", &"\u{200b}".repeat(1000)).unwrap();
         assert!(note.contains(" and 995 more.") && note.len() < 400, "{note}");
     }
 
     #[test]
-    fn emoji_and_scripts_are_ordinary() {
+    fn emoji_and_scripts_are_not_reported() {
         assert_eq!(note("this result", "👩\u{200d}💻 ⚠\u{fe0f} می\u{200c}خواهم é\n"), None);
         assert_eq!(note("this result", "plain"), None);
     }

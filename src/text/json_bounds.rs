@@ -1,32 +1,31 @@
-//! How deep and how manifold a JSON text of a stranger may be: looked at before it is parsed, because a parser may use
-//! a hundred bytes of memory for one of text.
+//! Limits nesting and number of values of untrusted JSON before parsing, which may use 100 bytes of memory per byte.
 
-/// How deep arrays and objects may stand in each other. Answers of model servers have about ten levels; `serde_json`
-/// itself follows 128, but not where it only skips.
+/// Maximum nesting of arrays and objects. Answers of model servers have about ten levels; `serde_json` allows 128, but does
+/// not limit skipped values.
 pub const MAX_DEPTH: usize = 100;
-/// The most values of one text. A parsed value takes about a hundred bytes, so this is ten MB; the largest real events
+/// Maximum number of values of one text. A parsed value takes about 100 bytes, so this is 10 MB; the largest real events
 /// have some thousands.
 pub const MAX_VALUES: usize = 100_000;
 
-/// A text that is not worth parsing.
+/// Reason why a JSON text exceeds the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BoundsError {
-    /// Above [`MAX_DEPTH`].
+    /// Nested deeper than [`MAX_DEPTH`].
     #[error("it is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// Above [`MAX_VALUES`].
-    #[error("it holds more than {MAX_VALUES} values")]
+    /// More values than [`MAX_VALUES`].
+    #[error("it contains more than {MAX_VALUES} values")]
     TooMany,
 }
 
-/// Whether `json` is within bounds; whether it is JSON at all is for the parser to say.
+/// Checks that `json` is within the limits. Does not check whether it is valid JSON.
 ///
 /// # Errors
-/// When it is nested too deep or holds too many values.
+/// When `json` is nested too deeply or contains too many values.
 pub fn check(json: &[u8]) -> Result<(), BoundsError> {
     let (mut depth, mut values, mut rest) = (0_usize, 1_usize, json);
     while let Some((byte, behind)) = rest.split_first() {
-        rest = if *byte == b'"' { behind_string(behind) } else { behind };
+        rest = if *byte == b'"' { after_string(behind) } else { behind };
         match byte {
             b',' => values += 1,
             b'[' | b'{' => {
@@ -46,8 +45,8 @@ pub fn check(json: &[u8]) -> Result<(), BoundsError> {
     Ok(())
 }
 
-/// What follows on a string whose opening quote stands before `text`.
-fn behind_string(mut text: &[u8]) -> &[u8] {
+/// Returns the text after the end of a string; `text` starts after the opening quote.
+fn after_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
         let is_escape = text.get(at) == Some(&b'\\');
         text = text.get(at + 1 + usize::from(is_escape)..).unwrap_or_default();

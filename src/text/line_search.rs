@@ -1,8 +1,8 @@
-//! Where some lines stand in others, in time linear in both: files and passages may be long and repetitive.
+//! Searches for a sequence of lines in linear time, because files and passages may be long and repetitive.
 
-/// The places at or after `from` where the lines `want` stand in `have`, in order (Knuth, Morris and Pratt).
+/// Returns the positions at or after `from` where the lines `want` occur in `have`, in order (Knuth-Morris-Pratt).
 pub fn line_positions(have: &[&str], want: &[&str], from: usize) -> impl Iterator<Item = usize> {
-    // For each beginning of `want`: the length of the longest shorter beginning that it ends with.
+    // For each prefix of `want`: the length of its longest proper prefix that is also its suffix.
     let mut borders = vec![0_usize; want.len()];
     let mut length = 0;
     for (at, line) in want.iter().enumerate().skip(1) {
@@ -19,7 +19,7 @@ pub fn line_positions(have: &[&str], want: &[&str], from: usize) -> impl Iterato
     ends.map(|end| end + 1 - want.len())
 }
 
-/// How long a beginning of `want` is found with `line`, after one of `length` lines was.
+/// Returns the length of the matched prefix of `want` after `line`, given `length` matched lines before it.
 fn extend_match(want: &[&str], borders: &[usize], mut length: usize, line: &str) -> usize {
     while length > 0 && want.get(length).is_none_or(|next| *next != line) {
         length = borders.get(length - 1).copied().unwrap_or(0);

@@ -1,15 +1,15 @@
-//! Lines with their endings: which ending a text uses, where a line is, how a line looks in a message.
+//! Functions on lines: line endings, line numbers, and lines quoted or escaped for messages.
 
 use super::invisible::is_hidden;
 use std::borrow::Cow;
 
-/// Characters of one line that a message or a summary quotes; more says little.
+/// Characters of one line quoted in a message or summary.
 pub const QUOTE_CHARS: usize = 160;
 
-/// The mark some editors put in front of UTF-8 text.
+/// Byte order mark, which some editors write at the start of UTF-8 text.
 pub const BOM: char = '\u{feff}';
 
-/// How a line ends.
+/// Line ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnding {
     /// `\n`
@@ -19,7 +19,7 @@ pub enum LineEnding {
 }
 
 impl LineEnding {
-    /// The characters themselves.
+    /// Returns the characters of the ending.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -27,7 +27,7 @@ impl LineEnding {
         }
     }
 
-    /// The ending that most lines of `text` have; `None` when it has no complete line.
+    /// Returns the ending of most lines of `text`, `\n` on a tie; `None` when it has no complete line.
     pub fn dominant(text: &str) -> Option<Self> {
         let all = memchr::memchr_iter(b'\n', text.as_bytes()).count();
         let crlf = memchr::memmem::find_iter(text.as_bytes(), "\r\n").count();
@@ -38,7 +38,7 @@ impl LineEnding {
         }
     }
 
-    /// `text` with every bare `\n` written as this ending.
+    /// Replaces every bare `\n` of `text` by this ending.
     pub fn apply(self, text: &str) -> String {
         match self {
             Self::Lf => text.to_owned(),
@@ -59,22 +59,22 @@ impl LineEnding {
     }
 }
 
-/// A line without its ending.
+/// Returns a line without its ending.
 pub fn body(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// The number, counted from 1, of the line that holds byte `offset`.
+/// Returns the number of the line that contains byte `offset`, counted from 1.
 pub fn line_number_at(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     memchr::memchr_iter(b'\n', before).count() + 1
 }
 
-/// A line as a message quotes it: cut, and with tabs, trailing blanks and control characters visible.
+/// Quotes a line for a message: truncated, with tabs and control characters escaped.
 pub fn quoted(line: &str) -> String {
     let (mut chars, mut head, mut shown) = (line.chars(), String::new(), 0_usize);
-    // An escape is longer than what it stands for.
+    // Counts the characters of escapes, which are longer than the characters they represent.
     while shown < QUOTE_CHARS
         && let Some(c) = chars.next()
     {
@@ -85,8 +85,8 @@ pub fn quoted(line: &str) -> String {
     if rest == 0 { format!("\"{head}\"") } else { format!("\"{head}\" and {rest} more characters") }
 }
 
-/// `text` as one line of at most about `max_chars` characters: newline and tab as `\n` and `\t`, what is hidden as an escape,
-/// a cut as `…`. Reads no more of the text than it shows.
+/// Formats `text` as one line of about `max_chars` characters at most: hidden characters, newline and tab as escapes, `…` at
+/// a cut. Reads only the part of `text` that it shows.
 pub fn one_line(text: &str, max_chars: usize) -> String {
     let mut line = String::new();
     for (shown, c) in text.chars().enumerate() {
@@ -104,7 +104,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
     line
 }
 
-/// A name as it stands in a list: control characters, such as a line break that would forge an entry, made visible.
+/// Escapes control characters of a name in a list, such as a line break that would forge an entry.
 pub fn escape_controls(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return Cow::Borrowed(name);
@@ -115,12 +115,12 @@ pub fn escape_controls(name: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// `1 line`, `2 lines`.
+/// Returns a number with its noun: `1 line`, `2 lines`.
 pub fn pluralize(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// The first `most` of `items` and how many more there are, in words; nothing when there are none.
+/// Lists the first `most` of `items` and the number of the others; `None` without items.
 pub fn list_first(items: impl Iterator<Item = String>, most: usize) -> Option<String> {
     let mut items = items.fuse();
     let first: Vec<String> = items.by_ref().take(most).collect();
@@ -149,19 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_line_shows_what_cannot_be_seen() {
+    fn quoted_line_shows_invisible_characters() {
         assert_eq!(quoted("\ta \u{7}"), r#""\ta \u{7}""#);
     }
 
     #[test]
-    fn a_quoted_line_is_cut_behind_so_many_characters() {
+    fn quoted_line_is_truncated() {
         let line = "x".repeat(QUOTE_CHARS);
         assert_eq!(quoted(&line), format!("\"{line}\""));
         assert_eq!(quoted(&format!("{line}yz")), format!("\"{line}\" and 2 more characters"));
     }
 
     #[test]
-    fn what_is_counted_is_told_with_its_number() {
+    fn nouns_agree_with_their_number() {
         assert_eq!([0, 1, 2].map(|count| pluralize(count, "line")), ["0 lines", "1 line", "2 lines"]);
     }
 

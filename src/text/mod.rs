@@ -1,4 +1,4 @@
-//! Pure functions on text: edits, patches, patterns, shell texts, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
+//! Pure functions on text: edits, patches, diffs, shell parsing, HTML to Markdown, excerpts, lines, token estimates.
 
 pub mod delimiter;
 pub mod diff;

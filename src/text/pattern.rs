@@ -1,22 +1,22 @@
-//! Regular expressions of people: bounded in size, so that matching takes time linear in the text.
+//! Compiles regular expressions of users with a size limit; matching is linear in the length of the text.
 
 use regex::{Error, Regex, RegexBuilder};
 
-/// Bytes of a compiled expression: one from a file must not eat the memory.
+/// Maximum bytes of a compiled expression, so that an expression cannot exhaust memory.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Compiles `pattern` as it is written; `^` and `$` stand at the ends of lines, whichever endings those have.
+/// Compiles `pattern` case-sensitively; `^` and `$` match at the start and end of lines with any line ending.
 ///
 /// # Errors
-/// When it is no regular expression, or too large.
+/// When `pattern` is not a regular expression, or too large.
 pub fn case_sensitive(pattern: &str) -> Result<Regex, Error> {
     compile(pattern, false)
 }
 
-/// The same without regard to upper and lower case. What this takes, [`exact`] takes too.
+/// Compiles `pattern` case-insensitively. Accepts only patterns that [`case_sensitive`] accepts too.
 ///
 /// # Errors
-/// As [`exact`].
+/// As [`case_sensitive`].
 pub fn case_insensitive(pattern: &str) -> Result<Regex, Error> {
     compile(pattern, true)
 }

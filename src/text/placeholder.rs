@@ -1,11 +1,11 @@
-//! Lines that stand for code somebody left out, such as `// ... rest of the code`: written to a file they destroy it.
+//! Detects placeholder lines for omitted code, such as `// ... rest of the code`, which must not be written to a file.
 
 use regex::Regex;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// A comment in which an ellipsis is followed by words for what is left out, or such words at its beginning by an ellipsis
-/// at its end; or the words between two ellipses, without a comment.
+/// Matches a comment with an ellipsis before words for omitted code, or with such words at its start and an ellipsis at its end;
+/// or such words between two ellipses, without a comment.
 const PLACEHOLDER: &str = r"(?xi)
     ^ (?: (?: //+ | \#+ | --+ | ;+ | %+ | /\*+ | \{/\*+ | <!-- | \* ) \s*
           (?: (?: \.{3,} | … ) .{0,60} \b
@@ -16,12 +16,12 @@ const PLACEHOLDER: &str = r"(?xi)
                 | previous\ code | same\ as\ before | unchanged\ code ) \b .{0,60} (?: \.{3,} | … ) \W* $ )
         | (?: \.{3,} | … ) \s* \(? (?: the\ )? (?: rest\ of | existing | remaining | unchanged ) \b .{0,60} (?: \.{3,} | … ) \W* $ )";
 
-/// A pattern that is none finds nothing; the tests see that it is one.
+/// Compiled pattern; `None`, which finds nothing, if it is invalid (a test checks that it is valid).
 static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(PLACEHOLDER).ok());
 
-/// The first of the lines `new` that is a placeholder and no line of `known`.
+/// Returns the first of the lines `new` that is a placeholder and not a line of `known`.
 pub fn find_placeholder<'a>(new: impl Iterator<Item = &'a str>, known: &str) -> Option<&'a str> {
-    // Every placeholder has an ellipsis, and to make the pattern takes longer than a whole edit without one.
+    // Every placeholder has an ellipsis; compiling the pattern takes longer than a whole edit, so it is avoided if possible.
     let is_one = |line: &str| {
         let may_be = line.contains("...") || line.contains('…');
         may_be && FINDER.as_ref().is_some_and(|finder| finder.is_match(line))
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_prose_are_not() {
+    fn code_and_prose_are_no_placeholders() {
         for line in [
             "...",
             "    ...",

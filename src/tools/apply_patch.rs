@@ -1,5 +1,4 @@
-//! `apply_patch`: applies a patch to one or several files, all hunks or none: a unified diff, or an envelope that can also
-//! add, delete and move files.
+//! The `apply_patch` tool: applies a unified diff or a patch envelope to one or more files, all hunks or none.
 
 use crate::text::lines::{BOM, QUOTE_CHARS, one_line, pluralize};
 use crate::text::patch::apply::{Patched, apply};
@@ -18,13 +17,13 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Files of one patch: as many as are worth reading before they change.
+/// Maximum number of files in one patch.
 const MAX_FILES: usize = 50;
 
-/// Bytes of all files of one patch, before and after it.
+/// Maximum total bytes of all files of one patch, counted before and after the change.
 const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Applies patches.
+/// The `apply_patch` tool.
 #[derive(Debug)]
 pub struct ApplyPatch {
     /// `workspace.allow_delete`: whether a patch may delete files.
@@ -35,7 +34,7 @@ pub struct ApplyPatch {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Existing file to patch; leave it out when the patch names its files.
+    /// Existing file; omit if the patch names its files.
     path: Option<String>,
     /// Unified diff (`@@ -10,3 +10,4 @@`; `@@ -0,0 +1,2 @@` inserts), or `*** Begin Patch` … `*** End Patch` with
     /// `*** Add File: `, `*** Update File: `, `*** Move to: `, `*** Delete File: `.
@@ -50,7 +49,7 @@ impl TypedTool for ApplyPatch {
 
     fn plan(&self, args: &Args) -> Plan {
         let Ok(sections) = args.sections() else {
-            // It will not run; what it says about itself is still judged.
+            // An invalid patch is not applied, but the policy still checks its path.
             return args.path.as_deref().map_or_else(Plan::default, |path| Plan::file(path, true));
         };
         let (added, removed) = line_counts(&sections);
@@ -89,7 +88,7 @@ impl Args {
     }
 }
 
-/// The files that a part of a patch changes.
+/// Returns the paths that a section of a patch changes: its own, and the target of a move.
 fn section_paths(section: &FilePatch) -> impl Iterator<Item = &str> {
     let to = match &section.action {
         Action::Update { to, .. } => to.as_deref(),
@@ -102,12 +101,12 @@ fn line_counts(sections: &[FilePatch]) -> (usize, usize) {
     sections.iter().map(FilePatch::line_counts).fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
 }
 
-/// What one part of a patch does, worked out before anything happens.
+/// Planned changes of one section of a patch.
 struct SectionChange {
     rewrites: Vec<Rewrite>,
-    /// One line.
+    /// Result for the model, one line.
     message: String,
-    /// What changes, for people, and for the model unless it has just written all of it.
+    /// Diff for the approval prompt; sent to the model only if `is_diff_shown`.
     diff: String,
     is_diff_shown: bool,
 }
@@ -128,7 +127,7 @@ impl ApplyPatch {
         file_change::store_all(cx, rewrites, message.trim_end().to_owned())
     }
 
-    /// What a call does to each file.
+    /// Plans the changes of a call without writing anything.
     fn plan_changes(
         &self,
         args: &Args,
@@ -221,7 +220,7 @@ impl ApplyPatch {
     }
 }
 
-/// A file that gets another name, and perhaps another text; it keeps its permissions.
+/// Plans a move, with an optional change of the text; the permissions are preserved.
 fn move_file(
     cx: &ToolContext,
     path: RelPath,
@@ -250,7 +249,7 @@ fn check_free(cx: &ToolContext, path: &RelPath) -> Result<(), String> {
     }
 }
 
-/// How much changed, and which hunks were not found exactly as written.
+/// Summarizes the number of hunks and changed lines, and lists the hunks that matched inexactly.
 fn hunk_summary(new: &Patched, hunks: &[Hunk]) -> String {
     if hunks.is_empty() {
         return String::new();

@@ -1,14 +1,14 @@
-//! Arguments of tools: their schema as the model reads it, and errors that tell the model which argument is wrong.
+//! Builds JSON Schemas of tool arguments, and error messages that name the invalid argument.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Likeness (0 to 1, Jaro–Winkler) from which a name is offered as "did you mean".
-const LIKE: f64 = 0.75;
+/// Minimum Jaro–Winkler similarity (0 to 1) of a name suggested as "did you mean".
+const MIN_SIMILARITY: f64 = 0.75;
 
-/// The JSON Schema of `A`: inline, without titles, formats or null variants, which only cost tokens.
+/// Returns the JSON Schema of `A`, inline and without titles, formats and null variants, to save tokens.
 pub fn schema<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -22,12 +22,12 @@ pub fn schema<A: JsonSchema>() -> Value {
     schema
 }
 
-/// The arguments of a call.
+/// Parses the arguments of a call.
 ///
 /// # Errors
-/// A text for the model that names the wrong argument and lists the tool's arguments.
+/// A message for the model that names the invalid argument and lists the tool's arguments.
 pub fn parse<A: DeserializeOwned + JsonSchema>(tool: &str, args: &Value) -> Result<A, String> {
-    // The usual case costs no schema.
+    // The schema is built only when parsing fails.
     A::deserialize(args).map_err(|error| {
         let schema = schema::<A>();
         let reason = explain(&schema, args).unwrap_or_else(|| error.to_string());
@@ -35,17 +35,17 @@ pub fn parse<A: DeserializeOwned + JsonSchema>(tool: &str, args: &Value) -> Resu
     })
 }
 
-/// The known name most like `name`.
+/// Returns the known name most similar to `name`, if one is similar enough.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     known
         .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(likeness, _)| *likeness >= LIKE)
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
-/// Drops what a model does not need.
+/// Removes schema keywords that a model does not need.
 fn shorten(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -63,7 +63,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// An optional argument is one that is not required; that it may also be null need not be said.
+/// Removes `null` from the types of an optional argument: the `required` list already shows that it is optional.
 fn unwrap_null(object: &mut Map<String, Value>) {
     if object.get("default").is_some_and(Value::is_null) {
         object.remove("default");
@@ -93,26 +93,27 @@ fn unwrap_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// What is wrong with `args`, if the schema shows it.
+/// Describes the first violation of `schema` in `args`, if it finds one.
 fn explain(schema: &Value, args: &Value) -> Option<String> {
-    let Some(given) = args.as_object() else {
+    let Some(object) = args.as_object() else {
         return Some(format!("they must be a JSON object, not {}", kind(args)));
     };
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-    if let Some(unknown) = given.keys().find(|name| !properties.contains_key(*name)) {
+    if let Some(unknown) = object.keys().find(|name| !properties.contains_key(*name)) {
         let hint = nearest(unknown, properties.keys().map(String::as_str))
             .map_or_else(String::new, |name| format!(" (did you mean '{name}'?)"));
         return Some(format!("unknown argument '{}'{hint}", unknown.escape_debug()));
     }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    if let Some(missing) = required.filter_map(Value::as_str).find(|name| !given.contains_key(*name)) {
+    if let Some(missing) = required.filter_map(Value::as_str).find(|name| !object.contains_key(*name)) {
         return Some(format!("missing argument '{missing}'"));
     }
-    given.iter().find_map(|(name, value)| misfit(name, properties.get(name)?, value))
+    object.iter().find_map(|(name, value)| type_error(name, properties.get(name)?, value))
 }
 
-fn misfit(name: &str, schema: &Value, value: &Value) -> Option<String> {
+/// Describes how the argument `name` violates its schema, if it does.
+fn type_error(name: &str, schema: &Value, value: &Value) -> Option<String> {
     if let Some(choices) = schema.get("enum").and_then(Value::as_array)
         && !choices.contains(value)
     {
@@ -148,7 +149,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The tool's arguments in one line.
+/// Lists the tool's arguments on one line.
 fn usage(tool: &str, schema: &Value) -> String {
     let required: Vec<&str> = schema
         .get("required")

@@ -1,4 +1,4 @@
-//! Background commands of a run: started, read and stopped while the work goes on, ended with the run.
+//! Background commands of a run: starts, lists and stops them; all end with the run.
 
 use crate::core::event::Event;
 use crate::process::capture::StoredOutput;
@@ -17,13 +17,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Commands that run in the background at the same time: a few servers and watchers; more are forgotten ones.
+/// Maximum number of background commands that run at the same time.
 pub const MAX_RUNNING: usize = 8;
 
-/// Commands that are remembered with their latest output, the running ones among them.
+/// Maximum number of commands, running or ended, whose latest output is retained.
 const MAX_REMEMBERED: usize = 24;
 
-/// What the ids begin with.
+/// Prefix of command ids.
 const ID_PREFIX: &str = "bg";
 
 /// The background commands of one run.
@@ -33,17 +33,17 @@ pub struct BackgroundCommands {
     started: Cell<u32>,
 }
 
-/// The background commands of a session's earlier runs: the fold of its journal.
+/// Background commands of a session's previous runs, folded from its journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreviousCommands {
     started: u32,
-    /// Id and command of those that the latest run took along when it ended, in whatever way.
+    /// Id and command line of each command that was still running when the latest run ended.
     pub gone: Vec<(String, String)>,
 }
 
 impl PreviousCommands {
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::RunStart { .. } => self.gone.clear(),
@@ -51,7 +51,9 @@ impl PreviousCommands {
                 self.started = self.started.saturating_add(1);
                 self.gone.push((id.clone(), command.clone()));
             }
-            Event::BackgroundEnd { id, with_run: false, .. } => self.gone.retain(|(other, _)| other != id),
+            Event::BackgroundEnd { id, ended_by_run_end: false, .. } => {
+                self.gone.retain(|(other, _)| other != id);
+            }
             _ => {}
         }
     }
@@ -60,17 +62,17 @@ impl PreviousCommands {
 /// One background command.
 #[derive(Debug)]
 pub struct BackgroundCommand {
-    /// What the model calls it.
+    /// The id that the model uses.
     pub id: String,
-    /// The command, one line.
+    /// The command line, shortened to one line.
     pub text: String,
-    /// The call that started it, by which a long output is kept.
+    /// Id of the call that started the command; long output is stored under it.
     pub call_id: String,
-    /// Its output so far.
+    /// Latest part of the output.
     pub recent: RecentOutput,
-    /// Up to which byte the model has read the output.
+    /// Offset in bytes up to which the model has read the output.
     pub read: Cell<u64>,
-    /// The time limit that the call named.
+    /// Time limit requested by the call.
     pub limit: Option<Duration>,
     started_at: Instant,
     end: Arc<OnceLock<CommandEnd>>,
@@ -84,66 +86,66 @@ pub struct BackgroundCommand {
 /// How a background command ended.
 #[derive(Debug)]
 pub struct CommandEnd {
-    /// How, or why it did not start.
+    /// The exit reason, or why the command did not start.
     pub result: Result<ExitReason, LaunchError>,
-    /// What the file of a long output holds.
+    /// Whether and how a long output was stored.
     pub stored: StoredOutput,
-    /// The protected files that it did not leave as they were.
+    /// Changes it made to protected files.
     pub protected_changes: Vec<ProtectedChange>,
-    /// How long it ran.
+    /// Time it ran.
     pub duration: Duration,
 }
 
 impl CommandEnd {
-    /// What people are told of protected files that it changed, in one line.
+    /// Returns a one-line warning about changed protected files, if there are any.
     pub fn warning(&self) -> Option<String> {
         sandbox_messages::protected_files_line(&self.protected_changes)
     }
 }
 
-/// Something that happened to a background command and was not told yet.
+/// A start or end of a background command that has not been reported yet.
 #[derive(Debug)]
 pub enum CommandUpdate {
-    /// It began.
+    /// The command started.
     Started(Rc<BackgroundCommand>),
-    /// It ended.
+    /// The command ended.
     Ended {
-        /// Which.
+        /// The command.
         command: Rc<BackgroundCommand>,
-        /// Whether the model has been told by a tool.
+        /// Whether a tool result has already reported the end to the model.
         is_known_to_model: bool,
     },
 }
 
 impl BackgroundCommand {
-    /// How it ended; `None` while it runs.
+    /// Returns how the command ended, or `None` while it runs.
     pub fn end(&self) -> Option<&CommandEnd> {
         self.end.get()
     }
 
-    /// How long it has run, or ran.
+    /// Returns the running time, up to now or up to the end.
     pub fn age(&self) -> Duration {
         self.end().map_or_else(|| self.started_at.elapsed(), |end| end.duration)
     }
 
-    /// Takes note that the model was told of the end.
+    /// Records that the end was reported to the model.
     pub fn mark_end_reported(&self) {
         self.is_end_known_to_model.set(true);
     }
 
-    /// Ends it with everything it started, and waits until that is gone.
+    /// Ends the command and all its processes, and waits until they are gone.
     pub async fn stop(&self) {
         self.stop.cancel();
         let task = self.task.borrow_mut().take();
         if let Some(task) = task {
-            // A task that panicked has been told on standard error, and dropping it has ended the command.
+            // A panic was already printed to standard error, and dropping the task ended the command.
             let _panicked = task.await;
         }
     }
 }
 
 impl BackgroundCommands {
-    /// Goes on counting behind the commands of earlier runs, because an id means one command of a session.
+    /// Continues the numbering of previous runs, so that ids are unique in a session.
     pub fn resume(&self, earlier: &PreviousCommands) {
         self.started.set(earlier.started);
     }
@@ -151,7 +153,7 @@ impl BackgroundCommands {
     /// Starts `spec` for the call `call_id`.
     ///
     /// # Errors
-    /// A text for the model when too many run already.
+    /// A message for the model when too many commands are running.
     pub fn start(
         &self,
         launcher: &Launcher,
@@ -179,16 +181,16 @@ impl BackgroundCommands {
             is_end_known_to_model: Cell::new(false),
         });
         let file = (Outputs::clone(outputs), call_id.to_owned());
-        let keeping = OutputOptions {
+        let output_options = OutputOptions {
             open_file: Some(move || file.0.writer(&file.1)),
             idle_timeout: None,
             recent: Some(recent.clone()),
         };
         let (launcher, started_at) = (launcher.clone(), command.started_at);
         let task = tokio::spawn(async move {
-            let exit = launcher.launch_with_output(spec, keeping, &stop).await;
+            let exit = launcher.launch_with_output(spec, output_options, &stop).await;
             let duration = started_at.elapsed();
-            let _only_here = end.set(match exit {
+            let _set_once = end.set(match exit {
                 Ok(exit) => CommandEnd {
                     result: Ok(exit.reason),
                     stored: exit.stored,
@@ -209,12 +211,12 @@ impl BackgroundCommands {
         Ok(command)
     }
 
-    /// Refuses one command too many, and forgets the oldest that ended.
+    /// Checks the limit of running commands, and drops the oldest ended commands beyond the retained number.
     fn make_room(&self) -> Result<(), String> {
         let running = self.list().iter().filter(|command| command.end().is_none()).count();
         if running >= MAX_RUNNING {
             return Err(format!(
-                "{running} background commands run already, which is the most. End one with stop_command; \
+                "{running} background commands are running, which is the maximum. Stop one with stop_command; \
                  command_output without an id lists them."
             ));
         }
@@ -229,26 +231,26 @@ impl BackgroundCommands {
         Ok(())
     }
 
-    /// All that are remembered, in the order of their start.
+    /// Returns all retained commands in the order of their start.
     pub fn list(&self) -> Vec<Rc<BackgroundCommand>> {
         self.commands.borrow().clone()
     }
 
-    /// The command with this id.
+    /// Returns the command with this id.
     ///
     /// # Errors
-    /// A text for the model that says which there are.
+    /// A message for the model that lists the known ids.
     pub fn get(&self, id: &str) -> Result<Rc<BackgroundCommand>, String> {
         let commands = self.commands.borrow();
         let found = commands.iter().find(|command| command.id == id);
         found.cloned().ok_or_else(|| {
             let ids: Vec<&str> = commands.iter().map(|command| command.id.as_str()).collect();
-            let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
-            format!("There is no background command '{}'. There are: {there}.", one_line(id, QUOTE_CHARS))
+            let known = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+            format!("There is no background command '{}'. There are: {known}.", one_line(id, QUOTE_CHARS))
         })
     }
 
-    /// What happened since the last call, in the order of the commands.
+    /// Returns the starts and ends since the last call, in the order of the commands.
     pub fn take_updates(&self) -> Vec<CommandUpdate> {
         let mut updates = Vec::new();
         for command in self.list() {
@@ -263,7 +265,7 @@ impl BackgroundCommands {
         updates
     }
 
-    /// Ends all that run, and waits until they are gone.
+    /// Ends all running commands and waits until their processes are gone.
     pub async fn end_all(&self) {
         let running: Vec<_> = self.list().into_iter().filter(|command| command.end().is_none()).collect();
         for command in &running {

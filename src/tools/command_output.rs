@@ -1,4 +1,4 @@
-//! `command_output`: what a background command has written since the last look, and whether it still runs.
+//! The `command_output` tool: returns new output and the status of a background command.
 
 use crate::process::capture::StoredOutput;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -13,13 +13,13 @@ use serde::Deserialize;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Bytes of output in one answer: some hundred lines.
+/// Maximum bytes of output in one result.
 const MAX_PART_BYTES: usize = 16 * 1024;
 
-/// The longest wait for more output, in seconds: as long as a command may take that names no time.
+/// Maximum wait for more output, in seconds.
 const MAX_WAIT_SECONDS: u64 = 120;
 
-/// The tool.
+/// The `command_output` tool.
 #[derive(Debug)]
 pub struct CommandOutput;
 
@@ -27,18 +27,18 @@ pub struct CommandOutput;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Which command. Without it all are listed.
+    /// Omit to list all.
     id: Option<String>,
-    /// Byte of the output to begin at. Default: where the last answer ended.
+    /// Byte offset. Default: end of the last result.
     from: Option<u64>,
-    /// Seconds to wait for output or the end, at most 120. Default: 0.
+    /// Seconds to wait for output or exit, at most 120. Default: 0.
     wait: Option<u64>,
 }
 
 impl TypedTool for CommandOutput {
     const NAME: &'static str = "command_output";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "New output of a background command, and whether it still runs.";
+    const DESCRIPTION: &'static str = "New output and status of a background command.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -58,7 +58,7 @@ impl TypedTool for CommandOutput {
     }
 }
 
-/// One line about each.
+/// Lists the commands, one status each.
 fn list(commands: &[std::rc::Rc<BackgroundCommand>]) -> String {
     if commands.is_empty() {
         return "There are no background commands.".to_owned();
@@ -66,17 +66,17 @@ fn list(commands: &[std::rc::Rc<BackgroundCommand>]) -> String {
     commands.iter().map(|command| status_text(command)).collect::<Vec<_>>().join("\n")
 }
 
-/// What the command is, and how it is with it: one line, more where its end needs an explanation.
+/// Describes the command and its status: one line, followed by the reason if it has ended.
 pub(super) fn status_text(command: &BackgroundCommand) -> String {
     let BackgroundCommand { id, text, .. } = command;
     let seconds = command.age().as_secs();
     match command.end() {
-        None => format!("{id} runs since {seconds} s: {text}"),
+        None => format!("{id} has been running for {seconds} s: {text}"),
         Some(end) => format!("{id} ended after {seconds} s: {text}\n{}", background_end_text(command, end)),
     }
 }
 
-/// How it ended, in words; what it did to protected files comes first.
+/// Describes for the model how the command ended, changed protected files first.
 pub fn background_end_text(command: &BackgroundCommand, end: &CommandEnd) -> String {
     let how = match &end.result {
         Ok(ended) => end_text(*ended, command.limit.unwrap_or_default()),
@@ -100,21 +100,21 @@ async fn read_output(command: &BackgroundCommand, args: &Args, cx: &ToolContext)
         None => command.recent.tail_from(from, MAX_PART_BYTES),
     };
     if command.end().is_none() {
-        // The halves of a secret would be told one after the other.
-        let begun = cx.outputs.redactor.partial_secret_len(&part.bytes);
-        part.bytes.truncate(part.bytes.len() - begun);
+        // A secret that is cut in two would pass the redactor in halves.
+        let partial = cx.outputs.redactor.partial_secret_len(&part.bytes);
+        part.bytes.truncate(part.bytes.len() - partial);
     }
     let total = command.recent.total();
     command.read.set(part.next());
     let mut text = status_text(command);
     if part.first > from {
-        let _infallible = write!(text, "\n[{} bytes of output before this left out", part.first - from);
-        let kept = command
+        let _infallible = write!(text, "\n[{} bytes of earlier output omitted", part.first - from);
+        let is_stored = command
             .end()
             .is_none_or(|end| !matches!(end.stored, StoredOutput::NoFile | StoredOutput::Failed(_)));
         let name = Outputs::name(&command.call_id);
-        if kept && cx.outputs.open(&name).is_ok() {
-            let _infallible = write!(text, "; read_file or grep with path \"{name}\" has them");
+        if is_stored && cx.outputs.open(&name).is_ok() {
+            let _infallible = write!(text, "; read_file or grep with path \"{name}\" shows them");
         } else {
             let _infallible = write!(text, "; `from: {from}` shows them");
         }
@@ -126,7 +126,7 @@ async fn read_output(command: &BackgroundCommand, args: &Args, cx: &ToolContext)
         let _infallible = write!(text, "\noutput:\n{}", String::from_utf8_lossy(&part.bytes));
     }
     if part.next() < total {
-        let _infallible = write!(text, "\n[{} more bytes: ask again]", total - part.next());
+        let _infallible = write!(text, "\n[{} more bytes: call again]", total - part.next());
     }
     if command.end().is_some() {
         command.mark_end_reported();

@@ -1,4 +1,4 @@
-//! `delete_file`: removes one file, where the configuration allows it.
+//! The `delete_file` tool: deletes one file if the configuration allows it.
 
 use crate::core::file_change::{Change, ChangedBy, FileState};
 use crate::tools::file_change;
@@ -11,14 +11,14 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the model reads where nothing may be deleted.
+/// Message for the model when the configuration does not allow deleting.
 pub const DELETE_DISABLED: &str =
     "Delete operations are disabled. Set workspace.allow_delete=true to allow them.";
 
-/// Deletes files.
+/// The `delete_file` tool.
 #[derive(Debug)]
 pub struct DeleteFile {
-    /// `workspace.allow_delete`.
+    /// `workspace.allow_delete`: whether files may be deleted.
     pub allow_delete: bool,
 }
 
@@ -26,14 +26,13 @@ pub struct DeleteFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// File to delete; not a directory.
     path: String,
 }
 
 impl TypedTool for DeleteFile {
     const NAME: &'static str = "delete_file";
     const ACCESS: Access = Access::Write;
-    const DESCRIPTION: &'static str = "Delete a file.";
+    const DESCRIPTION: &'static str = "Delete a file (not a directory).";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -42,7 +41,7 @@ impl TypedTool for DeleteFile {
 
     fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
         let path = self.deletable_path(args, cx)?;
-        // What is no text has no diff, and can be deleted all the same.
+        // A file that is not text has no diff but can still be deleted.
         let old = file_change::load(cx, &path).ok().flatten();
         Ok(vec![Rewrite { path, old, new: None, mode: None }])
     }

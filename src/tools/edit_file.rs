@@ -1,4 +1,4 @@
-//! `edit_file`: replaces passages of a file that occur once, one or several in one call.
+//! The `edit_file` tool: replaces one or more passages of a file, each of which must occur exactly once.
 
 use crate::text::edit::{self, Edited, Replacement};
 use crate::text::lines::pluralize;
@@ -11,10 +11,10 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Replacements of one call; each may have to be looked for in a large file.
+/// Maximum number of replacements in one call.
 const MAX_EDITS: usize = 100;
 
-/// Edits files.
+/// The `edit_file` tool.
 #[derive(Debug)]
 pub struct EditFile;
 
@@ -22,17 +22,16 @@ pub struct EditFile;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// File to edit.
     path: String,
-    /// Exact text to replace; must occur exactly once.
+    /// Exact text to replace.
     old_str: Option<String>,
-    /// Text to put in its place.
+    /// Replacement.
     new_str: Option<String>,
-    /// Several replacements, instead of `old_str` and `new_str`; all are matched against the file as it is now.
+    /// Several replacements instead of `old_str` and `new_str`, all matched against the current file.
     edits: Option<Vec<Pair>>,
 }
 
-/// One of several replacements.
+// One of several replacements. A doc comment would be sent to the model.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Pair {
@@ -43,8 +42,7 @@ struct Pair {
 impl TypedTool for EditFile {
     const NAME: &'static str = "edit_file";
     const ACCESS: Access = Access::Write;
-    const DESCRIPTION: &'static str =
-        "Replace a passage that occurs exactly once in a file, or several. Returns the diff.";
+    const DESCRIPTION: &'static str = "Replace text that occurs exactly once in a file. Returns the diff.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -101,7 +99,7 @@ fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
     file_change::store(cx, &path, Some(&old), &new.text, message)
 }
 
-/// How passages were found that are not exactly what was looked for.
+/// Describes which passages matched inexactly, and how.
 fn notes(match_levels: &[MatchLevel]) -> String {
     let note = |(number, level): (usize, &MatchLevel)| {
         let what = if match_levels.len() == 1 { "old_str".to_owned() } else { format!("edit {number}") };

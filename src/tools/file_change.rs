@@ -1,4 +1,4 @@
-//! What every tool that changes a file does the same way: load it as text, see that it is what the model saw, store it.
+//! Shared steps of the tools that change files: load as text, check that the model saw this version, store.
 
 use crate::core::file_change::{Change, ChangedBy, FileState, ObservedFile};
 use crate::messages;
@@ -12,16 +12,16 @@ use crate::workspace::path::RelPath;
 use crate::workspace::replace::{AppliedChange, Expected};
 use crate::workspace::transaction::{FileEdit, OriginalFile};
 
-/// Largest file that is edited or overwritten; a larger one is data, and editing it is a command's work.
+/// Size in bytes of the largest file that is edited or overwritten.
 pub const MAX_EDIT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Names of a directory looked at for "did you mean".
+/// Maximum number of directory entries searched for "did you mean".
 const MAX_NEIGHBOURS: usize = 2000;
 
-/// What the model passed as `path`, refused when it is outside or sensitive.
+/// Parses a path argument and checks that it is neither outside the workspace nor sensitive.
 ///
 /// # Errors
-/// A text for the model.
+/// A message for the model.
 pub fn checked_path(cx: &ToolContext, raw: &str) -> Result<RelPath, String> {
     let path = cx.workspace.path(raw).map_err(|error| error.to_string())?;
     let real = cx.workspace.resolve(&path).unwrap_or_else(|_| path.clone());
@@ -33,10 +33,10 @@ pub fn checked_path(cx: &ToolContext, raw: &str) -> Result<RelPath, String> {
     Ok(path)
 }
 
-/// Loads `path` for a change; `None` when there is no such file.
+/// Loads `path` for a change; returns `None` when there is no such file.
 ///
 /// # Errors
-/// A text for the model: not a file, too large, not text.
+/// A message for the model: not a file, too large, or not text.
 pub fn load(cx: &ToolContext, path: &RelPath) -> Result<Option<LoadedFile>, String> {
     let content = match cx.workspace.read(path, MAX_EDIT_BYTES) {
         Ok(content) => content,
@@ -52,10 +52,10 @@ pub fn load(cx: &ToolContext, path: &RelPath) -> Result<Option<LoadedFile>, Stri
     }
 }
 
-/// Loads `path`, which must exist and be what the model saw last, if it ever saw it.
+/// Loads `path`, which must exist and, if the model has seen it, be the version it saw last.
 ///
 /// # Errors
-/// A text for the model, as [`load`], and for a file that is absent or changed.
+/// A message for the model, as [`load`], and for a missing or changed file.
 pub fn load_unchanged(cx: &ToolContext, path: &RelPath) -> Result<LoadedFile, String> {
     let loaded = load(cx, path)?.ok_or_else(|| missing_file_text(cx, path))?;
     match cx.observed_files.hash(loaded.path.as_str()) {
@@ -66,10 +66,10 @@ pub fn load_unchanged(cx: &ToolContext, path: &RelPath) -> Result<LoadedFile, St
     }
 }
 
-/// Stores `text` as the content of `path`, which must be as `old`; the answer is `message` and names the change.
+/// Stores `text` as the content of `path`, which must still be `old`. Returns `message` with the recorded change.
 ///
 /// # Errors
-/// A text for the model; the file is untouched then.
+/// A message for the model; the file is then unchanged.
 pub fn store(
     cx: &ToolContext,
     path: &RelPath,
@@ -85,10 +85,10 @@ pub fn store(
     Ok(change_output(cx, &displaced.map_err(|error| error.to_string())?, message))
 }
 
-/// Makes all of the changes or none; the answer is `message` and names each.
+/// Makes all changes or none. Returns `message` with the recorded changes.
 ///
 /// # Errors
-/// A text for the model.
+/// A message for the model.
 pub fn store_all(cx: &ToolContext, rewrites: Vec<Rewrite>, message: String) -> Result<ToolOutput, String> {
     let changes = rewrites.iter().map(|it| {
         let new = it.new.as_ref().map(|text| hash(text.as_bytes()));
@@ -108,15 +108,15 @@ pub fn store_all(cx: &ToolContext, rewrites: Vec<Rewrite>, message: String) -> R
     Ok(output)
 }
 
-/// Tells what is about to happen to files: should this process be killed, whoever comes after it knows where to look.
+/// Records the intended changes in the journal, so that a later run can find them if this process is killed.
 ///
 /// # Errors
-/// A text for the model, when it cannot be told; nothing is to happen then.
+/// A message for the model when they cannot be recorded; the caller must then change nothing.
 pub fn announce(cx: &ToolContext, changes: Vec<Change>) -> Result<(), String> {
     (cx.announce)(changes).map_err(|error| format!("nothing was changed: {error}"))
 }
 
-/// The change of `path` from `old` to the content with the hash `new`, before it happens.
+/// Returns the planned change of `path` from `old` to the content with the hash `new`.
 fn intended_change(cx: &ToolContext, path: &RelPath, old: Option<&LoadedFile>, new: Option<&str>) -> Change {
     let real = cx.workspace.resolve(path).unwrap_or_else(|_| path.clone());
     let was = old.map_or(FileState::Absent, |old| FileState::regular_file(old.hash.clone(), old.mode));
@@ -128,16 +128,16 @@ fn intended_change(cx: &ToolContext, path: &RelPath, old: Option<&LoadedFile>, n
     Change { directories, ..Change::between(real.as_str(), ChangedBy::Tool, &was, &became) }
 }
 
-/// The answer about a change that happened, `message`; keeps the `observed_files` in step.
+/// Returns `message` with the change that was made, and updates `observed_files`.
 pub fn change_output(cx: &ToolContext, displaced: &AppliedChange, message: String) -> ToolOutput {
     let mut output = ToolOutput::ok(message);
     record_change(cx, displaced, &mut output);
     output
 }
 
-/// Adds a change that happened to `output`.
+/// Adds a change that was made to `output`.
 ///
-/// A file that was changed unseen stays unseen, so that it cannot be overwritten as if it were known.
+/// A file that the model had not read before the change stays unobserved, so that it cannot be overwritten unread.
 fn record_change(cx: &ToolContext, displaced: &AppliedChange, output: &mut ToolOutput) {
     let path = displaced.path.as_str().to_owned();
     let known = displaced.was == FileState::Absent || cx.observed_files.hash(&path).is_some();
@@ -146,9 +146,9 @@ fn record_change(cx: &ToolContext, displaced: &AppliedChange, output: &mut ToolO
         output.text = format!("{}\n[{note}: {reason}]", output.text.trim_end_matches('\n'));
     }
     if let Some(why) = &displaced.store_error {
-        let lost = messages::cannot_be_undone(&path, why);
+        let note = messages::cannot_be_undone(&path, why);
         output.warning =
-            Some(output.warning.take().map_or_else(|| lost.clone(), |before| format!("{before}; {lost}")));
+            Some(output.warning.take().map_or_else(|| note.clone(), |before| format!("{before}; {note}")));
     }
     match displaced.became.hash() {
         Some(hash) if known => {
@@ -162,8 +162,7 @@ fn record_change(cx: &ToolContext, displaced: &AppliedChange, output: &mut ToolO
     output.changed.push(Change { directories: displaced.directories, ..change });
 }
 
-/// `content` in the manner of the file it replaces or extends: its line endings and its byte order mark, which the model
-/// never saw.
+/// Converts `content` to the line endings and byte order mark of `old`, the text that it replaces or extends.
 pub fn match_file_format(old: &str, content: &str) -> String {
     let mut text = match LineEnding::dominant(old) {
         Some(LineEnding::CrLf) if !content.contains('\r') => LineEnding::CrLf.apply(content),
@@ -175,12 +174,12 @@ pub fn match_file_format(old: &str, content: &str) -> String {
     text
 }
 
-/// The text of a file as the model is shown it, without byte order mark.
+/// Returns the text of a file without its byte order mark.
 pub fn without_bom(text: &str) -> &str {
     text.strip_prefix(BOM).unwrap_or(text)
 }
 
-/// The answer about a file that is not there: names one of its neighbours that may be meant.
+/// Returns the message about a missing file, with a similar name in the same directory if there is one.
 pub fn missing_file_text(cx: &ToolContext, path: &RelPath) -> String {
     let text = FileError::Missing(path.clone()).to_string();
     let Some((parent, name)) = path.split_last() else { return text };

@@ -1,4 +1,4 @@
-//! Tests of the tools that change files, as the engine calls them.
+//! Tests of the tools that change files, called through the toolbox.
 
 use super::test_fixture::Fixture;
 use crate::core::file_change::ChangeAction;
@@ -84,7 +84,7 @@ fn t06_a_patch_applies_whole_or_not_at_all() {
     assert!(text.contains("untouched") && text.contains("hunk 1"), "{text}");
 }
 
-/// A patch in an envelope.
+/// Wraps `sections` in a patch envelope.
 fn envelope(sections: &str) -> serde_json::Value {
     json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")})
 }
@@ -177,7 +177,7 @@ fn t04_an_edit_takes_one_replacement_or_several_and_says_how_they_were_found() {
         json!({"path": "a", "edits": pairs})
     };
     let text = fixture.fails("edit_file", &edit(&[("two", "2"), ("four", "4")]));
-    assert!(text.starts_with("edit 2 of 2, and so none of them, can be made: old_str not found"), "{text}");
+    assert!(text.starts_with("edit 2 of 2 failed, so none was made: old_str not found"), "{text}");
     let text = fixture.ok("edit_file", &edit(&[("three", "two"), ("one\ntwo", "one\nthree")]));
     assert!(
         text.starts_with("File a edited (edit 2 matched apart from white space at the ends of lines):\n---"),

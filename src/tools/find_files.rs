@@ -1,4 +1,4 @@
-//! `find_files`: files by name.
+//! The `find_files` tool: finds files by name.
 
 use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
 use crate::tools::search_support::{self, MAX_LISTED};
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
-/// Finds files by name.
+/// The `find_files` tool.
 #[derive(Debug)]
 pub struct FindFiles;
 
@@ -17,16 +17,16 @@ pub struct FindFiles;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Glob on the name (*.rs), or on the path when it has a slash (src/**/*.rs).
+    /// Glob on names (*.rs), or on paths if it has a slash (src/**/*.rs).
     pattern: String,
-    /// Directory (default the workspace).
+    /// Directory. Default: workspace.
     path: Option<String>,
 }
 
 impl TypedTool for FindFiles {
     const NAME: &'static str = "find_files";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "Find files by name. Ignored files and hidden directories are skipped.";
+    const DESCRIPTION: &'static str = "Find files by name. Skips ignored files and hidden directories.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {

@@ -1,4 +1,4 @@
-//! `grep`: plain text over the files of the workspace, or in a kept output.
+//! The `grep` tool: searches plain text in the files of the workspace or in a stored output.
 
 use crate::tools::outputs::OUTPUT_PREFIX;
 use crate::tools::search_support;
@@ -10,13 +10,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Matching lines unless the call says otherwise (spec.md 1.6).
+/// Default number of matching lines (spec.md 1.6).
 const DEFAULT_RESULTS: usize = 30;
 
-/// Most matching lines of one call (spec.md 1.6).
+/// Maximum number of matching lines of one call (spec.md 1.6).
 const MAX_RESULTS: usize = 500;
 
-/// Searches for plain text.
+/// The `grep` tool.
 #[derive(Debug)]
 pub struct Grep;
 
@@ -24,15 +24,15 @@ pub struct Grep;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Plain text; every character stands for itself.
+    /// Literal text.
     text: String,
-    /// File, directory or output:ID (default the workspace).
+    /// File, directory or output:ID. Default: workspace.
     path: Option<String>,
-    /// Glob on file names, such as *.rs.
+    /// File name glob, e.g. *.rs.
     file_pattern: Option<String>,
-    /// Matching lines, 1 to 500 (default 30).
+    /// 1 to 500. Default: 30.
     max_results: Option<usize>,
-    /// Default true.
+    /// Default: true.
     case_sensitive: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ impl TypedTool for Grep {
     const NAME: &'static str = "grep";
     const ACCESS: Access = Access::Read;
     const DESCRIPTION: &'static str =
-        "Find plain text in files, one line per hit. Ignored files and hidden directories are skipped.";
+        "Find plain text in files, one line per hit. Skips ignored files and hidden directories.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -59,9 +59,7 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
         return Err("Invalid arguments: text is empty.".to_owned());
     }
     if args.text.contains('\n') {
-        return Err(
-            "Invalid arguments: text has a line break, but grep looks at one line at a time.".to_owned()
-        );
+        return Err("Invalid arguments: text has a line break, but grep matches single lines.".to_owned());
     }
     let path = args.path.as_deref().unwrap_or(".");
     let output = path.starts_with(OUTPUT_PREFIX).then(|| cx.outputs.open(path));
@@ -81,7 +79,7 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
         hidden: Arc::clone(&cx.hidden),
     };
     let found = if let Some(file) = output {
-        let file = file.map_err(|_| format!("There is no kept output {path}."))?;
+        let file = file.map_err(|_| format!("There is no stored output {path}."))?;
         let name = path.to_owned();
         search_support::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
     } else {

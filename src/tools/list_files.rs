@@ -1,4 +1,4 @@
-//! `list_files`: what is in a directory.
+//! The `list_files` tool: lists a directory.
 
 use crate::text::lines::{escape_controls, pluralize};
 use crate::tools::search_support::{self, MAX_LISTED};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
-/// Lists directories.
+/// The `list_files` tool.
 #[derive(Debug)]
 pub struct ListFiles;
 
@@ -18,11 +18,11 @@ pub struct ListFiles;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Directory (default the workspace).
+    /// Default: workspace.
     path: Option<String>,
-    /// Glob on names, such as *.rs.
+    /// Name glob, e.g. *.rs.
     pattern: Option<String>,
-    /// Everything below, without ignored files and hidden directories (default false).
+    /// Include subdirectories; skips ignored files and hidden directories. Default: false.
     recursive: Option<bool>,
 }
 
@@ -46,7 +46,7 @@ async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
     let glob = search_support::parse_glob(args.pattern.as_deref())?;
     let (workspace, recursive) = ((*cx.workspace).clone(), args.recursive.unwrap_or(false));
     let listing = search_support::run_blocking(cx, move |stop| {
-        // Also tells a file from a directory before a recursive walk would list it as its only entry.
+        // Fails if the path is a file, which a recursive walk would list as its only entry.
         let direct = workspace.list(&base, glob.as_ref(), MAX_LISTED)?;
         if recursive {
             let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: true, most: MAX_LISTED };

@@ -1,4 +1,4 @@
-//! Tools: what the model may ask for, and the seam every tool is written against.
+//! The tools that the model can call, and the traits and types that each tool implements and uses.
 
 pub mod apply_patch;
 pub mod arguments;
@@ -40,51 +40,51 @@ use serde_json::Value;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
-/// What kind of effect a tool has; modes and batches decide by it.
+/// Kind of effect of a tool, on which the permission mode and the parallel execution depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Looks at the workspace only.
+    /// Only reads the workspace.
     Read,
     /// Changes files of the workspace.
     Write,
-    /// Asks a server for something.
+    /// Sends requests to a server.
     Network,
     /// Runs a program.
     Execute,
 }
 
-/// A file a call is about.
+/// A file that a call reads or changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedFile {
-    /// The path as the model gave it.
+    /// The path as the model wrote it.
     pub path: String,
     /// Whether the call would change it.
     pub write: bool,
 }
 
-/// What a call would do, known before anything happens: for the log, the decision and the batch.
+/// Effects of a call, determined before it runs: for the log, the permission decision and the batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// One line for people: path, pattern or command.
+    /// One-line summary for the user: path, pattern or command.
     pub summary: String,
-    /// The files it names.
+    /// The files that the call names.
     pub touched_files: Vec<TouchedFile>,
     /// The shell command it would run.
     pub command: Option<String>,
-    /// The directory it would run in, as the model gave it; absent: the root.
+    /// The directory it would run in, as the model wrote it; absent: the workspace root.
     pub directory: Option<String>,
-    /// The host of the web that it would ask.
+    /// The web host it would send a request to.
     pub host: Option<String>,
 }
 
-/// Tells what is about to happen to files, or says why it cannot be told.
+/// Records intended file changes before they are made; fails when they cannot be recorded.
 pub type ChangeAnnouncer = Box<dyn Fn(Vec<Change>) -> Result<(), EmitError>>;
 
-/// What every tool may use.
+/// Services and state available to every tool.
 pub struct ToolContext {
     /// The project directory, held open.
     pub workspace: Rc<Workspace>,
-    /// Starts children.
+    /// Starts child processes.
     pub launcher: Rc<Launcher>,
     /// Content hashes of the files the model has seen in this session.
     pub observed_files: Rc<observed_files::ObservedFiles>,
@@ -92,46 +92,46 @@ pub struct ToolContext {
     pub background: Rc<background::BackgroundCommands>,
     /// Long outputs, by call id.
     pub outputs: Rc<outputs::Outputs>,
-    /// Tells whether a path is sensitive: its content is never shown, by no tool.
+    /// Checks whether a path is sensitive; no tool shows the content of a sensitive file.
     pub hidden: PathFilter,
-    /// Fires on interrupt, time limit and the end of the run.
+    /// Cancelled on interrupt, time limit and the end of the run.
     pub cancel: CancellationToken,
-    /// The call being run.
+    /// Id of the call.
     pub call_id: String,
-    /// Tells what the call is about to do to files, before it does it.
+    /// Records the call's file changes before it makes them.
     pub announce: ChangeAnnouncer,
 }
 
-/// What a tool answers.
+/// Result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// Text for the model.
     pub text: String,
     /// Whether the call failed.
     pub is_error: bool,
-    /// Files it changed; hooks are driven by this.
+    /// Files that the call changed; hooks are run for these.
     pub changed: Vec<Change>,
-    /// Files it showed to the model, with their hashes.
+    /// Files that the call showed to the model, with their hashes.
     pub seen: Vec<ObservedFile>,
-    /// What the person and the journal are told besides.
+    /// Warning for the user and the journal.
     pub warning: Option<String>,
-    /// What became of the command that it started.
+    /// Status of the command that the call started.
     pub command_outcome: Option<CommandStatus>,
 }
 
-/// What became of a command.
+/// Status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandStatus {
-    /// It ended with exit code 0 and disturbed nothing.
+    /// It ended with exit code 0 and changed no protected file.
     Succeeded,
-    /// It ended otherwise.
+    /// It ended in any other way.
     Failed,
-    /// It goes on in the background.
+    /// It is running in the background.
     Running,
 }
 
 impl Plan {
-    /// The plan of a call about one file.
+    /// Creates the plan of a call that reads or changes one file.
     pub fn file(path: &str, write: bool) -> Self {
         Self {
             summary: one_line(path, QUOTE_CHARS),
@@ -142,12 +142,12 @@ impl Plan {
 }
 
 impl Plan {
-    /// The plan of a call that changes one file, with how much it changes.
+    /// Creates the plan of a call that changes one file; `extent` describes how much.
     pub fn change(path: &str, extent: &str) -> Self {
         Self { summary: format!("{} ({extent})", one_line(path, QUOTE_CHARS)), ..Self::file(path, true) }
     }
 
-    /// `path`, which a command names from where it runs, named from the root.
+    /// Converts `path`, relative to the command's directory, to a path relative to the workspace root.
     pub fn path_from_root(&self, path: &str) -> String {
         match &self.directory {
             Some(directory) if !path.starts_with('/') => format!("{directory}/{path}"),
@@ -155,96 +155,96 @@ impl Plan {
         }
     }
 
-    /// The plan of a call that looks for something below a path.
+    /// Creates the plan of a call that searches below a path.
     pub fn search(wanted: &str, path: &str) -> Self {
         Self { summary: one_line(&format!("\"{wanted}\" in {path}"), QUOTE_CHARS), ..Self::file(path, false) }
     }
 }
 
 impl ToolOutput {
-    /// A success.
+    /// Creates a successful result.
     pub fn ok(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// The text with its tool and outcome in front, `[read_file] Success:` and the text from the next line on
+    /// Returns the text after a tag with tool and outcome, `[read_file] Success:` and a line break or `[read_file] Error: `
     /// (`tools.result_format: tagged`, spec.md 3.3).
     pub fn tagged(&self, tool: &str) -> String {
         let outcome = if self.is_error { "Error: " } else { "Success:\n" };
         format!("[{tool}] {outcome}{}", self.text)
     }
 
-    /// A failure: says what was wrong and what to try, because the reader is a model.
+    /// Creates a failed result. `text` is for the model: what was wrong and what to try.
     pub fn error(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: true, ..Self::default() }
     }
 }
 
-/// A tool with typed arguments. The doc comments of `Args` are what the model reads about them.
+/// A tool with typed arguments. The doc comments of `Args` are sent to the model as descriptions.
 pub trait TypedTool {
-    /// The name the model calls it by.
+    /// The tool's name.
     const NAME: &'static str;
-    /// What kind of effect it has.
+    /// The kind of its effect.
     const ACCESS: Access;
-    /// What the model is told the tool does.
+    /// The description sent to the model.
     const DESCRIPTION: &'static str;
-    /// The arguments; must deny unknown fields.
+    /// Type of the arguments; must deny unknown fields.
     type Args: DeserializeOwned + JsonSchema;
 
-    /// What a call with `args` would do.
+    /// Returns the effects of a call with `args`.
     fn plan(&self, args: &Self::Args) -> Plan;
 
-    /// What would become of files, as they are now. Has no effect.
+    /// Plans the changes that the call would make to the current files, without making them.
     ///
     /// # Errors
-    /// A text for the model when the call could only fail.
+    /// A message for the model when the call is certain to fail.
     fn rewrites(&self, _args: &Self::Args, _cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
         Ok(Vec::new())
     }
 
-    /// What a person is shown before it happens: a diff or the command. Has no effect.
+    /// Returns the diff or command that the user approves. Has no effect.
     ///
     /// # Errors
-    /// A text for the model when the call could only fail: nobody needs to be asked about it.
+    /// A message for the model when the call is certain to fail, so that no approval is needed.
     fn preview(&self, args: &Self::Args, cx: &ToolContext) -> Result<Option<String>, String> {
         let diffs: String = self.rewrites(args, cx)?.iter().map(Rewrite::diff).collect();
         Ok(Some(diffs).filter(|diffs| !diffs.is_empty()))
     }
 
-    /// Does it.
+    /// Runs the call.
     fn run<'a>(&'a self, args: Self::Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
 }
 
-/// A tool as the engine sees it; every [`TypedTool`] is one.
+/// A tool with JSON arguments, as the engine uses it; implemented by every [`TypedTool`].
 pub trait Tool {
-    /// The name the model calls it by.
+    /// Returns the tool's name.
     fn name(&self) -> &str;
-    /// What kind of effect it has.
+    /// Returns the kind of its effect.
     fn access(&self) -> Access;
-    /// What the model is told it does.
+    /// Returns the description sent to the model.
     fn description(&self) -> &str;
-    /// JSON Schema of its arguments.
+    /// Returns the JSON Schema of its arguments.
     fn parameters(&self) -> Value;
 
-    /// What a call with `args` would do.
+    /// Returns the effects of a call with `args`.
     ///
     /// # Errors
-    /// A text for the model when the arguments do not fit: names the argument and the tool's arguments.
+    /// A message for the model when the arguments are invalid, which names the argument and lists the tool's arguments.
     fn plan(&self, args: &Value) -> Result<Plan, String>;
 
-    /// What would become of files, as they are now.
+    /// Plans the changes that the call would make to the current files.
     ///
     /// # Errors
-    /// A text for the model when the call could only fail.
+    /// A message for the model when the call is certain to fail.
     fn rewrites(&self, args: &Value, cx: &ToolContext) -> Result<Vec<Rewrite>, String>;
 
-    /// What a person is shown before it happens.
+    /// Returns the diff or command that the user approves.
     ///
     /// # Errors
-    /// A text for the model when the call could only fail.
+    /// A message for the model when the call is certain to fail.
     fn preview(&self, args: &Value, cx: &ToolContext) -> Result<Option<String>, String>;
 
-    /// Does it.
+    /// Runs the call.
     fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
 }
 

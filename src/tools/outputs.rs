@@ -1,4 +1,4 @@
-//! Outputs too long for the model, kept without secrets under the name `output:CALL_ID`.
+//! Stores tool outputs that are too long for the model, redacted, under the name `output:CALL_ID`.
 
 use crate::redactor::{RedactingWriter, Redactor};
 use crate::text::excerpt;
@@ -8,49 +8,49 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the names of kept outputs begin with.
+/// Prefix of the names of stored outputs.
 pub const OUTPUT_PREFIX: &str = "output:";
 
-/// Bytes kept of one output; whoever writes one ends there.
+/// Maximum bytes stored of one output; writers must stop there.
 pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Characters per token, roughly, in every estimate (spec.md 1.5).
+/// Approximate characters per token in every estimate (spec.md 1.5).
 pub const CHARS_PER_TOKEN: usize = 4;
 
-/// Longest call id used as a file name as it is.
+/// Characters of the longest call id that is used unchanged as a file name.
 const MAX_ID_CHARS: usize = 64;
 
-/// Digits of the hash that stands for a call id that cannot be a file name.
+/// Hexadecimal digits of the hash that replaces a call id unsuitable as a file name.
 const HASH_DIGITS: usize = 32;
 
 /// The directory of one session's long outputs.
 #[derive(Clone)]
 pub struct Outputs {
-    /// Made with mode 0700 when the first output is kept.
+    /// The directory; created with mode 0700 when the first output is stored.
     pub dir: PathBuf,
-    /// Where those of the session are that this one belongs to: they can be read too.
+    /// Directory of the parent session of a subagent, whose outputs can be read too.
     pub parent: Option<PathBuf>,
-    /// Keeps secrets out of the files.
+    /// Removes secrets before writing.
     pub redactor: Arc<Redactor>,
 }
 
 impl Outputs {
-    /// The name by which the output of call `call_id` is read.
+    /// Returns the name under which the output of call `call_id` is read.
     pub fn name(call_id: &str) -> String {
         format!("{OUTPUT_PREFIX}{}", stem(call_id))
     }
 
-    /// Those of a subagent that call `call_id` asks: it reads these too, and keeps its own apart.
+    /// Returns the outputs of the subagent started by call `call_id`: it stores its own separately and can read these too.
     #[must_use]
     pub fn for_subagent(&self, call_id: &str) -> Self {
         let dir = self.dir.join(format!("subagent-{}", stem(call_id)));
         Self { dir, parent: Some(self.dir.clone()), redactor: Arc::clone(&self.redactor) }
     }
 
-    /// A new file, mode 0600, for the output of call `call_id`; at most [`MAX_OUTPUT_BYTES`] are to be written, and then flushed.
+    /// Creates a file with mode 0600 for the output of call `call_id`. The caller writes at most [`MAX_OUTPUT_BYTES`] and flushes.
     ///
     /// # Errors
-    /// When the directory or the file cannot be made.
+    /// When the directory or the file cannot be created.
     pub fn writer(&self, call_id: &str) -> io::Result<RedactingWriter<File>> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
@@ -64,7 +64,7 @@ impl Outputs {
         Ok(RedactingWriter::new(file, Arc::clone(&self.redactor)))
     }
 
-    /// Keeps `bytes`, at most [`MAX_OUTPUT_BYTES`] of them, as the output of call `call_id`; returns its name.
+    /// Stores the first [`MAX_OUTPUT_BYTES`] of `bytes` as the output of call `call_id`, and returns its name.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -79,34 +79,34 @@ impl Outputs {
     /// Opens the output called `name` (`output:CALL_ID`) for reading.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no output of that name.
     pub fn open(&self, name: &str) -> io::Result<File> {
         let stem = stem(name.strip_prefix(OUTPUT_PREFIX).unwrap_or(name));
         let parent = self.parent.as_ref().map(|parent| parent.join(format!("{stem}.txt")));
         File::open(self.file(&stem)).or_else(|error| parent.map_or(Err(error), File::open))
     }
 
-    /// `text` cut to `max_tokens` (0: never cut); the whole of a cut text is kept, unless the
-    /// tool has kept its output itself, and the answer says under which name.
+    /// Returns `text` cut to `max_tokens` (0: no limit), with a note that names the stored full text. It stores the full text
+    /// unless the tool has already stored its output.
     pub fn fit(&self, call_id: &str, text: String, max_tokens: usize) -> String {
         let limit = max_tokens.saturating_mul(CHARS_PER_TOKEN);
         let cut = match excerpt::fit(&text, limit) {
             std::borrow::Cow::Borrowed(_) => return text,
             std::borrow::Cow::Owned(cut) => cut,
         };
-        let kept = match self.open(&Self::name(call_id)) {
+        let stored = match self.open(&Self::name(call_id)) {
             Ok(_) => Ok(Self::name(call_id)),
             Err(_) => self.store(call_id, text.as_bytes()),
         };
-        match kept {
+        match stored {
             Ok(name) => format!(
-                "{}\n[Cut to {} of {} characters. The whole text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
+                "{}\n[Cut to {} of {} characters. The full text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
                 cut.trim_end_matches('\n'),
                 cut.chars().count(),
                 text.chars().count()
             ),
             Err(error) => {
-                format!("{}\n[Cut; the whole text could not be kept: {error}]", cut.trim_end_matches('\n'))
+                format!("{}\n[Cut; the full text could not be stored: {error}]", cut.trim_end_matches('\n'))
             }
         }
     }
@@ -116,13 +116,13 @@ impl Outputs {
     }
 }
 
-/// Whether `name` can be the file name of a kept output.
+/// Checks whether `name` can be the file name of a stored output.
 pub fn is_file_name(name: &str) -> bool {
     name.strip_suffix(".txt").is_some_and(|name| stem(name) == name)
 }
 
-/// A call id as a file name: itself when it is plain, else a hash of it. `~` keeps the two apart and is plain only in
-/// front, so that the name of an output names the same file as its id.
+/// Returns the file name for a call id: the id itself if it has only letters, digits, `_` and `-` (after an optional leading
+/// `~`), else `~` and its hash. It is idempotent, so that an output's name leads to the same file as its id.
 fn stem(call_id: &str) -> String {
     let bare = call_id.strip_prefix('~').unwrap_or(call_id);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -154,9 +154,9 @@ mod tests {
         let text = (1..=500).map(|line| format!("this is line number {line}\n")).collect::<Vec<_>>().concat();
         let cut = outputs.fit("call_1", text.clone(), 2000);
         assert!(cut.contains("[... 440 lines omitted ...]") && cut.contains("output:call_1"), "{cut}");
-        let mut kept = String::new();
-        outputs.open("output:call_1").unwrap().read_to_string(&mut kept).unwrap();
-        assert_eq!(kept, text);
+        let mut stored = String::new();
+        outputs.open("output:call_1").unwrap().read_to_string(&mut stored).unwrap();
+        assert_eq!(stored, text);
         assert_eq!(outputs.fit("call_2", text.clone(), 0), text);
         assert_eq!(outputs.fit("call_3", "short".to_owned(), 1), "short");
     }

@@ -1,53 +1,53 @@
-//! Reads a range of lines from a stream: bounded in memory, however long the stream or a line is.
+//! Reads a range of lines from a stream in bounded memory.
 
 use crate::workspace::file::{CHUNK_BYTES, digits};
 use memchr::memchr;
 use std::io::{self, Read};
 
-/// Bytes of a file that are looked at for one page; beyond, neither its lines are counted nor its hash is known.
+/// Maximum bytes scanned for one page; the lines of a longer file are not counted and its hash is unknown.
 pub const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Which lines are wanted.
+/// The requested lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRange {
     /// The first line, counted from 1.
     pub start: usize,
-    /// Lines at most.
+    /// Maximum number of lines.
     pub lines: usize,
-    /// Bytes at most.
+    /// Maximum number of bytes.
     pub bytes: usize,
 }
 
 /// A page of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Its bytes, whole lines unless `is_line_cut`.
+    /// The bytes of the page: whole lines unless `is_line_cut`.
     pub bytes: Vec<u8>,
-    /// How many lines it has.
+    /// Number of lines in the page.
     pub lines: usize,
-    /// How many lines the whole text has; `None` when it is too long to count.
+    /// Number of lines in the whole text; `None` when it is too long to count.
     pub total: Option<usize>,
     /// Hash of the whole text; `None` when it is too long.
     pub hash: Option<String>,
-    /// The only line of the page is longer than a page and was cut.
+    /// Whether the page is a single line that was cut because it is longer than a page.
     pub is_line_cut: bool,
-    /// There is a NUL byte, so this is no text.
+    /// Whether the text contains a NUL byte, so that it is binary.
     pub binary: bool,
 }
 
-/// Collects the page while chunks of the text pass by.
+/// Collects a page from successive chunks of the text.
 struct Collector {
     range: LineRange,
     page: Page,
     /// The line the next byte belongs to, counted from 1.
     line: usize,
-    /// Where the current line begins in the page.
+    /// Offset of the current line in the page.
     line_start: usize,
     full: bool,
     ends_with_newline: bool,
 }
 
-/// Reads the page `range` of what `reader` gives.
+/// Reads the lines `range` from `reader`.
 ///
 /// # Errors
 /// When reading fails.

@@ -1,4 +1,4 @@
-//! `read_file`: a page of a file or of a kept output, with the lines it is of.
+//! The `read_file` tool: reads a page of a file or of a stored output.
 
 use crate::core::file_change::ObservedFile;
 use crate::text::excerpt;
@@ -12,22 +12,22 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Lines of a page unless the call asks for fewer.
+/// Maximum number of lines in a page.
 const PAGE_LINES: usize = 2000;
 
-/// Bytes of a page.
+/// Maximum bytes of a page.
 const PAGE_BYTES: usize = 50 * 1024;
 
-/// Characters of an answer that are not the page: its header and how to go on.
+/// Characters of a result reserved for its header and the note on how to continue.
 const FRAME_CHARS: usize = 600;
 
-/// Smallest page, whatever the limit on results.
+/// Minimum bytes of a page, whatever the limit on results.
 const MIN_PAGE_BYTES: usize = 1000;
 
-/// Reads files.
+/// The `read_file` tool.
 #[derive(Debug)]
 pub struct ReadFile {
-    /// Tokens of one result (0: no limit); a page that was asked for by its lines fits into it whole.
+    /// Maximum tokens of one result (0: no limit); a page requested by lines is shortened to fit.
     pub max_result_tokens: usize,
 }
 
@@ -35,9 +35,9 @@ pub struct ReadFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// File in the workspace, or output:ID of a kept output.
+    /// File, or output:ID.
     path: String,
-    /// First line to read, from 1.
+    /// First line, from 1.
     start_line: Option<usize>,
     /// Number of lines.
     limit: Option<usize>,
@@ -47,7 +47,7 @@ impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const ACCESS: Access = Access::Read;
     const DESCRIPTION: &'static str =
-        "Read a text file. Of a long one the middle is left out unless you ask for a range of lines.";
+        "Read a text file. Without a line range, the middle of a long file is omitted.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -67,8 +67,10 @@ impl ReadFile {
     fn read(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
         let range = self.range(args)?;
         if args.path.starts_with(OUTPUT_PREFIX) {
-            let file =
-                cx.outputs.open(&args.path).map_err(|_| format!("There is no kept output {}.", args.path))?;
+            let file = cx
+                .outputs
+                .open(&args.path)
+                .map_err(|_| format!("There is no stored output {}.", args.path))?;
             let page =
                 page::read(file, range).map_err(|error| format!("Cannot read {}: {error}", args.path))?;
             return Ok(ToolOutput::ok(self.page_text(&args.path, &page, range, Decoding::Lossy)?));
@@ -93,16 +95,16 @@ impl ReadFile {
         if start == 0 || args.limit == Some(0) {
             return Err("Invalid arguments: start_line and limit count from 1.".to_owned());
         }
-        let asked = args.start_line.is_some() || args.limit.is_some();
+        let is_range_requested = args.start_line.is_some() || args.limit.is_some();
         let room = self.room();
         Ok(LineRange {
             start,
             lines: args.limit.unwrap_or(PAGE_LINES).min(PAGE_LINES),
-            bytes: if asked && room > 0 { PAGE_BYTES.min(room) } else { PAGE_BYTES },
+            bytes: if is_range_requested && room > 0 { PAGE_BYTES.min(room) } else { PAGE_BYTES },
         })
     }
 
-    /// Characters of text that one answer holds; 0: no limit.
+    /// Returns the characters of file text that fit into one result; 0 means no limit.
     fn room(&self) -> usize {
         match self.max_result_tokens.saturating_mul(CHARS_PER_TOKEN) {
             0 => 0,
@@ -110,8 +112,8 @@ impl ReadFile {
         }
     }
 
-    /// The page as the model reads it. A page that nobody asked for by its lines may be too long; then its middle is
-    /// left out, and the answer says at which line to go on: the file itself is there, so nothing has to be kept.
+    /// Formats the page for the model. If a page requested without a range is too long, the middle is omitted and a note
+    /// names the line to continue from; nothing is stored because the file itself remains readable.
     fn page_text(
         &self,
         name: &str,
@@ -146,16 +148,16 @@ impl ReadFile {
     }
 }
 
-/// How bytes become text.
+/// How bytes are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decoding {
-    /// A file must be UTF-8, else the model would edit what it did not see.
+    /// Requires UTF-8. For files, because the model would otherwise edit text that it did not see.
     Strict,
-    /// The output of a command may be anything.
+    /// Replaces invalid UTF-8. For outputs of commands.
     Lossy,
 }
 
-/// The answer about a page without lines.
+/// Returns the result for a page without lines.
 fn empty_page_text(name: &str, page: &Page, range: LineRange) -> Result<String, String> {
     match page.total {
         Some(0) => Ok(format!("Contents of {name} (empty file)")),
@@ -165,32 +167,32 @@ fn empty_page_text(name: &str, page: &Page, range: LineRange) -> Result<String, 
             pluralize(total, "line")
         )),
         None => Err(format!(
-            "Line {} of {name} lies beyond the first {} MiB, which is as far as read_file looks. search_code finds text in it.",
+            "Line {} of {name} lies beyond the first {} MiB, the most that read_file scans. search_code finds text in it.",
             range.start,
             MAX_SCAN_BYTES / (1024 * 1024)
         )),
     }
 }
 
-/// What is not shown and how to go on; `gap` is the first line that was left out of the middle.
+/// Describes what is not shown and how to continue; `gap` is the first line omitted from the middle.
 fn continuation_note(page: &Page, last: usize, gap: Option<usize>) -> Option<String> {
     let what = match gap {
         Some(line) if page.lines > 1 => {
-            return Some(format!("[The middle was left out. To go on: read_file with start_line {line}.]"));
+            return Some(format!("[The middle was omitted. To continue: read_file with start_line {line}.]"));
         }
-        Some(_) => format!("Line {last} was cut, it is too long; grep shows what is around a text in it."),
+        Some(_) => format!("Line {last} is too long and was cut; grep shows the context of a text in it."),
         None if page.is_line_cut => {
-            format!("Line {last} was cut here, it is too long; grep shows what is around a text in it.")
+            format!("Line {last} is too long and was cut here; grep shows the context of a text in it.")
         }
         None => "More lines follow.".to_owned(),
     };
     let more = page.total.is_none_or(|total| last < total);
     let next =
-        if more { format!(" To go on: read_file with start_line {}.", last + 1) } else { String::new() };
+        if more { format!(" To continue: read_file with start_line {}.", last + 1) } else { String::new() };
     (more || gap.is_some() || page.is_line_cut).then(|| format!("[{what}{next}]"))
 }
 
-/// The page as text; a line that was cut may end inside a character.
+/// Decodes the page; the end of a cut line may be inside a character, which is then dropped.
 fn text_of(page: &Page, name: &str, decoding: Decoding) -> Result<String, String> {
     if decoding == Decoding::Lossy {
         return Ok(String::from_utf8_lossy(&page.bytes).into_owned());

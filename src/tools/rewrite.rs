@@ -1,13 +1,13 @@
-//! What a call makes of a file, worked out before anything happens.
+//! Planned change of one file: the text before and after.
 
 use crate::text::diff;
 use crate::workspace::file::HashedContent;
 use crate::workspace::path::RelPath;
 
-/// A text file as it was loaded.
+/// A loaded text file.
 #[derive(Debug)]
 pub struct LoadedFile {
-    /// Where it really is.
+    /// Its path after resolving links.
     pub path: RelPath,
     /// Its content.
     pub text: String,
@@ -18,37 +18,37 @@ pub struct LoadedFile {
 }
 
 impl LoadedFile {
-    /// Its content and hash.
+    /// Returns the content and its hash.
     pub fn known(&self) -> HashedContent<'_> {
         HashedContent { bytes: self.text.as_bytes(), hash: &self.hash }
     }
 }
 
-/// What becomes of a file.
+/// The planned change of a file.
 #[derive(Debug)]
 pub struct Rewrite {
-    /// The file, as it is named.
+    /// The file's path as the model wrote it.
     pub path: RelPath,
-    /// What it is; absent when it is to be made, or is no text.
+    /// The file before the change; absent when it does not exist or is not text.
     pub old: Option<LoadedFile>,
-    /// What it becomes; absent when it is to go.
+    /// The text after the change; absent when the file is to be deleted.
     pub new: Option<String>,
-    /// The permission bits of a file that is made; absent: the usual ones.
+    /// Permission bits of a file that is created; absent: the default ones.
     pub mode: Option<u32>,
 }
 
 impl Rewrite {
-    /// The rewrite of what is there, or of nothing, to `new`.
+    /// Creates the change from `old` (absent: no file) to `new`.
     pub fn to(path: RelPath, old: Option<LoadedFile>, new: String) -> Self {
         Self { path, old, new: Some(new), mode: None }
     }
 
-    /// What it is; empty where there is nothing.
+    /// Returns the text before the change; empty when there is no file.
     pub fn old_text(&self) -> &str {
         self.old.as_ref().map_or("", |old| &old.text)
     }
 
-    /// The diff that it makes; empty when nothing changes.
+    /// Returns the diff; empty when nothing changes.
     pub fn diff(&self) -> String {
         diff::unified_full(self.path.as_str(), self.old_text(), self.new.as_deref().unwrap_or_default())
     }

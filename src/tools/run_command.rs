@@ -1,4 +1,4 @@
-//! `run_command`: a shell command in the workspace, limited in time and output, ended with everything it started.
+//! The `run_command` tool: runs a shell command in the workspace with limits on time and output.
 
 use super::outputs::Outputs;
 use super::sandbox_messages;
@@ -19,39 +19,39 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest time limit of a command (spec.md 1.6). A larger number in a call is taken as milliseconds, which
-/// is what models mean by 30000.
+/// Maximum time limit of a command (spec.md 1.6). A larger number in a call is read as milliseconds: models that
+/// write 30000 mean 30 seconds.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
-/// The longest command, in bytes: one argument of a program may have 128 KiB on Linux, its end mark included.
+/// Maximum bytes of a command: one argument of a program may have 128 KiB on Linux, including its terminating NUL.
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// Lines of stderr that are shown at least, however few `max_output_lines` allows (spec.md 1.8).
+/// Minimum number of stderr lines shown, whatever `max_output_lines` is (spec.md 1.8).
 const MIN_STDERR_LINES: usize = 10;
 
-/// Characters of one stream that its lines share.
+/// Characters of one stream, divided among its lines.
 const STREAM_CHARS: usize = 30_000;
 
-/// Characters that each line may have at least, however many share [`STREAM_CHARS`].
+/// Minimum characters per line, however many lines share [`STREAM_CHARS`].
 const MIN_LINE_CHARS: usize = 500;
 
-/// The signal of a file that grows too long (`SIGXFSZ`).
+/// The signal sent when a file exceeds the size limit (`SIGXFSZ`).
 const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
 
-/// The signals' share of exit codes, as shells report them.
+/// Number that shells add to a signal to report it as an exit code.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// What a shell says of a program that this signal ended.
+/// The exit code that a shell reports for a program ended by [`FILE_SIZE_SIGNAL`].
 const FILE_SIZE_CODE: i32 = SIGNAL_EXIT_BASE + FILE_SIZE_SIGNAL;
 
-/// What the configuration says about commands.
+/// Settings of `run_command`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCommandOptions {
-    /// The time limit of a call that names none.
+    /// Time limit of a call without `timeout`.
     pub default_timeout: Duration,
-    /// How long a command may write nothing.
+    /// Longest time without output.
     pub idle_timeout: Option<Duration>,
-    /// Lines of stdout that the model reads before the middle is left out.
+    /// Lines of stdout beyond which the middle is omitted.
     pub max_output_lines: usize,
 }
 
@@ -65,41 +65,41 @@ impl Default for RunCommandOptions {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCommandArgs {
-    /// Shell command. Standard input is empty; nothing may wait for a person.
+    /// Stdin is empty; must not wait for input.
     pub command: String,
-    /// Directory to run in, inside the workspace. Default: its root.
+    /// Directory inside the workspace. Default: its root.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Seconds, at most 600. In the background only where given.
+    /// Seconds, at most 600. In the background: none unless set.
     #[serde(default)]
     pub timeout: Option<u64>,
     /// Extra environment variables.
     #[serde(default)]
     pub env: Option<BTreeMap<String, String>>,
-    /// Answer at once with an id, and let it run: for servers and watchers.
+    /// Return an id at once and leave it running (servers, watchers).
     #[serde(default)]
     pub background: bool,
 }
 
-/// The tool.
+/// The `run_command` tool.
 #[derive(Debug)]
 pub struct RunCommand {
     options: RunCommandOptions,
 }
 
 impl RunCommand {
-    /// The tool with these limits.
+    /// Creates the tool with these settings.
     pub fn new(options: RunCommandOptions) -> Self {
         Self { options }
     }
 
-    fn timeout(&self, asked: Option<u64>) -> Duration {
-        let asked = match asked {
+    fn timeout(&self, requested: Option<u64>) -> Duration {
+        let requested = match requested {
             None | Some(0) => return self.options.default_timeout,
             Some(seconds @ 1..=MAX_TIMEOUT_SECONDS) => Duration::from_secs(seconds),
             Some(milliseconds) => Duration::from_millis(milliseconds),
         };
-        asked.min(Duration::from_secs(MAX_TIMEOUT_SECONDS))
+        requested.min(Duration::from_secs(MAX_TIMEOUT_SECONDS))
     }
 
     async fn execute(&self, args: RunCommandArgs, cx: &ToolContext) -> Result<ToolOutput, String> {
@@ -110,11 +110,14 @@ impl RunCommand {
             return Err("The command is longer than 128 KiB. Write it to a file and run that.".to_owned());
         }
         if args.command.contains('\0') {
-            return Err("The command contains a NUL byte, which no program can be given.".to_owned());
+            return Err("The command contains a NUL byte, which cannot be passed to a program.".to_owned());
         }
         let env = args.env.unwrap_or_default();
         if let Some(name) = env.keys().find(|name| !environment::is_name(name)) {
-            return Err(format!("'{}' is no name for an environment variable.", name.escape_default()));
+            return Err(format!(
+                "'{}' is not a valid name of an environment variable.",
+                name.escape_default()
+            ));
         }
         let limit = args.timeout.filter(|timeout| *timeout > 0).map(|timeout| self.timeout(Some(timeout)));
         let timeout =
@@ -134,9 +137,9 @@ impl RunCommand {
             });
         }
         let open = Some(|| cx.outputs.writer(&cx.call_id));
-        let keeping =
+        let output_options =
             OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
-        let exit = cx.launcher.launch_with_output(spec, keeping, &cx.cancel).await;
+        let exit = cx.launcher.launch_with_output(spec, output_options, &cx.cancel).await;
         let exit = exit.map_err(|error| format!("{error}."))?;
         let warning = sandbox_messages::protected_files_line(&exit.protected_changes).map(|what| {
             messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)
@@ -144,7 +147,7 @@ impl RunCommand {
         Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
     }
 
-    /// What the model reads about a command that ended.
+    /// Builds the result of a command that ended.
     fn answer(&self, mut exit: CommandOutcome, timeout: Duration, cx: &ToolContext) -> ToolOutput {
         let max_lines = self.options.max_output_lines;
         let stdout = StreamExcerpt::of(&exit.stdout, max_lines);
@@ -154,7 +157,7 @@ impl RunCommand {
             &exit.protected_changes,
             end_text(exit.reason, timeout),
         );
-        // A failure says so first: its first line is what the log shows.
+        // A failure is described first because the log shows the first line.
         let mut text = if is_error { format!("{end}\n") } else { String::new() };
         for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
             if !shown.text.is_empty() {
@@ -184,9 +187,9 @@ impl RunCommand {
 impl TypedTool for RunCommand {
     const NAME: &'static str = "run_command";
     const ACCESS: Access = Access::Execute;
-    const DESCRIPTION: &'static str = "Runs a shell command (builds, tests, linters, git) and returns stdout, stderr \
-        and the exit code. It is ended after a time limit, and what it leaves running ends with it: start servers with \
-        `background`. Prefer the file tools for reading, searching and editing.";
+    const DESCRIPTION: &'static str = "Run a shell command; returns stdout, stderr and exit code. All its \
+    processes are killed when it ends or times out: start servers with `background`. Prefer the file tools for \
+    reading, searching and editing.";
     type Args = RunCommandArgs;
 
     fn plan(&self, args: &RunCommandArgs) -> Plan {
@@ -200,13 +203,8 @@ impl TypedTool for RunCommand {
     }
 
     fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {
-        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| {
-            format!(
-                "
-(in {cwd:?})"
-            )
-        });
-        Ok(Some(format!("{}{place}", as_typed(args))))
+        let location = args.cwd.as_ref().map_or_else(String::new, |cwd| format!("\n(in {cwd:?})"));
+        Ok(Some(format!("{}{location}", as_typed(args))))
     }
 
     fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -214,18 +212,18 @@ impl TypedTool for RunCommand {
     }
 }
 
-/// The command as a person would type it: with its variables in front, because `PATH=. ls` is another thing than `ls`.
+/// Returns the command with its variables in front, as typed into a shell: `PATH=. ls` may run another program than `ls`.
 fn as_typed(args: &RunCommandArgs) -> String {
     let variables =
         args.env.iter().flatten().map(|(name, value)| format!("{name}={} ", shell::quoted(value)));
     variables.chain([args.command.clone()]).collect()
 }
 
-/// What the model reads about a command that goes on.
+/// Returns the result for a command started in the background.
 fn background_started_text(id: &str) -> String {
     format!(
-        "Started in the background: {id}\nIt runs until it ends, stop_command ends it, or the run is over. Its output: \
-         command_output with id \"{id}\"."
+        "Started in the background: {id}\nIt runs until it exits, stop_command stops it, or the run ends. Read its \
+        output: command_output with id \"{id}\"."
     )
 }
 
@@ -240,7 +238,7 @@ fn first_line(command: &str) -> String {
     if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
 }
 
-/// The absolute directory that `cwd` means, inside the workspace.
+/// Resolves `cwd` to an absolute directory inside the workspace.
 fn working_directory(cx: &ToolContext, cwd: Option<&str>) -> Result<PathBuf, String> {
     let root = cx.workspace.root();
     let Some(cwd) = cwd else { return Ok(root.to_owned()) };
@@ -254,7 +252,7 @@ fn working_directory(cx: &ToolContext, cwd: Option<&str>) -> Result<PathBuf, Str
     }
 }
 
-/// Writes an output that fitted into memory, but not into the answer, to the file of the call.
+/// Stores an output that fitted into memory but not into the result.
 fn store_output(exit: &CommandOutcome, cx: &ToolContext) -> io::Result<()> {
     let mut file = cx.outputs.writer(&cx.call_id)?;
     for captured in [&exit.stdout, &exit.stderr] {
@@ -266,22 +264,22 @@ fn store_output(exit: &CommandOutcome, cx: &ToolContext) -> io::Result<()> {
     file.flush()
 }
 
-/// Where the rest of a cut output is.
-fn stored_output_note(kept: &StoredOutput, call_id: &str) -> String {
+/// Returns the note on where the full output is stored.
+fn stored_output_note(stored: &StoredOutput, call_id: &str) -> String {
     let name = Outputs::name(call_id);
-    match kept {
+    match stored {
         StoredOutput::NoFile => String::new(),
-        StoredOutput::Complete => format!("[All of the output: read_file or grep with path \"{name}\"]\n"),
+        StoredOutput::Complete => format!("[Full output: read_file or grep with path \"{name}\"]\n"),
         StoredOutput::Truncated => {
             format!("[The first 64 MiB of the output: read_file or grep with path \"{name}\"]\n")
         }
         StoredOutput::Failed(reason) => {
-            format!("[The rest of the output is lost, it could not be kept: {reason}]\n")
+            format!("[The rest of the output is lost because it could not be stored: {reason}]\n")
         }
     }
 }
 
-/// How the command ended: the first line about a failure, the last one about a success.
+/// Describes how the command ended. It becomes the first line of a failed result and the last line of a successful one.
 pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
     match ended {
         ExitReason::Code(0) => "exit_code: 0".to_owned(),
@@ -297,26 +295,26 @@ pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
         }
         ExitReason::TimedOut => format!(
             "Command timed out after {} s and was ended with everything it started.\nGive a larger `timeout` (at most \
-             {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
-             for ever.",
+             {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and do not start servers or commands \
+             that wait for input.",
             timeout.as_secs_f64()
         ),
         ExitReason::Idle => "Command ended with everything it started: it wrote nothing for longer than `commands.idle_timeout` \
-                        allows.\nUse flags that show progress, and nothing that waits for input or for ever."
+                        allows.\nUse flags that show progress, and no command that waits for input."
             .to_owned(),
         ExitReason::Exceeded(excess) => format!("Command ended with everything it started: {}.", excess.advice()),
         ExitReason::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }
 }
 
-/// The part of a stream that the model reads.
+/// The part of a stream that is sent to the model.
 struct StreamExcerpt {
     text: String,
     is_cut: bool,
 }
 
 impl StreamExcerpt {
-    /// At most `max_lines` lines: the first half of them from the beginning, a quarter from the end.
+    /// Selects at most `max_lines` lines: up to half of them from the start and a quarter from the end.
     fn of(captured: &Captured, max_lines: usize) -> Self {
         let (first, second) = captured.tail.as_slices();
         let tail = [first, second].concat();
@@ -324,7 +322,7 @@ impl StreamExcerpt {
         let total = captured.line_ends.saturating_add(u64::from(ends_inside_line));
         if captured.is_truncated() {
             let (head, tail) = (String::from_utf8_lossy(&captured.head), String::from_utf8_lossy(&tail));
-            // The line that the head breaks off in and the one that the tail begins in are not whole.
+            // The last line of the head and the first line of the tail may be incomplete.
             let head: Vec<&str> = head.lines().take(max_lines / 2).collect();
             let tail: Vec<&str> = tail.lines().skip(1).collect();
             let tail = last(&tail, max_lines / 4);
@@ -369,7 +367,7 @@ impl StreamExcerpt {
     }
 }
 
-/// The last `count` of `lines`.
+/// Returns the last `count` of `lines`.
 fn last<'a, 'b>(lines: &'a [&'b str], count: usize) -> &'a [&'b str] {
     lines.get(lines.len().saturating_sub(count)..).unwrap_or_default()
 }

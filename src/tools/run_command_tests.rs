@@ -84,9 +84,7 @@ fn t18_a_long_output_is_cut_by_lines_and_kept() {
         output.text.contains("stderr:\n1\n")
             && output.text.contains("\n25\n[... 63 lines omitted ...]\n89\n")
     );
-    assert!(
-        output.text.contains("[All of the output: read_file or grep with path \"output:c1\"]\nexit_code: 0")
-    );
+    assert!(output.text.contains("[Full output: read_file or grep with path \"output:c1\"]\nexit_code: 0"));
     let kept = kept_output(dir.path());
     assert_eq!(kept.lines().count(), 1100);
 }

@@ -1,22 +1,21 @@
-//! What the model reads when a command met the walls around it: protected files that were put back, and hints what to ask
-//! the person for where the network is off or a write was refused.
+//! Messages for the model about the sandbox: restored protected files, and hints after a refused write or missing network.
 
 use crate::process::launch::{CommandOutcome, ExitReason, Launcher};
 use crate::process::protected::{ChangeKind, ProtectedChange};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The most protected files that are named.
+/// Maximum number of protected files listed.
 const MAX_NAMED: usize = 10;
 
-/// The end of a stream that is looked at for messages, in bytes: programs say last why they gave up.
+/// Bytes at the end of a stream that are scanned for error messages.
 const SCANNED_BYTES: usize = 8 * 1024;
 
-/// The same of a command that succeeded.
+/// Bytes scanned when the command succeeded.
 const SCANNED_BYTES_ON_SUCCESS: usize = 512;
 
-/// What programs say when they find no network: the resolver and the C library's words for errors, and what curl, git, pip,
-/// npm, cargo, go, apt, wget and Python's and Node's own libraries make of them.
+/// Error messages about a missing network, in lower case: of the resolver and the C library, and of curl, git, pip, npm,
+/// cargo, go, apt, wget and the Python and Node libraries.
 const NO_NETWORK: &[&str] = &[
     "could not resolve host",
     "couldn't resolve host",
@@ -42,37 +41,38 @@ const NO_NETWORK: &[&str] = &[
     "failed to establish a new connection",
 ];
 
-/// What programs say when a write is refused by the walls.
+/// Error messages of a write refused by a read-only mount, in lower case.
 const REFUSED_WRITE: &[&str] = &["read-only file system", "erofs"];
 
-/// The same where rules refuse it, which is also what the rights of other users say.
+/// Error messages of a write refused by kernel rules, in lower case; missing file permissions cause the same ones.
 const REFUSED_BY_RULES: &[&str] = &["permission denied", "eacces"];
 
-/// The exit code of a shell that does not find a program.
+/// The exit code of a shell when a program is not found.
 const NOT_FOUND: i32 = 127;
 
-/// What the model reads about how a command ended: what it did to protected files before `how`.
+/// Puts a message about changed protected files, if any, before `how`, the text on how the command ended.
 pub fn with_protected_files_text(protected_changes: &[ProtectedChange], how: String) -> String {
-    let Some(disturbance) = protected_files_text(protected_changes) else { return how };
+    let Some(damage) = protected_files_text(protected_changes) else { return how };
     format!(
-        "Command failed: {disturbance}\nDo without; if the task needs such a change, say so, so that the person can make \
-         it.\n{how}"
+        "Command failed: {damage}\nDo without such changes; if the task needs one, report it, so that the user can make \
+        it.\n{how}"
     )
 }
 
-/// That protected files were changed, and what became of them; `None` when none was.
+/// Describes which protected files were changed and whether they were restored; returns `None` when there are none.
 pub fn protected_files_text(protected_changes: &[ProtectedChange]) -> Option<String> {
     if protected_changes.is_empty() {
         return None;
     }
-    let (back, left): (Vec<_>, Vec<_>) =
+    let (restored, failed): (Vec<_>, Vec<_>) =
         protected_changes.iter().partition(|one| one.restore_error.is_none());
-    let left = left.iter().map(|one| {
+    let failed = failed.iter().map(|one| {
         let why = one.restore_error.as_deref().unwrap_or_default();
         format!("{:?} ({}): {why}", one.path, was(one.kind))
     });
-    let back = back.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.kind), is_now(one.kind)));
-    let places: BTreeSet<_> =
+    let restored =
+        restored.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.kind), is_now(one.kind)));
+    let directories: BTreeSet<_> =
         protected_changes.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
     let who = if protected_changes.iter().any(|one| one.ran_concurrently) {
         "it, or a command that ran at the same time,"
@@ -81,24 +81,24 @@ pub fn protected_files_text(protected_changes: &[ProtectedChange]) -> Option<Str
     };
     let mut text = format!(
         "{who} changed protected files, which no command may: configuration of git, agents and editors can make programs \
-         run later, and others the person has protected."
+        run later, and the user has protected others."
     );
-    text.push_str(&list("These could NOT be put back, a person must look at them", left));
-    text.push_str(&list("Put back", back));
-    for place in places {
+    text.push_str(&list("These could NOT be put back, the user must check them", failed));
+    text.push_str(&list("Put back", restored));
+    for directory in directories {
         // Writing to a string does not fail.
-        let _ = write!(text, "\nWhat the command made of them is kept in {}.", place.display());
+        let _ = write!(text, "\nWhat the command made of them is stored in {}.", directory.display());
     }
     Some(text)
 }
 
-/// The same as one line, for people.
+/// Returns [`protected_files_text`] on one line, for the user.
 pub fn protected_files_line(protected_changes: &[ProtectedChange]) -> Option<String> {
     let text = protected_files_text(protected_changes)?;
     Some(text.lines().map(str::trim_start).collect::<Vec<_>>().join(" "))
 }
 
-/// A heading and the first of `items` below it; nothing when there are none.
+/// Formats a heading and the first of `items` below it; returns an empty text when there are none.
 fn list(heading: &str, items: impl ExactSizeIterator<Item = String>) -> String {
     let more = items.len().saturating_sub(MAX_NAMED);
     let mut named: Vec<String> = items.take(MAX_NAMED).collect();
@@ -126,39 +126,42 @@ fn is_now(act: ChangeKind) -> &'static str {
     }
 }
 
-/// What to ask the person for, when a command failed at the walls.
+/// Returns a hint on what the user can allow when the sandbox probably made the command fail.
 pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<String> {
     let tier = launcher.tier();
     if !tier.confines() || matches!(exit.reason, ExitReason::TimedOut | ExitReason::Cancelled) {
         return None;
     }
-    // The last of a pipe can succeed where the first has failed, and text about failures is no failure.
-    let looked_at = if exit.reason == ExitReason::Code(0) { SCANNED_BYTES_ON_SUCCESS } else { SCANNED_BYTES };
-    let said = [&exit.stderr, &exit.stdout].map(|stream| {
+    // A pipe succeeds with its last command although an earlier one failed. Most successful output is not scanned, because
+    // it may merely contain text about failures.
+    let scanned = if exit.reason == ExitReason::Code(0) { SCANNED_BYTES_ON_SUCCESS } else { SCANNED_BYTES };
+    let ends = [&exit.stderr, &exit.stdout].map(|stream| {
         let (first, second) = stream.tail.as_slices();
         let all = [stream.head.as_slice(), first, second].concat();
-        let end = all.get(all.len().saturating_sub(looked_at)..).unwrap_or_default();
+        let end = all.get(all.len().saturating_sub(scanned)..).unwrap_or_default();
         String::from_utf8_lossy(end).to_ascii_lowercase()
     });
-    let says = |words: &[&str]| words.iter().any(|word| said.iter().any(|text| text.contains(word)));
-    let off = !launcher.has_network() && says(NO_NETWORK);
-    let refused = says(REFUSED_WRITE) || !tier.has_own_view() && says(REFUSED_BY_RULES);
+    let contains_any =
+        |messages: &[&str]| messages.iter().any(|message| ends.iter().any(|text| text.contains(message)));
+    let off = !launcher.has_network() && contains_any(NO_NETWORK);
+    let refused = contains_any(REFUSED_WRITE) || !tier.has_own_view() && contains_any(REFUSED_BY_RULES);
     let refused = refused && exit.reason != ExitReason::Code(0);
-    let not_found = tier.has_own_view() && exit.reason == ExitReason::Code(NOT_FOUND) && says(&["/tmp/"]);
+    let not_found =
+        tier.has_own_view() && exit.reason == ExitReason::Code(NOT_FOUND) && contains_any(&["/tmp/"]);
     match (off, refused) {
         (true, _) => Some(
-            "[The network is off for commands: only the person can allow it, with --allow-net. Do what is possible \
-             without, and say what was not.]"
+            "[The network is off for commands: only the user can allow it, with --allow-net. Do what is possible \
+            without it, and report what was not.]"
                 .to_owned(),
         ),
         (false, true) => Some(
-            "[Commands can write to the workspace and $TMPDIR only, and not to protected files: only the person can \
-             allow another directory, with --allow-write DIR.]"
+            "[Commands can write to the workspace and $TMPDIR only, and not to protected files: only the user can \
+            allow another directory, with --allow-write DIR.]"
                 .to_owned(),
         ),
         (false, false) => not_found.then(|| {
-            "[Commands have a /tmp of their own and do not see the machine's: only the person can show them a program \
-             there, with its directory in PATH.]"
+            "[Commands have a /tmp of their own and do not see the machine's: only the user can make a program there \
+            visible, by putting its directory into PATH.]"
                 .to_owned()
         }),
     }
@@ -181,20 +184,20 @@ mod tests {
         let both = [one("/ws/.envrc", None), one("/ws/\u{1b}[2J\n", Some("it is large"))];
         assert_eq!(
             protected_files_text(&both).unwrap(),
-            r#"it changed protected files, which no command may: configuration of git, agents and editors can make programs run later, and others the person has protected.
-These could NOT be put back, a person must look at them:
+            r#"it changed protected files, which no command may: configuration of git, agents and editors can make programs run later, and the user has protected others.
+These could NOT be put back, the user must check them:
   "/ws/\u{1b}[2J\n" (created): it is large.
 Put back:
   "/ws/.envrc" (created, now removed).
-What the command made of them is kept in /state/quarantine/1."#
+What the command made of them is stored in /state/quarantine/1."#
         );
         assert!(!protected_files_text(&both[1..]).unwrap().contains("Put back"), "nothing was");
-        let told = protected_files_line(&both).unwrap();
+        let line = protected_files_line(&both).unwrap();
         assert!(
-            told.contains(r#"it is large. Put back: "/ws/.envrc" (created, now removed). What"#),
-            "{told}"
+            line.contains(r#"it is large. Put back: "/ws/.envrc" (created, now removed). What"#),
+            "{line}"
         );
-        assert_eq!(told.lines().count(), 1);
+        assert_eq!(line.lines().count(), 1);
         let shared = both.map(|one| ProtectedChange { ran_concurrently: true, ..one });
         assert!(
             protected_files_text(&shared)

@@ -1,4 +1,4 @@
-//! `search_code`: a regular expression over the files of the workspace.
+//! The `search_code` tool: searches the files of the workspace with a regular expression.
 
 use crate::tools::search_support;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -8,19 +8,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Matching lines unless the call says otherwise (spec.md 1.6).
+/// Default number of matching lines (spec.md 1.6).
 const DEFAULT_RESULTS: usize = 20;
 
-/// Most matching lines of one call (spec.md 1.6).
+/// Maximum number of matching lines of one call (spec.md 1.6).
 const MAX_RESULTS: usize = 200;
 
-/// Context lines unless the call says otherwise (spec.md 1.6).
+/// Default number of context lines on either side (spec.md 1.6).
 const DEFAULT_CONTEXT: usize = 2;
 
-/// Most context lines on either side (spec.md 1.6).
+/// Maximum number of context lines on either side (spec.md 1.6).
 const MAX_CONTEXT: usize = 10;
 
-/// Searches with regular expressions.
+/// The `search_code` tool.
 #[derive(Debug)]
 pub struct SearchCode;
 
@@ -28,24 +28,25 @@ pub struct SearchCode;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Regular expression (Rust syntax), matched line by line.
+    /// Rust regex syntax, matched line by line.
     pattern: String,
-    /// File or directory (default the workspace).
+    /// File or directory. Default: workspace.
     path: Option<String>,
-    /// Glob on file names, such as *.rs.
+    /// File name glob, e.g. *.rs.
     file_pattern: Option<String>,
-    /// Matching lines, 1 to 200 (default 20).
+    /// 1 to 200. Default: 20.
     max_results: Option<usize>,
-    /// Lines around each hit, 0 to 10 (default 2).
+    /// 0 to 10. Default: 2.
     context_lines: Option<usize>,
-    /// Default true.
+    /// Default: true.
     case_sensitive: Option<bool>,
 }
 
 impl TypedTool for SearchCode {
     const NAME: &'static str = "search_code";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "Search file contents with a regular expression; shows context. Ignored files and hidden directories are skipped.";
+    const DESCRIPTION: &'static str =
+        "Search files with a regular expression; shows context. Skips ignored files and hidden directories.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {

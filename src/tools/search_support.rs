@@ -1,4 +1,4 @@
-//! What the tools that look through the workspace share: a thread of their own, a time limit, and how results read.
+//! Shared parts of the search and listing tools: blocking execution with a time limit, globs and the format of results.
 
 use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
 use crate::tools::ToolContext;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longest time one search or listing may take (spec.md 1.6); what was found until then is returned.
+/// Time limit of one search or listing (spec.md 1.6), after which the results so far are returned.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
-/// Entries a listing shows.
+/// Maximum number of entries in a listing.
 pub const MAX_LISTED: usize = 1000;
 
-/// Why something could not be looked at.
+/// Why files were not searched, or places not listed.
 const UNREADABLE: &str =
-    "unreadable, with a line that is too long, or with an ignore file that is no plain file";
+    "unreadable, with a line that is too long, or with an ignore file that is not a regular file";
 
 /// Sets a flag when dropped, so that an abandoned search ends.
 struct StopOnDrop(Arc<AtomicBool>);
@@ -29,10 +29,11 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Runs `work` on a thread of its own; its flag is set at the time limit, on cancellation, and when nobody waits any more.
+/// Runs `work` on a blocking thread. Its stop flag is set at the time limit, on cancellation, and when this future is
+/// dropped.
 ///
 /// # Errors
-/// When the work died.
+/// When the work panicked.
 pub async fn run_blocking<T: Send + 'static>(
     cx: &ToolContext,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
@@ -54,10 +55,10 @@ pub async fn run_blocking<T: Send + 'static>(
     done.map_err(|error| format!("The search failed: {error}"))
 }
 
-/// A glob as a person writes it: `*` stays within a directory, `{a,b}` are alternatives.
+/// Compiles a glob: `*` does not match `/`, `{a,b}` are alternatives. A missing or empty pattern gives `None`.
 ///
 /// # Errors
-/// A text for the model when it cannot be read.
+/// A message for the model when the pattern is invalid.
 pub fn parse_glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> {
     let pattern = pattern.map(|pattern| pattern.trim_start_matches("./"));
     let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else { return Ok(None) };
@@ -68,7 +69,7 @@ pub fn parse_glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> 
         .map_err(|error| format!("Invalid glob pattern: {}", error.kind()))
 }
 
-/// What a listing left out.
+/// Appends notes on what a listing omits.
 pub fn write_listing_notes(out: &mut String, listing: &Listing) {
     let missing = listing.total.saturating_sub(listing.entries.len());
     // Writing to a String cannot fail.
@@ -90,7 +91,7 @@ fn cut_note() -> String {
     )
 }
 
-/// Results with context, one block for each run of lines: `📄 file:line`, hits marked with `>`.
+/// Formats results with context, one block for each run of lines: `📄 file:line`, hits marked with `>`.
 pub fn format_blocks(results: &SearchResults) -> String {
     let mut out = String::new();
     for (path, lines) in &results.files {
@@ -110,7 +111,7 @@ pub fn format_blocks(results: &SearchResults) -> String {
     out
 }
 
-/// Results without context, `file:line: text`.
+/// Formats results without context: `file:line: text`.
 pub fn format_lines(results: &SearchResults) -> String {
     let mut out = String::new();
     for (path, lines) in &results.files {
@@ -121,7 +122,7 @@ pub fn format_lines(results: &SearchResults) -> String {
     out
 }
 
-/// The whole answer: `body`, or that nothing was found, and what was left out.
+/// Builds the result of a search: `body`, or a message that nothing was found, and notes on what was omitted.
 pub fn format_answer(results: &SearchResults, wanted: &str, body: String, most: usize) -> String {
     let mut out = if results.hits == 0 {
         format!("No results for '{}'\n", one_line(wanted, QUOTE_CHARS))

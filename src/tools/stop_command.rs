@@ -1,4 +1,4 @@
-//! `stop_command`: ends a background command with everything it started.
+//! The `stop_command` tool: ends a background command and all its processes.
 
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::background::CommandEnd;
@@ -8,7 +8,7 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The tool. It ends only what the run itself has started, so that it is not more dangerous than reading.
+/// The `stop_command` tool. Its access is `Read` because it only ends commands that the run itself started.
 #[derive(Debug)]
 pub struct StopCommand;
 
@@ -16,14 +16,13 @@ pub struct StopCommand;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Which command.
     id: String,
 }
 
 impl TypedTool for StopCommand {
     const NAME: &'static str = "stop_command";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "Ends a background command with everything it started.";
+    const DESCRIPTION: &'static str = "Stop a background command and all its processes.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {

@@ -1,4 +1,4 @@
-//! A workspace in a temporary directory, for tests of tools.
+//! Test fixture: a workspace in a temporary directory with the file tools.
 
 use crate::process::launch::Launcher;
 use crate::tools::outputs::Outputs;

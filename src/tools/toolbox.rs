@@ -1,4 +1,4 @@
-//! The list of tools a run has, and their definitions as the model reads them.
+//! The set of tools of a run, and their definitions for the model.
 
 use crate::llm::ToolDefinition;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -19,15 +19,15 @@ use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
 use std::cell::OnceCell;
 
-/// The tool that asks subagents; it stands above the loop that they run in (`agent::subagent`).
+/// Name of the tool that starts subagents, which is implemented in `agent::subagent`.
 pub const DISPATCH_SUBAGENT: &str = "dispatch_subagent";
 
-/// What the file tools can be told.
+/// Settings of the file tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolOptions {
-    /// `workspace.allow_delete`: whether `delete_file` does anything.
+    /// `workspace.allow_delete`: whether files may be deleted.
     pub allow_delete: bool,
-    /// `context.max_tool_result_tokens`: tokens of one result, 0 for no limit.
+    /// `context.max_tool_result_tokens`: maximum tokens of one result, 0 for no limit.
     pub max_result_tokens: usize,
 }
 
@@ -40,42 +40,42 @@ impl Default for ToolOptions {
 /// Tools by name.
 pub struct Toolbox {
     tools: Vec<Box<dyn Tool>>,
-    /// Made when they are asked for: their schemas are the dearest part of a toolbox, and it is narrowed before.
+    /// Built on first use: schemas are expensive, and the toolbox is usually restricted before.
     definitions: OnceCell<Vec<ToolDefinition>>,
 }
 
 impl Toolbox {
-    /// Holds `tools`, sorted by name; no two may share one.
+    /// Creates a toolbox of `tools`, sorted by name. Names must be unique.
     pub fn new(mut tools: Vec<Box<dyn Tool>>) -> Self {
         tools.sort_by(|a, b| a.name().cmp(b.name()));
         Self { tools, definitions: OnceCell::new() }
     }
 
-    /// The file tools and `more`.
+    /// Creates a toolbox of the file tools and `more`.
     pub fn standard(options: ToolOptions, more: Vec<Box<dyn Tool>>) -> Self {
         let mut tools = file_tools(options);
         tools.extend(more);
         Self::new(tools)
     }
 
-    /// The same and `tool`.
+    /// Adds `tool`, if there is one.
     #[must_use]
     pub fn with(mut self, tool: Option<Box<dyn Tool>>) -> Self {
         self.tools.extend(tool);
         Self::new(self.tools)
     }
 
-    /// The same without the tools that `keep` refuses by name; they can then not be called either.
+    /// Removes the tools whose name `keep` rejects; calls of them fail then.
     #[must_use]
     pub fn restricted(mut self, keep: impl Fn(&str) -> bool) -> Self {
         self.tools.retain(|tool| keep(tool.name()));
         Self::new(self.tools)
     }
 
-    /// The tool called `name`.
+    /// Returns the tool with this name.
     ///
     /// # Errors
-    /// A text for the model that lists the tools there are.
+    /// A message for the model that lists the available tools.
     pub fn get(&self, name: &str) -> Result<&dyn Tool, String> {
         let found = self.tools.iter().find(|tool| tool.name() == name);
         found.map(AsRef::as_ref).ok_or_else(|| {
@@ -87,18 +87,18 @@ impl Toolbox {
         })
     }
 
-    /// The names, sorted.
+    /// Returns the names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name())
     }
 
-    /// What the model is told about the tools, sorted by name, the same bytes for the whole run.
+    /// Returns the definitions sent to the model, sorted by name; the same bytes for the whole run.
     pub fn definitions(&self) -> &[ToolDefinition] {
         self.definitions.get_or_init(|| self.tools.iter().map(|tool| definition(tool.as_ref())).collect())
     }
 }
 
-/// What the model is told about `tool`.
+/// Returns the definition of `tool` sent to the model.
 fn definition(tool: &dyn Tool) -> ToolDefinition {
     ToolDefinition {
         name: tool.name().to_owned(),
@@ -107,7 +107,7 @@ fn definition(tool: &dyn Tool) -> ToolDefinition {
     }
 }
 
-/// The names of all tools that a configuration may speak of, those that are switched off among them.
+/// Returns the names of all tools that a configuration can contain, including disabled ones.
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
     let others =
@@ -115,7 +115,7 @@ pub fn known_names() -> Vec<String> {
     tools.iter().map(|tool| tool.name().to_owned()).chain(others.map(str::to_owned)).collect()
 }
 
-/// Every tool that works on files: THE list.
+/// Creates every file tool. A new file tool is added here.
 fn file_tools(options: ToolOptions) -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(ReadFile { max_result_tokens: options.max_result_tokens }),

@@ -1,4 +1,4 @@
-//! Tests of the file tools, as the engine calls them.
+//! Tests of the tools that read files, called through the toolbox.
 
 use super::test_fixture::Fixture;
 use serde_json::json;
@@ -33,7 +33,7 @@ fn t02_a_range_of_lines_is_read_and_how_to_go_on_is_said() {
     let page = fixture.ok("read_file", &json!({"path": "a", "start_line": 10, "limit": 2}));
     assert_eq!(
         page,
-        "Contents of a (lines 10-11 of 5000):\nline 10\nline 11\n[More lines follow. To go on: read_file with start_line 12.]"
+        "Contents of a (lines 10-11 of 5000):\nline 10\nline 11\n[More lines follow. To continue: read_file with start_line 12.]"
     );
     let first = fixture.ok("read_file", &json!({"path": "a"}));
     assert!(first.starts_with("Contents of a (lines 1-2000 of 5000):") && first.contains("start_line 2001."));
@@ -48,7 +48,7 @@ fn t02_kept_outputs_are_read_and_searched_by_name() {
     fixture.cx.outputs.store("call_9", b"alpha\nbeta\n").unwrap();
     assert!(fixture.ok("read_file", &json!({"path": "output:call_9", "start_line": 2})).contains("\nbeta\n"));
     assert_eq!(fixture.ok("grep", &json!({"path": "output:call_9", "text": "bet"})), "output:call_9:2: beta");
-    assert!(fixture.fails("read_file", &json!({"path": "output:../x"})).contains("no kept output"));
+    assert!(fixture.fails("read_file", &json!({"path": "output:../x"})).contains("no stored output"));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn an_unreadable_file_is_reported_and_does_not_stop_a_search() {
     fixture.write("closed", "needle\n");
     fixture.write("open", "needle\n");
     std::fs::set_permissions(fixture.root.join("closed"), PermissionsExt::from_mode(0o000)).unwrap();
-    // Root reads everything.
+    // Root can read every file.
     if std::fs::File::open(fixture.root.join("closed")).is_err() {
         assert!(fixture.fails("read_file", &json!({"path": "closed"})).contains("Permission denied"));
         let text = fixture.ok("grep", &json!({"text": "needle"}));

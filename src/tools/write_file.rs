@@ -1,4 +1,4 @@
-//! `write_file`: makes a file, overwrites one the model has read, or appends to one.
+//! The `write_file` tool: creates a file, overwrites a file that the model has read, or appends to one.
 
 use crate::text::lines::{pluralize, quoted};
 use crate::text::placeholder::find_placeholder;
@@ -11,7 +11,7 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Writes whole files.
+/// The `write_file` tool.
 #[derive(Debug)]
 pub struct WriteFile;
 
@@ -19,15 +19,14 @@ pub struct WriteFile;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// File to write; directories are made.
+    /// Missing directories are created.
     path: String,
-    /// The text.
     content: String,
-    /// Default overwrite.
+    /// Default: overwrite.
     mode: Option<Mode>,
 }
 
-/// What happens to what is there.
+// A doc comment here would be sent to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
@@ -38,7 +37,8 @@ enum Mode {
 impl TypedTool for WriteFile {
     const NAME: &'static str = "write_file";
     const ACCESS: Access = Access::Write;
-    const DESCRIPTION: &'static str = "Create a file, replace all of a file you have read, or append to one. To change a part use edit_file.";
+    const DESCRIPTION: &'static str =
+        "Create a file, overwrite a file you have read, or append to one. To change a part use edit_file.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -65,7 +65,7 @@ impl Args {
         self.mode == Some(Mode::Append)
     }
 
-    /// The whole text the file is to have.
+    /// Returns the full text of the file after the call.
     fn new_text(&self, old: Option<&LoadedFile>) -> String {
         match old {
             None => self.content.clone(),
@@ -79,7 +79,7 @@ impl Args {
     }
 }
 
-/// The file as it is now, if it is there and may be written.
+/// Loads the current file, if it exists, and checks that the call may write it.
 fn load_target(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<LoadedFile>), String> {
     let path = file_change::checked_path(cx, &args.path)?;
     let old = file_change::load(cx, &path)?;
@@ -99,12 +99,12 @@ fn load_target(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<LoadedF
     Ok((path, old))
 }
 
-/// A text that takes the place of another must not leave out what that has.
+/// Checks that an overwriting text contains no placeholder for omitted lines, such as `// ... rest of the file ...`.
 fn check_nothing_left_out(args: &Args, old: &LoadedFile) -> Result<(), String> {
     let left_out = find_placeholder(args.content.lines(), &old.text);
     left_out.map_or(Ok(()), |line| {
         Err(format!(
-            "File {} is untouched: content leaves out what the file has, the line {} would stand there as it is. Write every line, or change a part with edit_file.",
+            "File {} is untouched: content omits text of the file, and the line {} would be written literally. Write every line, or change a part with edit_file.",
             old.path,
             quoted(line)
         ))

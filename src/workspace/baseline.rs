@@ -1,7 +1,8 @@
-//! What commands may change, kept before they run: afterwards is too late.
+//! Stores the content of workspace files before commands run, so that changes made by commands can be undone.
 //!
-//! The files are looked at from outside before and after each command; what is new since the look before is read and kept.
-//! So the first command of a run waits until all files are kept, as far as the limits allow, and later ones hardly.
+//! File metadata is compared before and after each command, and files that are new or changed since the previous scan are read
+//! and stored. The first command of a run therefore waits until all files are stored, within the limits. Later ones barely
+//! wait.
 
 use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState};
 use crate::workspace::Workspace;
@@ -16,49 +17,49 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes read for one look. The smallest files come first: they are what people wrote.
-const MAX_LOOK_BYTES: u64 = 128 << 20;
+/// Maximum number of bytes to store per scan. The smallest files come first, because users usually wrote those.
+const MAX_SCAN_BYTES: u64 = 128 << 20;
 
-/// Time for reading and keeping in one look; what is left is for the next one.
-const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
+/// Time limit for reading and storing in one scan. The next scan continues with the rest.
+const MAX_SCAN_TIME: Duration = Duration::from_secs(1);
 
-/// Looks in a row that come to no end before none is tried any more: one may have met a busy machine.
-const MAX_MISSES: u32 = 2;
+/// Number of consecutive incomplete scans after which no more are tried. A single one may be due to a busy machine.
+const MAX_INCOMPLETE_SCANS: u32 = 2;
 
-/// Changes listed for one command.
+/// Maximum number of listed changes per command.
 const MAX_CHANGES: usize = 10_000;
 
-/// What one command changed.
+/// Changes made by one command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommandChanges {
-    /// By path; without hashes where contents are not kept.
+    /// Listed changes by path. Without hashes if contents are not stored.
     pub listed: Vec<Change>,
-    /// How many more there are.
+    /// Number of further changes.
     pub left_out: usize,
-    /// Those of the listed whose content before was to be kept, and was not.
+    /// Listed files whose earlier content should have been stored but was not.
     pub not_stored: Vec<String>,
 }
 
-/// Bytes of what is written of a baseline: more than the largest one that is looked at.
+/// Maximum size of a baseline file, in bytes. Exceeds that of the largest possible baseline.
 const MAX_WRITTEN_BYTES: u64 = 64 << 20;
 
-/// The files of a workspace as they were at the last look, and their contents where the workspace keeps them.
+/// Workspace files at the last scan, with their contents if the workspace stores them.
 #[derive(Debug)]
 pub struct Baseline {
     workspace: Workspace,
-    /// Where it is written before a command, for whoever comes after a process that was killed.
-    place: Option<PathBuf>,
-    /// Nothing before the first look, and where there are too many files.
-    looks: Option<Snapshot>,
-    /// The hashes of the contents that are kept, by path.
+    /// File of the baseline, written before a command for recovery after a killed process.
+    file_path: Option<PathBuf>,
+    /// Last snapshot. `None` before the first scan and with too many files.
+    last_scan: Option<Snapshot>,
+    /// Hashes of the stored contents, by path.
     hashes: BTreeMap<String, String>,
-    /// Looks in a row that came to no end.
-    misses: u32,
-    /// Whether what is written is no longer all that is known.
-    is_ahead: bool,
+    /// Number of consecutive incomplete scans.
+    incomplete_scans: u32,
+    /// Whether the baseline differs from its file.
+    is_dirty: bool,
 }
 
-/// A baseline as it is written.
+/// Format of the baseline file.
 #[derive(Serialize, Deserialize)]
 struct StoredBaseline<L, H> {
     looks: L,
@@ -66,78 +67,92 @@ struct StoredBaseline<L, H> {
 }
 
 impl Baseline {
-    /// A baseline that knows nothing yet, and is written to `place`.
-    pub fn new(workspace: Workspace, place: Option<PathBuf>) -> Self {
-        Self { workspace, place, looks: None, hashes: BTreeMap::new(), misses: 0, is_ahead: true }
+    /// Creates an empty baseline, to be written to `file_path`.
+    pub fn new(workspace: Workspace, file_path: Option<PathBuf>) -> Self {
+        Self {
+            workspace,
+            file_path,
+            last_scan: None,
+            hashes: BTreeMap::new(),
+            incomplete_scans: 0,
+            is_dirty: true,
+        }
     }
 
-    /// The baseline that a process has written to `place` before it was killed.
-    pub fn load(workspace: Workspace, place: &Path) -> Option<Self> {
+    /// Loads the baseline that a killed process wrote to `file_path`.
+    pub fn load(workspace: Workspace, file_path: &Path) -> Option<Self> {
         let mut text = Vec::new();
-        File::open(place).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
+        File::open(file_path).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
         let StoredBaseline { looks, hashes } = serde_json::from_slice(&text).ok()?;
-        Some(Self { workspace, place: None, looks: Some(looks), hashes, misses: 0, is_ahead: true })
+        Some(Self {
+            workspace,
+            file_path: None,
+            last_scan: Some(looks),
+            hashes,
+            incomplete_scans: 0,
+            is_dirty: true,
+        })
     }
 
-    /// Whether there are too many files to be compared, for as long as the run lasts.
+    /// Checks whether comparisons are disabled for the rest of the run because there are too many files.
     pub fn has_given_up(&self) -> bool {
-        self.misses >= MAX_MISSES
+        self.incomplete_scans >= MAX_INCOMPLETE_SCANS
     }
 
     fn snapshot(&mut self) -> Option<Snapshot> {
         let taken = if self.has_given_up() { None } else { Snapshot::take(self.workspace.root()) };
-        self.misses = if taken.is_some() { 0 } else { self.misses.saturating_add(1) };
-        self.is_ahead |= taken.is_none();
+        self.incomplete_scans = if taken.is_some() { 0 } else { self.incomplete_scans.saturating_add(1) };
+        self.is_dirty |= taken.is_none();
         taken
     }
 
-    /// Looks before a command: keeps whatever is not kept yet. `false` when there are too many files to be compared.
+    /// Scans before a command and stores new contents. Returns `false` if there are too many files to compare.
     pub fn before_command(&mut self) -> bool {
         let now = self.snapshot();
-        let before = self.looks.take().unwrap_or_default();
+        let before = self.last_scan.take().unwrap_or_default();
         if let Some(now) = &now {
-            self.forget(&before.differences(now));
+            self.remove_hashes(&before.differences(now));
             let missing = now.sizes().filter(|(path, _)| !self.hashes.contains_key(*path));
-            self.keep(missing.map(|(path, size)| (path.to_owned(), size)).collect());
+            self.store_files(missing.map(|(path, size)| (path.to_owned(), size)).collect());
             self.write(now);
         }
-        self.looks = now;
-        self.looks.is_some()
+        self.last_scan = now;
+        self.last_scan.is_some()
     }
 
-    /// Forgets the contents of files that are different now.
-    fn forget(&mut self, differences: &[Difference]) {
-        self.is_ahead |= !differences.is_empty();
+    /// Removes the hashes of changed files.
+    fn remove_hashes(&mut self, differences: &[Difference]) {
+        self.is_dirty |= !differences.is_empty();
         for difference in differences {
             self.hashes.remove(&difference.path);
         }
     }
 
-    /// Writes what is known, unless it is written already. Not synced, as the kept contents are not; a part of it is as good
-    /// as none.
+    /// Writes the baseline if it changed. Neither the file nor the stored contents are synced. An incomplete file is ignored
+    /// when loading.
     fn write(&mut self, looks: &Snapshot) {
-        let Some(place) = self.place.as_ref().filter(|_| self.is_ahead) else { return };
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(place);
+        let Some(file_path) = self.file_path.as_ref().filter(|_| self.is_dirty) else { return };
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(file_path);
         let written = StoredBaseline { looks, hashes: &self.hashes };
         let done = file.and_then(|file| {
             let mut file = BufWriter::new(file);
             serde_json::to_writer(&mut file, &written)?;
             file.flush()
         });
-        self.is_ahead = done.is_err();
+        self.is_dirty = done.is_err();
     }
 
-    /// Looks after a command: what is different. Nothing when there are too many files to be compared.
+    /// Scans after a command and returns the changes. `None` if there are too many files to compare.
     pub fn after_command(&mut self) -> Option<CommandChanges> {
-        let before = self.looks.take()?;
+        let before = self.last_scan.take()?;
         let now = self.snapshot()?;
         let differences = before.differences(&now);
         let was: Vec<FileState> = differences.iter().map(|it| self.state(&it.path, it.before)).collect();
-        self.forget(&differences);
+        self.remove_hashes(&differences);
         let new = differences.iter().filter_map(|it| Some((it.path.clone(), it.after?.size)));
-        self.keep(new.collect());
+        self.store_files(new.collect());
         let changes = differences.iter().zip(was).map(|(it, was)| self.change(&before, it, &was)).collect();
-        self.looks = Some(now);
+        self.last_scan = Some(now);
         Some(self.summarize(changes))
     }
 
@@ -150,42 +165,43 @@ impl Baseline {
         change
     }
 
-    /// What a file is that looks like this, as far as its content is kept.
-    fn state(&self, path: &str, look: Option<FileStamp>) -> FileState {
-        match (look, self.hashes.get(path)) {
+    /// Returns the state of a file with these metadata. `Unknown` if its content is not stored.
+    fn state(&self, path: &str, stamp: Option<FileStamp>) -> FileState {
+        match (stamp, self.hashes.get(path)) {
             (None, _) => FileState::Absent,
-            (Some(look), Some(hash)) => FileState::from_mode(hash.clone(), look.mode),
+            (Some(stamp), Some(hash)) => FileState::from_mode(hash.clone(), stamp.mode),
             (Some(_), None) => FileState::Unknown,
         }
     }
 
     fn summarize(&self, mut changes: Vec<Change>) -> CommandChanges {
-        // A file that was only touched.
+        // Drops files of which only the timestamp changed.
         changes.retain(|change| change.before.is_none() || change.before_state() != change.after_state());
         let left_out = changes.len().saturating_sub(MAX_CHANGES);
         changes.truncate(MAX_CHANGES);
-        let keeps = self.workspace.content_store().is_some();
-        let is_lost =
-            |change: &&Change| keeps && change.before.is_none() && change.action != ChangeAction::Created;
+        let stores_contents = self.workspace.content_store().is_some();
+        let is_lost = |change: &&Change| {
+            stores_contents && change.before.is_none() && change.action != ChangeAction::Created
+        };
         let not_stored = changes.iter().filter(is_lost).map(|change| change.path.clone()).collect();
         CommandChanges { listed: changes, left_out, not_stored }
     }
 
-    /// Keeps `files`, the smallest first, as far as the limits allow.
-    fn keep(&mut self, mut files: Vec<(String, u64)>) {
+    /// Stores `files`, the smallest first, within the limits.
+    fn store_files(&mut self, mut files: Vec<(String, u64)>) {
         let Some(contents) = self.workspace.content_store().cloned() else { return };
         let (began, mut bytes) = (Instant::now(), 0u64);
         files.retain(|(_, size)| *size <= MAX_FILE_BYTES);
         files.sort_unstable_by_key(|(_, size)| *size);
         for (path, size) in files {
             bytes = bytes.saturating_add(size);
-            if bytes > MAX_LOOK_BYTES || began.elapsed() > MAX_LOOK_TIME {
+            if bytes > MAX_SCAN_BYTES || began.elapsed() > MAX_SCAN_TIME {
                 return;
             }
             let named = self.workspace.path(&path).ok();
             if let Some(hash) = named.and_then(|named| self.workspace.store(&named, &contents).ok()) {
                 self.hashes.insert(path, hash);
-                self.is_ahead = true;
+                self.is_dirty = true;
             }
         }
     }
@@ -199,11 +215,11 @@ mod tests {
     use crate::workspace::file::hash;
     use std::path::Path;
 
-    fn baseline(dir: &Path, keeps: bool) -> Baseline {
+    fn baseline(dir: &Path, stores_contents: bool) -> Baseline {
         let root = dir.join("ws");
         std::fs::create_dir_all(&root).unwrap();
         let workspace = Workspace::open(&root).unwrap();
-        if keeps {
+        if stores_contents {
             workspace.set_content_store(ContentStore::new(dir.join("contents"), std::sync::Arc::default()));
         }
         Baseline::new(workspace, None)
@@ -222,14 +238,14 @@ mod tests {
         std::fs::remove_file(root.join("gone")).unwrap();
         std::fs::write(root.join("made"), "made").unwrap();
         let found = baseline.after_command().unwrap();
-        let told: Vec<_> = found
+        let found_changes: Vec<_> = found
             .listed
             .iter()
             .map(|change| (change.path.as_str(), change.before.clone(), change.after.clone()))
             .collect();
         let some = |text: &str| Some(hash(text.as_bytes()));
         assert_eq!(
-            told,
+            found_changes,
             [
                 ("gone", some("gone"), None),
                 ("changed", some("changed"), some("otherwise")),
@@ -249,10 +265,10 @@ mod tests {
     fn what_is_written_is_what_was_there_before_the_last_command() {
         let dir = tempfile::tempdir().unwrap();
         let mut baseline = baseline(dir.path(), true);
-        let (file, place) = (dir.path().join("ws/a"), dir.path().join("written"));
-        baseline.place = Some(place.clone());
+        let (file, file_path) = (dir.path().join("ws/a"), dir.path().join("written"));
+        baseline.file_path = Some(file_path.clone());
         let found_dead = |baseline: &Baseline| {
-            let mut dead = Baseline::load(baseline.workspace.clone(), &place).unwrap();
+            let mut dead = Baseline::load(baseline.workspace.clone(), &file_path).unwrap();
             dead.after_command().unwrap().listed.into_iter().map(|change| change.path).collect::<Vec<_>>()
         };
         for text in ["one", "other", "third"] {
@@ -260,9 +276,9 @@ mod tests {
             assert!(baseline.before_command());
             assert!(found_dead(&baseline).is_empty(), "{text}");
         }
-        std::fs::remove_file(&place).unwrap();
+        std::fs::remove_file(&file_path).unwrap();
         assert!(baseline.before_command());
-        assert!(!place.exists(), "written again, with nothing new");
+        assert!(!file_path.exists(), "written again, with nothing new");
         std::fs::write(&file, "by a command").unwrap();
         assert_eq!(baseline.after_command().unwrap().listed.len(), 1);
         assert!(baseline.before_command());

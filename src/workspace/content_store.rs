@@ -1,8 +1,8 @@
-//! Contents that changes displaced, outside of the workspace and found by their hashes, so that changes can be undone.
+//! Store of replaced file contents outside the workspace, addressed by hash, so that changes can be undone.
 //!
-//! A process appends what it keeps to a pack of its own and, once a content is whole, its place to the pack's index. So a kill
-//! loses nothing that was said to be kept. Nothing is synced, which would double what an edit costs: what a power failure
-//! tears is noticed by its hash, and is as if it had not been kept.
+//! A process appends contents to a pack of its own, and adds an entry to the pack's index once a content is complete. A killed
+//! process therefore loses no content that was reported as stored. Nothing is synced, which would double the cost of an edit. A
+//! content damaged by a power failure is detected by its hash and handled as missing.
 
 use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
@@ -17,75 +17,75 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Largest file whose content is kept; a larger one is data that can be made again, or is kept elsewhere.
+/// Largest file whose content is stored, in bytes. Larger files are usually generated data or stored elsewhere.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// Bytes that one run keeps; more would fill a disk before anybody looks.
+/// Maximum number of bytes that one run stores, so that it does not fill the disk.
 const MAX_RUN_BYTES: u64 = 512 << 20;
 
-/// Bytes of all packs that stay when the oldest go.
+/// Maximum number of bytes of all packs after pruning the oldest.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Packs that stay when the oldest go.
+/// Maximum number of packs after pruning the oldest.
 const MAX_PACKS: usize = 1_000;
 
-/// Bytes of an index that are read: a million contents.
+/// Maximum number of bytes read of an index: a million contents.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// Bytes of a line of an index: hash, offset and length in hexadecimal digits.
+/// Bytes of an index line: hash, offset and length in hexadecimal digits.
 const LINE_BYTES: usize = HASH_DIGITS + 1 + 16 + 1 + 16 + 1;
 
-/// What the name of a pack ends with.
+/// File name extension of a pack.
 const PACK: &str = "pack";
 
-/// What the name of an index ends with.
+/// File name extension of an index.
 const INDEX: &str = "index";
 
-/// Why a content was not kept.
+/// Reasons why a content was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It is too large.
     #[error("it is larger than {} MiB", MAX_FILE_BYTES >> 20)]
     TooLarge,
-    /// The run has kept as much as it may.
-    #[error("this run has kept {} MiB already", MAX_RUN_BYTES >> 20)]
+    /// The run has reached its limit.
+    #[error("this run has already stored {} MiB", MAX_RUN_BYTES >> 20)]
     Full,
-    /// Another content was displaced than the one that had just been kept.
+    /// The replaced content differs from the one that had just been stored.
     #[error("it was changed at that moment")]
     Changed,
-    /// A key or token of this process stands in it.
-    #[error("it holds a secret, of which no copy is made")]
+    /// It contains a key or token of this process.
+    #[error("it contains a secret, which is not copied")]
     Secret,
-    /// Pipes, devices and sockets have no content to keep.
+    /// Pipes, devices and sockets have no content to store.
     #[error("it is neither a regular file nor a link")]
     NotAFile,
-    /// The system said no.
+    /// The operating system returned an error.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// The contents of one workspace, shared by its sessions; a clone is the same.
+/// Store of one workspace, shared by its sessions. Clones share its state.
 #[derive(Clone)]
 pub struct ContentStore {
     dir: PathBuf,
     redactor: Arc<Redactor>,
-    /// Nothing until it is needed.
+    /// Opened packs. `None` before the first use.
     packs: Arc<Mutex<Option<Packs>>>,
 }
 
-/// What is known of the packs.
+/// State of the packs.
 struct Packs {
     dir: PathBuf,
     locations: HashMap<String, ContentLocation>,
-    /// Packs that this process has used: they are among the newest then.
+    /// Packs that this process has used, whose modification time was updated for pruning.
     used: HashSet<Arc<Path>>,
-    /// The pack of this process, once it has kept something.
+    /// Pack of this process, created with the first stored content.
     own: Option<OwnPack>,
     /// Bytes that this process has added.
     added: u64,
 }
 
-/// Where a content is.
+/// Location of a content.
 #[derive(Clone)]
 struct ContentLocation {
     pack: Arc<Path>,
@@ -93,7 +93,7 @@ struct ContentLocation {
     length: u64,
 }
 
-/// A pack that grows.
+/// Pack that this process appends to.
 struct OwnPack {
     path: Arc<Path>,
     pack: File,
@@ -102,15 +102,16 @@ struct OwnPack {
 }
 
 impl ContentStore {
-    /// Those in `dir`, which is made when the first is kept. None of them holds a secret that `redactor` knows.
+    /// Creates a store in `dir`, which is created with the first content. It stores no content with a secret known to
+    /// `redactor`.
     pub fn new(dir: PathBuf, redactor: Arc<Redactor>) -> Self {
         Self { dir, redactor, packs: Arc::default() }
     }
 
-    /// Keeps all of `file`; returns its hash.
+    /// Stores the content of `file` and returns its hash.
     ///
     /// # Errors
-    /// When it is too large, holds a secret, or cannot be read or written.
+    /// Fails if it is too large, contains a secret, or cannot be read or written.
     pub fn store(&self, file: &File) -> Result<String, StoreError> {
         let metadata = file.metadata()?;
         let size = metadata.len();
@@ -121,26 +122,26 @@ impl ContentStore {
             return Err(StoreError::TooLarge);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // It may grow meanwhile.
+        // The file may grow during the read.
         if file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_FILE_BYTES {
             return Err(StoreError::TooLarge);
         }
         self.store_bytes(&bytes)
     }
 
-    /// Keeps a content; returns its hash.
+    /// Stores a content and returns its hash.
     ///
     /// # Errors
-    /// When it is too large, holds a secret, or cannot be written.
+    /// Fails if it is too large, contains a secret, or cannot be written.
     pub fn store_bytes(&self, bytes: &[u8]) -> Result<String, StoreError> {
         let hash = hash(bytes);
         self.store_hashed(HashedContent { bytes, hash: &hash }).map(|()| hash)
     }
 
-    /// Keeps a content whose hash is known.
+    /// Stores a content whose hash is known.
     ///
     /// # Errors
-    /// When it is too large, holds a secret, or cannot be written.
+    /// Fails if it is too large, contains a secret, or cannot be written.
     pub fn store_hashed(&self, HashedContent { bytes, hash }: HashedContent<'_>) -> Result<(), StoreError> {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(StoreError::TooLarge);
@@ -151,21 +152,21 @@ impl ContentStore {
         self.with_packs(|packs| if packs.touch(hash) { Ok(()) } else { packs.add(hash, bytes) })
     }
 
-    /// Whether the content with this hash is kept, and stays so for as long as what is kept now.
+    /// Checks whether the content with this hash is stored, and marks its pack as used so that it is pruned last.
     pub fn contains(&self, hash: &str) -> bool {
         self.with_packs(|packs| packs.touch(hash))
     }
 
-    /// The content with this hash; none when it was not kept, has gone or is damaged.
+    /// Returns the content with this hash. `None` if it was not stored, was pruned or is damaged.
     pub fn get(&self, hash: &str) -> Option<Vec<u8>> {
-        let place = self.with_packs(|packs| packs.locations.get(hash).cloned())?;
-        let length = usize::try_from(place.length.min(MAX_FILE_BYTES)).ok()?;
+        let location = self.with_packs(|packs| packs.locations.get(hash).cloned())?;
+        let length = usize::try_from(location.length.min(MAX_FILE_BYTES)).ok()?;
         let mut bytes = vec![0; length];
-        open_own(&place.pack).ok()?.read_exact_at(&mut bytes, place.offset).ok()?;
+        open_own(&location.pack).ok()?.read_exact_at(&mut bytes, location.offset).ok()?;
         (crate::workspace::file::hash(&bytes) == hash).then_some(bytes)
     }
 
-    /// Lets the oldest packs go where there are too many, if this process has added to them.
+    /// Removes the oldest packs beyond the limits if this process has added to them.
     pub fn prune(&self) {
         let packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
         if packs.as_ref().is_some_and(|packs| packs.added > 0) {
@@ -180,7 +181,7 @@ impl ContentStore {
 }
 
 impl Packs {
-    /// Those in `dir`, as their indexes tell.
+    /// Reads the indexes in `dir`.
     fn of(dir: &Path) -> Self {
         let mut locations = HashMap::new();
         for index in files(dir, INDEX) {
@@ -201,18 +202,18 @@ impl Packs {
         Self { dir: dir.to_owned(), locations, used: HashSet::new(), own: None, added: 0 }
     }
 
-    /// Whether a content is kept already; its pack is among the newest then.
+    /// Checks whether a content is stored, and marks its pack as used.
     fn touch(&mut self, hash: &str) -> bool {
-        let Some(place) = self.locations.get(hash) else { return false };
-        if self.used.contains(&place.pack) {
+        let Some(location) = self.locations.get(hash) else { return false };
+        if self.used.contains(&location.pack) {
             return true;
         }
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
-        let pack = Arc::clone(&place.pack);
-        // One that has gone meanwhile holds nothing any more.
+        let pack = Arc::clone(&location.pack);
+        // The pack may have been removed since the index was read.
         if rustix::fs::utimensat(CWD, &*pack, &times, AtFlags::SYMLINK_NOFOLLOW).is_err() {
-            self.locations.retain(|_, place| place.pack != pack);
+            self.locations.retain(|_, location| location.pack != pack);
             return false;
         }
         self.used.insert(pack)
@@ -227,15 +228,15 @@ impl Packs {
             Some(own) => own,
             None => OwnPack::create(&self.dir)?,
         };
-        let place = ContentLocation { pack: Arc::clone(&own.path), offset: own.length, length };
-        // A pack that could not be written whole is not written to again.
+        let location = ContentLocation { pack: Arc::clone(&own.path), offset: own.length, length };
+        // After an incomplete write, the pack is not written to again.
         own.pack.write_all(bytes)?;
-        own.index.write_all(line(hash, place.offset, length).as_bytes())?;
+        own.index.write_all(line(hash, location.offset, length).as_bytes())?;
         own.length = own.length.saturating_add(length);
         self.used.insert(Arc::clone(&own.path));
         self.own = Some(own);
         self.added = self.added.saturating_add(length.max(1));
-        self.locations.insert(hash.to_owned(), place);
+        self.locations.insert(hash.to_owned(), location);
         Ok(())
     }
 }
@@ -265,7 +266,7 @@ fn read_line(line: &[u8]) -> Option<(&str, u64, u64)> {
     Some((hash, number()?, number()?))
 }
 
-/// Opens a regular file of ours for reading, never through a link.
+/// Opens a regular file for reading without following a link.
 fn open_own(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let flags = i32::try_from(flags).unwrap_or_default();
@@ -278,15 +279,15 @@ fn open_own(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The files in `dir` whose names end with `extension`.
+/// Lists the files in `dir` with the extension `extension`.
 fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
     let paths = entries.map(|entry| entry.path());
     paths.filter(|path| path.extension().is_some_and(|it| it == extension)).collect()
 }
 
-/// Removes the oldest packs beyond so many bytes or packs.
-#[expect(clippy::disallowed_methods, reason = "this is the address of kept contents")]
+/// Removes the oldest packs beyond `bytes` or `packs`.
+#[expect(clippy::disallowed_methods, reason = "stored contents are removed only here")]
 fn prune(dir: &Path, bytes: u64, packs: usize) {
     let aged = |path: PathBuf| {
         let metadata = path.symlink_metadata().ok()?;
@@ -298,7 +299,7 @@ fn prune(dir: &Path, bytes: u64, packs: usize) {
     for (number, (_, size, path)) in found.iter().enumerate() {
         total = total.saturating_add(*size);
         if number >= packs || total > bytes {
-            // One that stays is found again by the next run.
+            // If removal fails, the next run tries again.
             let _ = std::fs::remove_file(path.with_extension(INDEX));
             let _ = std::fs::remove_file(path);
         }

@@ -1,3 +1,5 @@
+//! Tests of the content store on real files.
+
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
 
 use super::*;
@@ -20,14 +22,14 @@ fn contents() -> (tempfile::TempDir, ContentStore) {
     (dir, contents)
 }
 
-fn try_keep(contents: &ContentStore, bytes: &[u8]) -> Result<String, StoreError> {
+fn try_store(contents: &ContentStore, bytes: &[u8]) -> Result<String, StoreError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
     contents.store(&File::open(file.path()).unwrap())
 }
 
-fn keep(contents: &ContentStore, bytes: &[u8]) -> String {
-    try_keep(contents, bytes).unwrap()
+fn store(contents: &ContentStore, bytes: &[u8]) -> String {
+    try_store(contents, bytes).unwrap()
 }
 
 fn pack(contents: &ContentStore) -> PathBuf {
@@ -41,11 +43,11 @@ fn what_was_kept_is_found_by_its_hash_by_later_processes_too_and_is_private() {
     let (dir, contents) = contents();
     assert_eq!(contents.get(&hash(b"a")), None);
     for bytes in [&b"a"[..], b"", b"other"] {
-        let kept = keep(&contents, bytes);
-        assert_eq!(kept, hash(bytes));
-        assert_eq!(keep(&contents, bytes), kept, "once more");
+        let stored = store(&contents, bytes);
+        assert_eq!(stored, hash(bytes));
+        assert_eq!(store(&contents, bytes), stored, "once more");
         for contents in [&contents, &open(dir.path())] {
-            assert_eq!(contents.get(&kept), Some(bytes.to_vec()));
+            assert_eq!(contents.get(&stored), Some(bytes.to_vec()));
         }
     }
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -57,16 +59,16 @@ fn what_was_kept_is_found_by_its_hash_by_later_processes_too_and_is_private() {
 #[test]
 fn what_an_earlier_process_kept_is_not_kept_again() {
     let (dir, contents) = contents();
-    let kept = keep(&contents, b"a");
+    let stored = store(&contents, b"a");
     let next = open(dir.path());
-    assert_eq!(keep(&next, b"a"), kept);
+    assert_eq!(store(&next, b"a"), stored);
     assert_eq!(files(&contents.dir, PACK).len(), 1);
 }
 
 #[test]
 fn what_is_damaged_torn_or_a_link_is_none_and_hides_nothing_else() {
     let (dir, contents) = contents();
-    let (first, second) = (keep(&contents, b"abc"), keep(&contents, b"second"));
+    let (first, second) = (store(&contents, b"abc"), store(&contents, b"second"));
     let pack = pack(&contents);
     std::fs::write(&pack, b"abdsecond").unwrap();
     let again = open(dir.path());
@@ -74,7 +76,7 @@ fn what_is_damaged_torn_or_a_link_is_none_and_hides_nothing_else() {
     std::fs::write(&pack, b"abcsec").unwrap();
     let again = open(dir.path());
     assert_eq!((again.get(&first), again.get(&second)), (Some(b"abc".to_vec()), None));
-    assert_eq!(keep(&again, b"second"), second, "what is torn is kept anew");
+    assert_eq!(store(&again, b"second"), second, "what is torn is stored anew");
     assert_eq!(again.get(&second), Some(b"second".to_vec()));
     std::fs::write(dir.path().join("other"), b"abcsecond").unwrap();
     std::fs::remove_file(&pack).unwrap();
@@ -85,7 +87,7 @@ fn what_is_damaged_torn_or_a_link_is_none_and_hides_nothing_else() {
 #[test]
 fn an_index_that_breaks_off_tells_what_is_whole() {
     let (dir, contents) = contents();
-    let (first, second) = (keep(&contents, b"first"), keep(&contents, b"second"));
+    let (first, second) = (store(&contents, b"first"), store(&contents, b"second"));
     let index = File::options().write(true).open(pack(&contents).with_extension(INDEX)).unwrap();
     for cut in 0..=LINE_BYTES as u64 {
         index.set_len(2 * LINE_BYTES as u64 - cut).unwrap();
@@ -102,7 +104,7 @@ fn a_file_that_is_too_large_and_a_secret_are_not_kept() {
     file.set_len(MAX_FILE_BYTES + 1).unwrap();
     let file = File::open(dir.path().join("large")).unwrap();
     assert!(matches!(contents.store(&file), Err(StoreError::TooLarge)));
-    assert!(matches!(try_keep(&contents, b"token: correct-horse-battery"), Err(StoreError::Secret)));
+    assert!(matches!(try_store(&contents, b"token: correct-horse-battery"), Err(StoreError::Secret)));
     assert!(!contents.dir.exists());
 }
 
@@ -110,33 +112,33 @@ fn a_file_that_is_too_large_and_a_secret_are_not_kept() {
 fn a_run_keeps_no_more_than_it_may() {
     let (_dir, contents) = contents();
     contents.with_packs(|packs| packs.added = MAX_RUN_BYTES - 1);
-    assert!(matches!(try_keep(&contents, b"ab"), Err(StoreError::Full)));
+    assert!(matches!(try_store(&contents, b"ab"), Err(StoreError::Full)));
 }
 
 #[test]
 fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     let (dir, old) = contents();
-    let (kept, other) = (keep(&old, b"old"), open(dir.path()));
-    let new = keep(&other, b"new");
+    let (stored, other) = (store(&old, b"old"), open(dir.path()));
+    let new = store(&other, b"new");
     let file =
-        File::options().append(true).open(&*old.with_packs(|packs| packs.locations[&kept].pack.clone()));
+        File::options().append(true).open(&*old.with_packs(|packs| packs.locations[&stored].pack.clone()));
     file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    assert_eq!(keep(&open(dir.path()), b"old"), kept, "which makes it one of the newest");
+    assert_eq!(store(&open(dir.path()), b"old"), stored, "which makes it one of the newest");
     prune(&old.dir, 6, 2);
-    assert!(open(dir.path()).get(&kept).is_some() && open(dir.path()).get(&new).is_some());
+    assert!(open(dir.path()).get(&stored).is_some() && open(dir.path()).get(&new).is_some());
     let file =
         File::options().append(true).open(&*other.with_packs(|packs| packs.locations[&new].pack.clone()));
     file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     prune(&old.dir, 5, 2);
-    assert!(open(dir.path()).get(&kept).is_some() && open(dir.path()).get(&new).is_none());
+    assert!(open(dir.path()).get(&stored).is_some() && open(dir.path()).get(&new).is_none());
     prune(&old.dir, 6, 0);
     assert_eq!(std::fs::read_dir(&old.dir).unwrap().count(), 0, "with their indexes");
     let mut packs = old.packs.lock().unwrap().take().unwrap();
     packs.used.clear();
-    assert!(!packs.touch(&kept), "one that has gone meanwhile");
+    assert!(!packs.touch(&stored), "one that has gone meanwhile");
 }
 
-/// A workspace with the file `a`, which holds `old`.
+/// Creates a workspace with the file `a`, which contains `old`.
 fn a_file_whose_content_is_kept() -> (tempfile::TempDir, ContentStore, Workspace, RelPath) {
     let (dir, contents) = contents();
     let root = dir.path().join("ws");

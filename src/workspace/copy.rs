@@ -1,4 +1,4 @@
-//! A copy of the workspace for work that must not touch it: files, links and directories, bounded, and without what leads back.
+//! Copies the workspace for isolated work: files, links and directories, within limits, without links back to the original.
 
 use crate::process::sandbox::repositories;
 use crate::redactor::Redactor;
@@ -12,16 +12,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Entries that are copied: a project with what it has installed.
+/// Maximum number of entries to copy. Enough for a project with its installed packages.
 const MAX_ENTRIES: usize = 300_000;
 
-/// Bytes that are copied: more would fill a disk before anybody looks.
+/// Maximum number of bytes to copy, so that a copy does not fill the disk.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// What its owner needs of a directory to work in it.
+/// Owner permissions needed to work in a directory.
 const OWN: u32 = 0o700;
 
-/// Why there is no copy.
+/// Reasons why no copy was made.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// It has too many entries.
@@ -30,34 +30,34 @@ pub enum CopyError {
     /// It is too large.
     #[error("it has more than {} GiB", MAX_BYTES >> 30)]
     TooLarge,
-    /// What the system said.
+    /// The operating system returned an error.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Of what.
+        /// Path of the failed operation.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// What a copy has, and what it lacks.
+/// Summary of a copy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CopySummary {
-    /// How many files and links it has.
+    /// Number of files and links in the copy.
     pub files: usize,
-    /// Caches, which are there and empty: directories that a tool has tagged as such.
+    /// Cache directories, marked as such by a tool, which are empty in the copy.
     pub caches: Vec<String>,
-    /// What is not there: files larger than what is kept for an undo, with a secret of this process, unreadable, neither
-    /// file nor link; what commands do not see; and each `.git` that is no directory, because it leads to a repository
-    /// elsewhere.
+    /// Paths that were not copied: files above the size limit of the content store, files with a secret of this process,
+    /// unreadable files, special files, paths hidden from commands, and each `.git` that is not a directory, because it refers
+    /// to a repository elsewhere.
     pub left_out: Vec<String>,
 }
 
-/// Copies the directory `from` to `to`, an empty one, without `unseen`, paths that begin with `from`. No copy is made of a file that
-/// holds a secret that `redactor` knows.
+/// Copies the directory `from` to the empty directory `to`, without the `unseen` paths, which start with `from`. Files with a
+/// secret known to `redactor` are not copied.
 ///
 /// # Errors
-/// When it is too large, or the copy cannot be written.
+/// Fails if `from` is too large or the copy cannot be written.
 pub fn copy_workspace(
     from: &Path,
     to: &Path,
@@ -80,7 +80,7 @@ struct Copier<'a> {
     redactor: &'a Redactor,
     unseen: &'a BTreeSet<PathBuf>,
     copied: CopySummary,
-    /// Those that are made and still empty, from the root.
+    /// Directories of the copy that are created but still empty, starting with the root.
     directories: Vec<PathBuf>,
     entries: usize,
     bytes: u64,
@@ -148,7 +148,7 @@ impl Copier<'_> {
         let mut bytes = Vec::new();
         let read = (&source).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
         let is_large = bytes.len() as u64 > MAX_FILE_BYTES;
-        // What a repository has packed is compressed: nobody can find a secret in it.
+        // Git objects are compressed, so secrets in them cannot be detected.
         let is_packed = path.iter().any(|part| part == OsStr::new(repositories::GIT));
         if read.is_err() || is_large && !is_packed || self.redactor.contains_known(&bytes) {
             self.leave_out(path);
@@ -171,7 +171,7 @@ impl Copier<'_> {
     }
 }
 
-/// A regular file, and what it is; never what a link leads to.
+/// Opens a regular file with its metadata. Does not follow a link.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
@@ -191,7 +191,7 @@ mod tests {
     use crate::core::secret::Secret;
     use crate::redactor::NamedSecret;
 
-    /// A directory with these files, an empty one beside it, and what is left out of a copy of the one in the other.
+    /// Copies a directory with these files and returns the temporary directory and the summary.
     fn copied(files: &[(&str, &str)], redactor: &Redactor) -> (tempfile::TempDir, CopySummary) {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in files {

@@ -1,33 +1,33 @@
-//! What can go wrong with the workspace and its files, worded for the model.
+//! Errors of the workspace and its files, with messages for the model.
 
 use crate::workspace::path::RelPath;
 use crate::workspace::root_dir::ResolveError;
 use std::io;
 
-/// The workspace itself cannot be used.
+/// Reasons why the workspace cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// There is nothing at that path.
+    /// The path does not exist.
     #[error("workspace does not exist: {0}")]
     Absent(String),
-    /// It is a file or something else.
+    /// The path is a file or special file.
     #[error("workspace is not a directory: {0}")]
     NotDirectory(String),
-    /// It may not be read.
+    /// Permission denied.
     #[error("workspace cannot be read (permission denied): {0}")]
     Unreadable(String),
-    /// Anything else.
+    /// Any other error.
     #[error("workspace cannot be opened: {path}: {source}")]
     Io {
-        /// As it was given.
+        /// Path as given by the user.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl WorkspaceError {
-    /// The error that `source` means for the workspace at `path`.
+    /// Converts `source` into the error for the workspace at `path`.
     pub fn new(path: &str, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -39,48 +39,48 @@ impl WorkspaceError {
     }
 }
 
-/// A file of the workspace could not be read or changed.
+/// Reasons why a file of the workspace could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// A link on the way leads out of the workspace.
+    /// A link in the path points out of the workspace.
     #[error(
         "Security error: Path '{0}' escapes the workspace through a symbolic link. Use a path that stays inside; absolute links are not followed."
     )]
     Escape(RelPath),
-    /// The links on the way never end.
+    /// The path has too many links.
     #[error("Security error: Path '{0}' goes through too many symbolic links. Use a path without them.")]
     LinkLoop(RelPath),
-    /// No tool writes into a repository's own data.
+    /// The path is in a repository's own directory, to which no tool writes.
     #[error(
-        "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git in run_command, or say in your answer what a person should change."
+        "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git through run_command, or describe the change in your answer for the user to make."
     )]
     GitInternal(RelPath),
-    /// It decides what git does in a repository that is not called `.git`, or would make a directory one.
+    /// The path configures a repository that is not called `.git`, or would turn its directory into one.
     #[error(
-        "Security error: Path '{0}' is configuration of a repository, or makes its directory one; no tool writes there. Use git in run_command, or say in your answer what a person should change."
+        "Security error: Path '{0}' configures a repository, or would turn its directory into one; no tool writes there. Use git through run_command, or describe the change in your answer for the user to make."
     )]
     Repository(RelPath),
-    /// A protected name that is a link leads there.
+    /// The path is the target of a link with a protected name.
     #[error(
-        "Security error: Path '{0}' is what a protected name, such as .vscode, leads to through a link; no tool writes there. Say in your answer what a person should change."
+        "Security error: Path '{0}' is the target of a link with a protected name, such as .vscode; no tool writes there. Describe the change in your answer for the user to make."
     )]
     ProtectedLink(RelPath),
-    /// It really is a file that is kept from tools.
-    #[error("Security error: Path '{0}' leads to a file that is kept from tools. Go on without it.")]
+    /// The resolved path is a file that tools may not access.
+    #[error("Security error: Path '{0}' leads to a file that tools may not access. Continue without it.")]
     ProtectedFile(RelPath),
-    /// There is nothing there.
+    /// The path does not exist.
     #[error("File does not exist: {0}")]
     Missing(RelPath),
-    /// It is a directory.
+    /// The path is a directory.
     #[error("Path is not a regular file: {0} (it is a directory; list_files shows what is in it)")]
     Directory(RelPath),
-    /// It is a pipe, device or socket.
+    /// The path is a pipe, device or socket.
     #[error("Path is not a regular file: {0} (it is a pipe, device or socket; no file tool opens one)")]
     Special(RelPath),
     /// A part of the path is not a directory.
     #[error("Path '{0}' leads through something that is not a directory.")]
     NotDirectory(RelPath),
-    /// It is larger than what may be loaded.
+    /// The file is larger than the limit.
     #[error("File {path} is too large: {size} bytes, the limit is {limit}.")]
     TooLarge {
         /// The file.
@@ -90,37 +90,37 @@ pub enum FileError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// It is there although it should not be.
+    /// The file exists but must not.
     #[error("File {0} already exists.")]
     Exists(RelPath),
-    /// Its content is not what was expected; what is there now stays.
+    /// The content differs from the expected one. The current content is unchanged.
     #[error("File {path} changed since it was read: read it again, then repeat the change.{}", other_version_text(.other_version.as_ref()))]
     Changed {
         /// The file.
         path: RelPath,
-        /// Where the content that could not be put back lies.
+        /// File with the content that could not be put back.
         other_version: Option<RelPath>,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("Cannot {action} {path}: {source}")]
     Io {
         /// The file.
         path: RelPath,
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-fn other_version_text(kept: Option<&RelPath>) -> String {
-    kept.map_or_else(String::new, |path| {
+fn other_version_text(other_version: Option<&RelPath>) -> String {
+    other_version.map_or_else(String::new, |path| {
         format!(" Two programs wrote it at once; the other version is in {path}.")
     })
 }
 
 impl FileError {
-    /// What `error`, met while walking to `path`, means.
+    /// Converts `error`, returned while resolving `path`.
     pub fn at(path: &RelPath, error: ResolveError) -> Self {
         match error {
             ResolveError::Escape => Self::Escape(path.clone()),
@@ -129,7 +129,7 @@ impl FileError {
         }
     }
 
-    /// What `source`, met while doing `action` to `path`, means.
+    /// Converts `source`, returned by `action` on `path`.
     pub fn io(path: &RelPath, action: &'static str, source: io::Error) -> Self {
         let path = path.clone();
         match source.kind() {

@@ -1,7 +1,7 @@
-//! Executables that a run left behind: what somebody may start later, found in one bounded look at its end.
+//! Finds executables that a run left behind, with one bounded scan at its end.
 //!
-//! A file counts by when its inode last changed, which no program can set: writing, `chmod`, renaming and linking all
-//! change it. Ignore files are not asked, because a command may write them.
+//! A file counts if its inode changed during the run. No program can set that time: writing, `chmod`, renaming and linking all
+//! update it. Ignore files are not used, because a command may write them.
 
 use crate::core::run_result::Executables;
 use std::collections::VecDeque;
@@ -11,23 +11,23 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Entries looked at, those near the root first: some 20 ms.
+/// Maximum number of entries to scan, those near the root first: some 20 ms.
 const MAX_ENTRIES: usize = 20_000;
-/// Time for the look.
+/// Time limit for the scan.
 const MAX_TIME: Duration = Duration::from_millis(50);
-/// The clock is asked once for so many entries.
+/// Number of entries between two checks of the clock.
 const CLOCK_INTERVAL: usize = 256;
-/// Files listed.
+/// Maximum number of listed files.
 const MAX_FILES: usize = 100;
-/// How far the clock that kernels stamp files with may be behind the other: one tick.
+/// Maximum lag of the kernel's timestamp clock: one tick.
 const TICK: Duration = Duration::from_millis(10);
-/// The rights of owner, group and others to execute a file.
+/// Execute permissions of owner, group and others.
 const EXECUTABLE: u32 = 0o111;
-/// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
+/// File that marks a directory as a tool's cache (bford.info/cachedir), such as cargo's `target`.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// The executables below `root` that have changed since `began` on the wall clock. Git's own directories and the caches
-/// of tools that were there before are left out; links are not followed.
+/// Finds the executables below `root` that changed since `began` (wall clock). Skips git's own directories and caches of tools
+/// that existed before. Does not follow links.
 pub fn executables_changed_since(root: &Path, began: Duration) -> Executables {
     scan(root, began.saturating_sub(TICK), MAX_ENTRIES, MAX_TIME)
 }
@@ -39,7 +39,7 @@ fn scan(root: &Path, since: Duration, max_entries: usize, max_time: Duration) ->
     let mut entries = 0_usize;
     'tree: while let Some(directory) = directories.pop_front() {
         let Ok(listed) = std::fs::read_dir(&directory) else {
-            // One that was closed meanwhile may hide something.
+            // A directory made inaccessible during the run may hide an executable.
             let was_closed = directory.symlink_metadata().is_ok_and(|now| has_changed(&now, since));
             found.complete &= !was_closed;
             continue;
@@ -102,7 +102,7 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// The moment after which nothing has changed yet, by the clock of the files themselves.
+    /// Returns a time after the last change, by the clock of file timestamps.
     fn now(root: &Path) -> Duration {
         let mark = root.join("mark");
         let stamp = || {
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn class_28_what_was_made_changed_renamed_or_given_the_right_is_found_and_nothing_else() {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path();
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
         for path in ["old", "chmod", "rewritten", "renamed", "cache/old", ".git/old"] {
             make(root, path, 0o755);
         }
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn class_28_a_look_that_is_cut_says_so_and_begins_at_the_root() {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path();
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
         for at in 0..MAX_FILES + 5 {
             make(root, &format!("deep/er/{at}"), 0o755);
         }
@@ -165,7 +165,7 @@ mod tests {
         let cut = scan(root, began, 10, Duration::MAX);
         assert!(!cut.complete && cut.files.contains(&"near".to_owned()));
         let late = scan(root, began, MAX_ENTRIES, Duration::ZERO);
-        assert!(late.complete, "a small tree is looked at however slow the machine is");
+        assert!(late.complete, "a small tree is scanned even on a slow machine");
         for at in 0..CLOCK_INTERVAL {
             make(root, &format!("many/{at}"), 0o644);
         }

@@ -8,56 +8,56 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Bytes read at a time where a file is streamed.
+/// Bytes per read of a streamed file.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Hexadecimal digits of a content hash: 128 bits, beyond any collision by accident or by intent.
+/// Hexadecimal digits of a content hash: 128 bits, enough to rule out accidental collisions and deliberate ones.
 pub const HASH_DIGITS: usize = 32;
 
-/// The content of a file and what it was when it was read.
+/// Content and metadata of a file when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Where it really is, links resolved.
+    /// Real path, links resolved.
     pub path: RelPath,
-    /// All of it.
+    /// Complete content.
     pub bytes: Vec<u8>,
-    /// Its [`hash`].
+    /// [`hash`] of the content.
     pub hash: String,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: Mode,
 }
 
-/// A content whose [`hash`] is known.
+/// Content with a known [`hash`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HashedContent<'a> {
-    /// All of it.
+    /// Complete content.
     pub bytes: &'a [u8],
-    /// Its hash.
+    /// Hash of the content.
     pub hash: &'a str,
 }
 
-/// A regular file, open for reading.
+/// Regular file, open for reading.
 #[derive(Debug)]
 pub struct OpenedFile {
     /// The open file.
     pub file: File,
-    /// Where it really is, links resolved.
+    /// Real path, links resolved.
     pub path: RelPath,
-    /// Its size in bytes when it was opened.
+    /// Size in bytes when it was opened.
     pub size: u64,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: Mode,
 }
 
-/// The hash of `bytes` as ledgers and journals write it: the first 128 bits of BLAKE3 in hexadecimal.
+/// Returns the hash of `bytes` in the format of ledgers and journals: the first 128 bits of BLAKE3 in hexadecimal.
 pub fn hash(bytes: &[u8]) -> String {
     digits(&blake3::hash(bytes))
 }
 
-/// The [`hash`] of all that `reader` gives, in constant memory.
+/// Returns the [`hash`] of the data from `reader`, in constant memory.
 ///
 /// # Errors
-/// When reading fails.
+/// Fails if reading fails.
 pub fn hash_reader(mut reader: impl Read) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new();
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -73,10 +73,10 @@ pub fn hash_reader(mut reader: impl Read) -> io::Result<String> {
     }
 }
 
-/// Whether `bytes` is all that `reader` gives, in constant memory.
+/// Checks whether `bytes` equals the data from `reader`, in constant memory.
 ///
 /// # Errors
-/// When reading fails.
+/// Fails if reading fails.
 pub fn equals_reader(mut bytes: &[u8], mut reader: impl Read) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
@@ -92,7 +92,7 @@ pub fn equals_reader(mut bytes: &[u8], mut reader: impl Read) -> io::Result<bool
     }
 }
 
-/// The digits of a finished hash.
+/// Formats a finished hash in hexadecimal digits.
 pub fn digits(hash: &blake3::Hash) -> String {
     let mut text = hash.to_hex().to_string();
     text.truncate(HASH_DIGITS);
@@ -100,10 +100,10 @@ pub fn digits(hash: &blake3::Hash) -> String {
 }
 
 impl Workspace {
-    /// Opens the regular file `path`; never blocks on a pipe or device.
+    /// Opens the regular file `path`. Never blocks on a pipe or device.
     ///
     /// # Errors
-    /// When it is absent, not a regular file, outside, sensitive or unreadable.
+    /// Fails if it is missing, not a regular file, outside the workspace, sensitive or unreadable.
     pub fn open_file(&self, path: &RelPath) -> Result<OpenedFile, FileError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (fd, real) = self.root_dir().open(path, flags).map_err(|error| match error {
@@ -130,7 +130,7 @@ impl Workspace {
     /// Reads the regular file `path` of at most `limit` bytes.
     ///
     /// # Errors
-    /// As [`open_file`](Self::open_file), and when it is larger; nothing is loaded then.
+    /// Fails like [`open_file`](Self::open_file), and if the file is larger. It is not loaded then.
     pub fn read(&self, path: &RelPath, limit: u64) -> Result<Content, FileError> {
         let opened = self.open_file(path)?;
         let too_large = |size| FileError::TooLarge { path: path.clone(), size, limit };
@@ -138,7 +138,7 @@ impl Workspace {
             return Err(too_large(opened.size));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(opened.size).unwrap_or(0));
-        // Files of some file systems say size 0, and any file may grow meanwhile.
+        // Some file systems report size 0, and any file may grow during the read.
         let count = opened.file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         let count = count.map_err(|error| FileError::io(path, "read", error))?;
         if count as u64 > limit {

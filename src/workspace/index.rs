@@ -1,4 +1,4 @@
-//! The project overview in the system message: how many files, which languages, the tree; bounded in time and size.
+//! Project overview for the system message: number of files, languages and tree, within limits of time and size.
 
 use crate::runtime::clock::Clock;
 use crate::text::lines::one_line;
@@ -13,23 +13,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Up to this many files the tree names each with its lines; above, directories with their counts.
+/// Maximum number of files for a tree of files with line counts. With more, the tree lists directories with file counts.
 const DETAILED_FILES: usize = 300;
-/// Bytes of the tree: about 2,000 tokens, the price of one larger file.
+/// Maximum size of the tree in bytes: about 2,000 tokens, as much as one larger file.
 const MAX_TREE_BYTES: usize = 8 << 10;
-/// Characters of one name.
+/// Maximum number of characters of one name.
 const MAX_NAME: usize = 80;
-/// Languages that are named.
+/// Maximum number of listed languages.
 const LANGUAGES: usize = 5;
-/// Entries of the root that are looked at for the names of its directories.
+/// Maximum number of entries of the root in which directories are found.
 const MAX_TOP: usize = 1_000;
-/// The deepest directory that is listed on its own when files are not.
+/// Maximum depth of listed directories in a tree without files.
 const MAX_DEPTH: usize = 6;
 
-/// Directories of tools, not of the project; directories that begin with a dot are left out too.
+/// Directories of tools. Directories whose name starts with a dot are skipped too.
 const SKIPPED_DIRECTORIES: [&str; 7] =
     ["node_modules", "__pycache__", "venv", "dist", "build", "target", "*.egg-info"];
-/// Files that say nothing about the project.
+/// Files without information on the project.
 const SKIPPED_FILES: [&str; 11] = [
     ".git",
     "*.min.js",
@@ -44,49 +44,49 @@ const SKIPPED_FILES: [&str; 11] = [
     "Thumbs.db",
 ];
 
-/// How far the index looks.
+/// Options of the index.
 #[derive(Debug, Clone)]
 pub struct IndexOptions {
-    /// Larger files are left out; bytes.
+    /// Size in bytes above which files are skipped.
     pub max_file_size: u64,
-    /// Globs on names of directories to leave out, besides the usual ones.
+    /// Additional globs for names of directories to skip.
     pub exclude_dirs: Vec<String>,
-    /// Globs on names of files to leave out, besides the usual ones.
+    /// Additional globs for names of files to skip.
     pub exclude_patterns: Vec<String>,
-    /// Wall time after which it stops and says so.
+    /// Wall-clock time after which the walk stops. The overview reports it.
     pub time: Duration,
-    /// Files and directories after which it stops and says so.
+    /// Number of entries after which the walk stops. The overview reports it.
     pub entries: usize,
 }
 
-/// Wall time of the index: leaves two thirds of the 300 ms that a first request may take cold.
+/// Default time limit of the index. Leaves two thirds of the 300 ms for a first request after a cold start.
 pub const INDEX_TIME: Duration = Duration::from_millis(200);
-/// Entries of the index; a larger project is known by its directories anyway.
+/// Default entry limit of the index. The directories of a larger project are enough for an overview.
 pub const INDEX_ENTRIES: usize = 20_000;
 
-/// A file of the project.
+/// File of the project.
 #[derive(Debug)]
 struct Listed {
-    /// From the root.
+    /// Path from the root.
     path: PathBuf,
     language: Option<&'static str>,
     lines: Option<u64>,
 }
 
-/// What the walk found.
+/// Result of the walk.
 #[derive(Debug, Default)]
 struct Found {
     files: Vec<Listed>,
-    /// The directories at the root.
+    /// Directories at the root.
     top: Vec<PathBuf>,
-    /// Why it stopped early.
+    /// Reason for an early stop.
     stopped: Option<String>,
 }
 
-/// The overview of the project at `root`, as Markdown; `None` when there are no files.
+/// Returns the overview of the project at `root` as Markdown. `None` if it has no files.
 ///
 /// # Errors
-/// An exclusion that is not a valid glob.
+/// Fails if an exclusion is not a valid glob.
 pub fn project_index(
     root: &Path,
     options: &IndexOptions,
@@ -108,7 +108,7 @@ pub fn project_index(
     Ok(Some(render(&found)))
 }
 
-/// Lists the files in the order of their paths, until a limit is reached.
+/// Lists the files in order of their paths until a limit is reached.
 fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<Found, globset::Error> {
     let directories = names(&SKIPPED_DIRECTORIES, &options.exclude_dirs)?;
     let skipped = names(&SKIPPED_FILES, &options.exclude_patterns)?;
@@ -158,12 +158,12 @@ fn relative(root: &Path, entry: &DirEntry) -> Option<PathBuf> {
     entry.path().strip_prefix(root).ok().map(Path::to_owned)
 }
 
-/// The name of `entry` as [`names`] knows it.
+/// Returns the name of `entry` in the lower case that [`names`] expects.
 fn folded(entry: &DirEntry) -> String {
     entry.file_name().to_string_lossy().to_lowercase()
 }
 
-/// Globs on names, without regard to case: on small letters most need no regular expression.
+/// Compiles globs on names, ignoring case. On lower-case names most need no regular expression.
 fn names(usual: &[&str], own: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     let own = own.iter().map(|pattern| pattern.trim_end_matches('/'));
@@ -181,7 +181,7 @@ fn listed(root: &Path, entry: &DirEntry, max_size: u64) -> Option<Listed> {
     Some(Listed { path: relative(root, entry)?, language: language(extension), lines: None })
 }
 
-/// The lines of a file; `None` when it is binary or cannot be read. Never waits on a pipe, never follows a link.
+/// Counts the lines of a file. `None` if it is binary or unreadable. Never blocks on a pipe, never follows a link.
 fn count_lines(path: &Path, max_size: u64) -> Option<u64> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -225,7 +225,7 @@ fn render(found: &Found) -> String {
     text
 }
 
-/// The most detailed tree that fits.
+/// Renders the most detailed tree that fits.
 fn tree(found: &Found) -> String {
     let deepest = if files_are_few(found) { 0 } else { MAX_DEPTH };
     let mut candidates = (1..=deepest).rev().map(|depth| directory_tree(found, depth));
@@ -238,7 +238,7 @@ fn files_are_few(found: &Found) -> bool {
     found.files.len() <= DETAILED_FILES && found.stopped.is_none()
 }
 
-/// Every file with its lines, under its directories.
+/// Renders every file with its lines, below its directories.
 fn file_tree(found: &Found) -> String {
     let mut text = String::new();
     let mut open: Vec<String> = Vec::new();
@@ -256,7 +256,7 @@ fn file_tree(found: &Found) -> String {
     text
 }
 
-/// Directories down to `depth` with the number of files below them, and the files at the root.
+/// Renders directories down to `depth` with the number of files below them, and the files at the root.
 fn directory_tree(found: &Found, depth: usize) -> String {
     let mut counted: BTreeMap<&Path, Vec<&Listed>> = BTreeMap::new();
     counted.extend(found.top.iter().map(|top| (top.as_path(), Vec::new())));
@@ -288,7 +288,7 @@ fn directory_tree(found: &Found, depth: usize) -> String {
     text
 }
 
-/// The first lines that fit, and how many more there are.
+/// Returns the first lines that fit, with the number of further ones.
 fn cut(tree: &str) -> String {
     let end = tree.get(..tree.floor_char_boundary(MAX_TREE_BYTES)).and_then(|text| text.rfind('\n'));
     let (shown, rest) = tree.split_at(end.map_or(0, |end| end + 1));
@@ -299,12 +299,12 @@ fn indent(depth: usize) -> String {
     "  ".repeat(depth)
 }
 
-/// The names of a path, each harmless to show.
+/// Returns the parts of a path, sanitised for display.
 fn parts(path: &Path) -> Vec<String> {
     path.components().map(|part| one_line(&part.as_os_str().to_string_lossy(), MAX_NAME)).collect()
 }
 
-/// The most frequent languages with their numbers of files; the same order for the same files.
+/// Returns the most frequent languages with their numbers of files, in a deterministic order.
 fn languages<'a>(files: impl Iterator<Item = &'a Listed>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for language in files.filter_map(|file| file.language) {
@@ -316,7 +316,7 @@ fn languages<'a>(files: impl Iterator<Item = &'a Listed>) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// The language of a file extension.
+/// Returns the language of a file extension.
 fn language(extension: &str) -> Option<&'static str> {
     Some(match extension.to_ascii_lowercase().as_str() {
         "rs" => "Rust",

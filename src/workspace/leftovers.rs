@@ -1,4 +1,4 @@
-//! What an edit that was killed left beside its file.
+//! Removes temporary files that a killed edit left in the directory of its file.
 
 use crate::workspace::Workspace;
 use crate::workspace::path::RelPath;
@@ -6,28 +6,27 @@ use crate::workspace::replace::{Expected, TEMPORARY_PREFIX};
 use rustix::fs::Dir;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-/// Entries of a directory that are looked at.
+/// Maximum number of directory entries to check.
 const MAX_LISTED: usize = 10_000;
 
-/// What became of the temporary files beside a path.
+/// Result for the temporary files in the directory of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Removed: the old content, or a part of the new.
+    /// Removed files: old content, or a part of the new.
     pub removed: Vec<RelPath>,
-    /// Kept: content that nobody may have seen, such as a save by another program at the moment of the edit.
+    /// Retained files, whose content may exist nowhere else, such as a save by another program during the edit.
     pub kept: Vec<RelPath>,
 }
 
 impl Workspace {
-    /// Removes the temporary files that changes of `path`, which must hold no link but its last part, by processes now dead have
-    /// left beside it. `before` is the
-    /// content hash the file had before the edit, as far as it is known: once the file has another content, the
-    /// temporary file holds what was displaced, and only the known old content is removed.
+    /// Removes the temporary files of `path` that were left by dead processes. No part of `path` except the last may be a link.
+    /// `before` is the content hash before the edit, if known. Once the file has another content, the temporary file contains
+    /// the replaced content, and only the known old content is removed.
     pub fn clear_leftovers(&self, path: &RelPath, before: Option<&str>) -> Leftovers {
         let mut leftovers = Leftovers::default();
         let Ok(real) = self.resolve_directory(path) else { return leftovers };
         let Some((parent, _)) = real.split_last() else { return leftovers };
-        // Both absent: a new file that was not there yet.
+        // Both absent: a new file that did not exist yet.
         let untouched = self.hash_of(&real).as_deref() == before;
         for name in self.temporary_names(&parent) {
             let temporary = parent.join(&name);
@@ -57,7 +56,7 @@ impl Workspace {
     }
 }
 
-/// Whether the process that made the temporary file `name` still runs, and is not this one.
+/// Checks whether the process that created the temporary file `name` is still running and is not this one.
 fn is_in_use(name: &str) -> bool {
     let maker = name.strip_prefix(TEMPORARY_PREFIX).and_then(|rest| rest.split('-').next());
     let pid = maker.and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
@@ -69,12 +68,13 @@ mod tests {
     use super::*;
     use crate::workspace::file::hash;
 
-    /// A workspace with `a` as `now` and a temporary file with `left`; what is left of it when `a` was `old` before.
+    /// Creates a workspace with the file `a` containing `now` and a temporary file containing `left`, and returns the number of
+    /// removed and of retained files if `a` contained `old` before.
     #[expect(clippy::disallowed_methods, reason = "the test is the process that was killed")]
     fn after_a_kill(now: &str, left: &str, old: Option<&str>) -> (usize, usize) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), now).unwrap();
-        // No process has the largest number there is.
+        // No process has the largest possible id.
         std::fs::write(dir.path().join(format!("{TEMPORARY_PREFIX}{}-1", i32::MAX)), left).unwrap();
         let workspace = Workspace::open(dir.path()).unwrap();
         let path = workspace.path("a").unwrap();
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(
             after_a_kill("whatever", "ne", None),
             (0, 1),
-            "a file that was edited unread may be in it"
+            "it may contain a file that was edited unread"
         );
     }
 

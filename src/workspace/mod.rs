@@ -1,4 +1,4 @@
-//! The project directory: confined paths, bounded reads, atomic writes, search.
+//! Project directory: confined paths, bounded reads, atomic writes, search.
 
 pub mod baseline;
 pub mod content_store;
@@ -34,7 +34,7 @@ use search::PathFilter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The project directory, held open by descriptor; a clone is the same directory.
+/// Project directory, held open by descriptor. Clones share the directory.
 #[derive(Debug, Clone)]
 pub struct Workspace(Arc<Inner>);
 
@@ -44,23 +44,22 @@ struct Inner {
     root_dir: RootDir,
     guard: OnceLock<FileProtection>,
     repositories: OnceLock<RepositoryCheck>,
-    /// Where transactions are recorded.
+    /// Directory of transaction records.
     records: OnceLock<PathBuf>,
-    /// Where what changes displace is kept.
+    /// Store of replaced contents.
     content_store: OnceLock<ContentStore>,
 }
 
-/// Tells whether a directory, by its absolute path, was that of a repository before it was changed.
+/// Checks whether a directory, by its absolute path, was part of a repository before it was changed.
 type RepositoryCheck = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// Which files are kept from tools, by the paths they really have: a link may lead elsewhere by the time it is followed
-/// than when it was judged.
+/// File access rules for tools, applied to real paths, because the target of a link may change between check and use.
 pub struct FileProtection {
-    /// Neither shown nor changed.
+    /// Files that are neither shown nor changed.
     pub sensitive: PathFilter,
-    /// Not changed.
+    /// Files that are not changed.
     pub protected: PathFilter,
-    /// What is not changed by its path from the root, and so wherever links lead that path.
+    /// Paths from the root that are not changed, including the targets of their links.
     pub named: Vec<PathBuf>,
 }
 
@@ -74,7 +73,7 @@ impl Workspace {
     /// Opens `root`.
     ///
     /// # Errors
-    /// When it does not exist, is not a directory or cannot be read; each says so.
+    /// Fails if it does not exist, is not a directory or cannot be read. Each has its own message.
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let shown = root.display().to_string();
         let canonical = root.canonicalize().map_err(|error| WorkspaceError::new(&shown, error))?;
@@ -96,39 +95,39 @@ impl Workspace {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Keeps files from whoever opens or changes files from now on; only the first guard counts.
+    /// Sets the file access rules. Only the first call has an effect.
     pub fn protect_files(&self, guard: FileProtection) {
         let _first = self.0.guard.set(guard);
     }
 
-    /// Takes for a repository, from now on, also what `repositories` tells was one; only the first counts.
+    /// Sets an additional check for directories that were repositories. Only the first call has an effect.
     pub fn set_repository_check(&self, repositories: impl Fn(&Path) -> bool + Send + Sync + 'static) {
         let _first = self.0.repositories.set(Box::new(repositories));
     }
 
-    /// Records transactions in `dir` from now on, outside of the workspace; only the first directory counts.
+    /// Records transactions in `dir`, which is outside the workspace. Only the first call has an effect.
     pub fn set_undo_log_dir(&self, dir: PathBuf) {
         let _first = self.0.records.set(dir);
     }
 
-    /// Keeps what changes displace from now on, so that they can be undone; only the first place counts.
+    /// Stores replaced contents in `contents`, so that changes can be undone. Only the first call has an effect.
     pub fn set_content_store(&self, contents: ContentStore) {
         let _first = self.0.content_store.set(contents);
     }
 
-    /// Where what changes displace is kept; nothing where nobody asked for it.
+    /// Returns the store of replaced contents, if set.
     pub fn content_store(&self) -> Option<&ContentStore> {
         self.0.content_store.get()
     }
 
-    /// Whether the file that is really at `path` is kept from being shown, or from being changed.
+    /// Checks whether the file at the real path `path` must not be shown, or with `changes` must not be changed.
     fn is_protected(&self, path: &RelPath, changes: bool) -> bool {
         self.0.guard.get().is_some_and(|guard| {
             (guard.sensitive)(path.as_str()) || changes && (guard.protected)(path.as_str())
         })
     }
 
-    /// Whether a protected name that is a link leads to `real`, or to a directory above it.
+    /// Checks whether a protected name is a link to `real` or to a directory above it.
     fn is_protected_link_target(&self, real: &RelPath) -> bool {
         let real = self.root().join(real.as_str());
         let named = self.0.guard.get().map_or(&[][..], |guard| &guard.named);
@@ -136,35 +135,35 @@ impl Workspace {
         let of_git = repositories::config_paths(&repository);
         let mut names = named.iter().map(|name| self.root().join(name)).chain(of_git);
         names.any(|name| {
-            protected_link_target(&name, self.root()).is_some_and(|place| real.starts_with(place))
+            protected_link_target(&name, self.root()).is_some_and(|target| real.starts_with(target))
         })
     }
 
-    /// The canonical absolute path of the root.
+    /// Returns the canonical absolute path of the root.
     pub fn root(&self) -> &Path {
         &self.0.root
     }
 
-    /// The path that `raw`, as a model wrote it, means inside the workspace. Looks at the text only.
+    /// Parses `raw`, a path written by the model, as a path in the workspace. Checks only the text.
     ///
     /// # Errors
-    /// When it is empty, holds a NUL byte, is too long or leads out of the workspace.
+    /// Fails if it is empty, contains a NUL byte, is too long or leads out of the workspace.
     pub fn path(&self, raw: &str) -> Result<RelPath, PathError> {
         RelPath::parse(raw, &[&self.0.opened_as, &self.0.root])
     }
 
-    /// `path` with every symbolic link on the way replaced by what it points to; parts that do not exist stay.
+    /// Returns `path` with every symbolic link replaced by its target. Missing parts remain.
     ///
     /// # Errors
-    /// When a link leads out of the workspace or in a circle, or a directory cannot be searched.
+    /// Fails if a link leads out of the workspace or in a circle, or a directory cannot be searched.
     pub fn resolve(&self, path: &RelPath) -> Result<RelPath, FileError> {
         self.0.root_dir.resolve(path, root_dir::LastLink::Follow).map_err(|error| FileError::at(path, error))
     }
 
-    /// As [`resolve`](Self::resolve), but a link that is the last part of `path` stays.
+    /// Like [`resolve`](Self::resolve), but keeps a link that is the last part of `path`.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve).
+    /// Fails like [`resolve`](Self::resolve).
     pub fn resolve_directory(&self, path: &RelPath) -> Result<RelPath, FileError> {
         self.0
             .root_dir
@@ -172,12 +171,12 @@ impl Workspace {
             .map_err(|error| FileError::at(path, error))
     }
 
-    /// Whether `path`, which must hold no link, is a directory that may be read.
+    /// Checks whether `path`, which must contain no link, is a readable directory.
     pub fn is_directory(&self, path: &RelPath) -> bool {
         self.0.root_dir.open_directory(path).is_ok()
     }
 
-    /// Whether there is something at `path`, reached without leaving the workspace.
+    /// Checks whether `path` exists, without leaving the workspace.
     fn is_there(&self, path: &RelPath) -> bool {
         let Ok(real) = self.resolve_directory(path) else { return false };
         let Some((parent, name)) = real.split_last() else { return true };
@@ -185,12 +184,12 @@ impl Workspace {
         rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The held directory, for the modules that work below it.
+    /// Returns the open directory, for modules that open files below it.
     fn root_dir(&self) -> &RootDir {
         &self.0.root_dir
     }
 
-    /// The same directory through the slow paths that need neither openat2 nor renameat2.
+    /// Opens the directory with the slow paths that need neither openat2 nor renameat2.
     #[cfg(test)]
     fn open_with_old_calls(root: &Path) -> Self {
         let workspace = Self::open(root).unwrap();

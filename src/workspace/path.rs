@@ -1,27 +1,27 @@
-//! Paths inside the workspace: normalised, relative, never leading out of it by their text.
+//! Relative paths inside the workspace, normalised so that their text never leads out of it.
 
 use crate::process::sandbox::repositories::GIT;
 use crate::text::lines::one_line;
 use crate::workspace::path_variants;
 use std::path::Path;
 
-/// Longest path accepted, in bytes (`PATH_MAX` of Linux).
+/// Longest accepted path in bytes (`PATH_MAX` of Linux).
 const MAX_BYTES: usize = 4096;
 
-/// Characters of a refused path that its error quotes.
+/// Number of characters of a refused path that its error quotes.
 const QUOTE_CHARS: usize = 200;
 
-/// A path below the workspace root: `/`-separated, without `.`, `..` or empty parts. The root itself is `.`.
+/// Path below the workspace root: `/`-separated, without `.`, `..` or empty parts. The root itself is `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelPath(String);
 
-/// A path that the workspace refuses by its text.
+/// Reasons to refuse the text of a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// There is none.
+    /// It is empty.
     #[error("Security error: the path is empty. Use '.' for the workspace itself.")]
     Empty,
-    /// It holds a NUL byte.
+    /// It contains a NUL byte.
     #[error("Security error: Path '{0}' contains a NUL byte. Use a path without one.")]
     Nul(String),
     /// It is too long.
@@ -32,23 +32,23 @@ pub enum PathError {
         "Security error: Path '{path}' escapes the workspace. Workspace: {root}. Use a path relative to it."
     )]
     Escape {
-        /// As it was given.
+        /// The path as given.
         path: String,
-        /// The root.
+        /// The workspace root.
         root: String,
     },
 }
 
 impl RelPath {
-    /// The root itself.
+    /// Returns the root.
     pub fn root() -> Self {
         Self(String::new())
     }
 
-    /// The path that `raw` means below any of `roots`, which are names of one directory.
+    /// Parses `raw` as a path below any of `roots`, which are names of the same directory.
     ///
     /// # Errors
-    /// When it is empty, holds a NUL byte, is too long or leads out.
+    /// Fails if it is empty, contains a NUL byte, is too long or leads out.
     pub fn parse(raw: &str, roots: &[&Path]) -> Result<Self, PathError> {
         if raw.trim().is_empty() {
             return Err(PathError::Empty);
@@ -72,22 +72,22 @@ impl RelPath {
         below.and_then(|below| normalised(below.split('/'))).ok_or_else(escape)
     }
 
-    /// The path; empty for the root.
+    /// Returns the path as text. Empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is the root.
+    /// Checks whether it is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Its parts, in order; none for the root.
+    /// Returns the parts in order. None for the root.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// The directory it is in and its name there; `None` for the root.
+    /// Returns the parent directory and the last part. `None` for the root.
     pub fn split_last(&self) -> Option<(Self, &str)> {
         match self.0.rsplit_once('/') {
             Some((parent, name)) => Some((Self(parent.to_owned()), name)),
@@ -96,18 +96,18 @@ impl RelPath {
         }
     }
 
-    /// The path of `name`, a plain part or several, in this directory.
+    /// Returns the path of `name`, one or several plain parts, in this directory.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
     }
 
-    /// The path made of `parts`, which are plain names.
+    /// Joins `parts`, which are plain names.
     pub fn from_parts<T: std::borrow::Borrow<str>>(parts: &[T]) -> Self {
         Self(parts.join("/"))
     }
 
-    /// Whether it is `.git` or inside one, under any name a file system might take for it.
+    /// Checks whether it is `.git` or inside one, under any spelling that a file system accepts.
     pub fn is_git_internal(&self) -> bool {
         let short = path_variants::short_name(GIT);
         let is_git =
@@ -123,17 +123,17 @@ impl std::fmt::Display for RelPath {
 }
 
 fn normalised<'a>(parts: impl Iterator<Item = &'a str>) -> Option<RelPath> {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut normal: Vec<&str> = Vec::new();
     for part in parts {
         match part {
             "" | "." => {}
             ".." => {
-                kept.pop()?;
+                normal.pop()?;
             }
-            name => kept.push(name),
+            name => normal.push(name),
         }
     }
-    Some(RelPath(kept.join("/")))
+    Some(RelPath(normal.join("/")))
 }
 
 #[cfg(test)]

@@ -1,33 +1,33 @@
-//! What a path may mean on other file systems: which names they take for the same one.
+//! Names that other file systems treat as equal, for rules on names such as `.git`.
 //!
-//! A repository is moved between machines, and a share is mounted from another system. A rule about `.git` therefore
-//! holds for every name under which some file system finds `.git`: Linux itself knows them on `vfat`, on ext4 directories
-//! that fold case, on ZFS with `normalization=formKC`, and on what is mounted from macOS or Windows.
+//! Repositories are moved between machines, and shares are mounted from other systems. A rule on `.git` therefore applies to
+//! every name under which some file system finds `.git`: Linux has such names on `vfat`, on ext4 directories that fold case, on
+//! ZFS with `normalization=formKC`, and on mounts from macOS or Windows.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::CodePointSetData;
 use icu_properties::props::DefaultIgnorableCodePoint;
 
-/// Characters of a name and of its extension that need no short name on FAT and NTFS.
+/// Maximum characters of a name and of its extension that need no short name on FAT and NTFS.
 const SHORT_CHARS: (usize, usize) = (8, 3);
 
-/// Characters of a name that its short name keeps in front of the number.
-const KEPT_CHARS: usize = 6;
+/// Number of characters of a name that its short name retains before the number.
+const SHORT_STEM_CHARS: usize = 6;
 
-/// `name` as systems see it that know neither case nor invisible characters; composed, because some take names apart.
+/// Returns `name` without case and invisible characters, in composed form, because some file systems decompose names.
 pub fn folded(name: &str) -> String {
     fold(name, &ComposingNormalizerBorrowed::new_nfc())
 }
 
-/// The parts of `path` in every way that a file system may read it: a backslash may divide it, a colon may begin the
-/// name of a stream, trailing dots and blanks may not count, and wide or ornate letters may be plain ones. What the
-/// system at hand makes of it is among them.
+/// Splits `path` into parts in every way that a file system may interpret it: a backslash may be a separator, a colon may start
+/// a stream name, trailing dots and blanks may be ignored, and wide or ornate letters may equal plain ones. The local system's
+/// interpretation is included.
 pub fn path_variants(path: &str) -> Vec<Vec<String>> {
     let mut path_variants = Vec::new();
     for divided in [false, true] {
         for streams in [false, true] {
             for compatible in [false, true] {
-                // Most paths can be read in one way only.
+                // Most paths have a single interpretation.
                 let differs = (!divided || path.contains('\\'))
                     && (!streams || path.contains(':'))
                     && (!compatible || !path.is_ascii());
@@ -68,12 +68,12 @@ fn fold(name: &str, form: &ComposingNormalizerBorrowed<'_>) -> String {
     }
     let ignored = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let visible: String = name.chars().filter(|c| !c.is_control() && !ignored.contains(*c)).collect();
-    // By way of upper case, because that is how `ſ` becomes an `s` and `ß` two.
+    // Upper case comes first because it turns `ſ` into `S` and `ß` into `SS`.
     form.normalize(&visible).to_uppercase().to_lowercase()
 }
 
-/// The short name that FAT and NTFS give to `name` (`VSCODE~1` to `.vscode`), folded, with `N` for its number, which is no
-/// folded letter; none where a name is short already.
+/// Returns the short name of `name` on FAT and NTFS (`VSCODE~1` for `.vscode`), folded, with `N` for its number, which no
+/// folded name contains. `None` if the name is already short.
 pub fn short_name(name: &str) -> Option<String> {
     let bare = name.trim_start_matches('.');
     let (stem, extension) = bare.rsplit_once('.').unwrap_or((bare, ""));
@@ -84,15 +84,15 @@ pub fn short_name(name: &str) -> Option<String> {
     if is_short || stem.is_empty() {
         return None;
     }
-    let kept = |text: &str, most: usize| -> String {
+    let truncated = |text: &str, most: usize| -> String {
         folded(text).chars().filter(|c| !matches!(c, '.' | ' ')).take(most).collect()
     };
     let dot = if extension.is_empty() { "" } else { "." };
-    let (stem, extension) = (kept(stem, KEPT_CHARS), kept(extension, SHORT_CHARS.1));
+    let (stem, extension) = (truncated(stem, SHORT_STEM_CHARS), truncated(extension, SHORT_CHARS.1));
     Some(format!("{stem}~N{dot}{extension}"))
 }
 
-/// A part of a path in the form of [`short_name`]; none where it has not that of a short name.
+/// Returns `part` in the form of [`short_name`]. `None` if it is not a short name.
 pub fn as_short_name(part: &str) -> Option<String> {
     let (stem, rest) = part.rsplit_once('~')?;
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,8 +1,9 @@
-//! The one way a file of the workspace is written or removed: atomically, and never over content nobody has seen.
+//! Writes and removes workspace files atomically, and never overwrites content that the caller does not expect.
 //!
-//! The new content is written to a temporary file beside the target and then swapped with it. The swap shows exactly
-//! which bytes were displaced; if they are not the expected ones they are swapped back, so that a save by another
-//! program is never lost. At every instant the path holds the whole old or the whole new file.
+//! The new content is written to a temporary file in the target's directory and then exchanged with the target. The exchange
+//! shows exactly which bytes were replaced. If they are not the expected ones, they are exchanged back, so that a save by
+//! another program is never lost. At every moment the path contains the complete old or the complete new file. All writes and
+//! removals use this module.
 
 use crate::core::file_change::FileState;
 use crate::workspace::Workspace;
@@ -17,30 +18,31 @@ use rustix::fs::Mode;
 pub(super) use crate::workspace::replace_target::NewEntry;
 pub use crate::workspace::replace_target::{Expected, TEMPORARY_PREFIX};
 
-/// What a change displaced.
+/// Result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedChange {
-    /// Where the file really is, links resolved.
+    /// Real path of the file, links resolved.
     pub path: RelPath,
-    /// What it was before.
+    /// State before.
     pub was: FileState,
-    /// What it is now.
+    /// State now.
     pub became: FileState,
-    /// How many directories were made for it.
+    /// Number of directories created for it.
     pub directories: u32,
-    /// Why the system did not confirm that the change is on disk; the change stands.
+    /// Reason why the system did not confirm that the change is on disk. The change has happened.
     pub sync_error: Option<String>,
-    /// Why the content before could not be kept: the change cannot be undone. Nothing is kept where nobody asked for it.
+    /// Reason why the earlier content could not be stored, so that the change cannot be undone. `None` also without a content
+    /// store.
     pub store_error: Option<String>,
 }
 
 impl Workspace {
-    /// Replaces the content of `path`, or makes the file and the directories it is in. A link is written through to
-    /// the file it points to, inside the workspace. Permission bits and, where allowed, the owner are kept.
+    /// Replaces the content of `path`, or creates the file with its missing directories. Writes through a link to its target
+    /// inside the workspace. Retains permission bits and, if allowed, the owner.
     ///
     /// # Errors
-    /// When the file is not as `expected`, is not a regular file, is outside, is part of `.git` or configuration of a
-    /// repository, or the system refuses; the file is untouched then.
+    /// Fails if the file is not as `expected`, is not a regular file, is outside the workspace, is part of `.git` or
+    /// configuration of a repository, or the system refuses. The file is unchanged then.
     pub fn replace(
         &self,
         path: &RelPath,
@@ -50,10 +52,10 @@ impl Workspace {
         self.replace_with_mode(path, expected, bytes, None)
     }
 
-    /// As [`replace`](Self::replace), with a content whose hash is known.
+    /// Like [`replace`](Self::replace), with a content whose hash is known.
     ///
     /// # Errors
-    /// As [`replace`](Self::replace).
+    /// Fails like [`replace`](Self::replace).
     pub fn replace_with_hashed(
         &self,
         path: &RelPath,
@@ -63,10 +65,10 @@ impl Workspace {
         self.set(path, LastLink::Follow, expected, NewEntry::File(new, None))
     }
 
-    /// As [`replace`](Self::replace); the file gets the permission bits `mode`.
+    /// Like [`replace`](Self::replace), with the permission bits `mode` for the file.
     ///
     /// # Errors
-    /// As [`replace`](Self::replace).
+    /// Fails like [`replace`](Self::replace).
     pub fn replace_with_mode(
         &self,
         path: &RelPath,
@@ -78,8 +80,7 @@ impl Workspace {
         self.set(path, LastLink::Follow, expected, NewEntry::File(new, mode))
     }
 
-    /// As [`replace`](Self::replace), for whatever a name may hold; a link that is the last part of `path` is followed or
-    /// replaced.
+    /// Like [`replace`](Self::replace), for a file or a link. A link that is the last part of `path` is followed or replaced.
     pub(super) fn set(
         &self,
         path: &RelPath,
@@ -92,7 +93,8 @@ impl Workspace {
         Ok(AppliedChange { directories, ..displaced })
     }
 
-    /// Does `work` in the directory of `path`, which is made, and says how many directories were; where it fails they go again.
+    /// Runs `work` in the directory of `path`, which is created if missing. Returns the number of created directories. If
+    /// `work` fails, they are removed.
     pub(super) fn with_target<T>(
         &self,
         path: &RelPath,
@@ -133,14 +135,14 @@ impl Workspace {
             (Some(old), _) => target.check_writable(old)?,
             (None, _) => {}
         }
-        let keep = |contents: &ContentStore| match expected {
-            // Nothing else will be displaced.
+        let store = |contents: &ContentStore| match expected {
+            // Only the expected content can be replaced, and it is already stored.
             Expected::Hash(hash) if contents.contains(hash) => Ok(hash.clone()),
             Expected::Content(known) => contents.store_hashed(*known).map(|()| known.hash.to_owned()),
             _ => target.store(contents),
         };
-        let keep = || self.content_store().filter(|_| old.is_some()).map(keep);
-        let (mut temporary, became, kept) = target.write_temporary(new, old.as_ref(), keep)?;
+        let store_old = || self.content_store().filter(|_| old.is_some()).map(store);
+        let (mut temporary, became, stored) = target.write_temporary(new, old.as_ref(), store_old)?;
         let was = if let Some(old) = old {
             let written = became.hash().unwrap_or_default();
             FileState::from_mode(target.exchange(&mut temporary, expected, written)?, old.st_mode)
@@ -149,15 +151,15 @@ impl Workspace {
             FileState::Absent
         };
         drop(temporary);
-        let (sync_error, store_error) = (target.sync(), unkept(kept, was.hash()));
+        let (sync_error, store_error) = (target.sync(), store_failure(stored, was.hash()));
         Ok(AppliedChange { path: real.clone(), was, became, directories: 0, sync_error, store_error })
     }
 
-    /// Removes the regular file or symbolic link `path`; a link's target stays.
+    /// Removes the regular file or symbolic link `path`. A link's target remains.
     ///
     /// # Errors
-    /// When the file is not as `expected`, is a directory or special file, is outside, is part of `.git`, or the
-    /// system refuses; the file is untouched then.
+    /// Fails if the file is not as `expected`, is a directory or special file, is outside the workspace, is part of `.git`, or
+    /// the system refuses. The file is unchanged then.
     pub fn remove(&self, path: &RelPath, expected: &Expected<'_>) -> Result<AppliedChange, FileError> {
         let real = self.resolve_writable(path, LastLink::NoFollow)?;
         let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
@@ -172,9 +174,9 @@ impl Workspace {
             directory: &directory,
             name,
         };
-        let kept = self.content_store().map(|contents| target.store(contents));
+        let stored = self.content_store().map(|contents| target.store(contents));
         let was = target.set_aside_and_remove(expected)?;
-        let (sync_error, store_error) = (target.sync(), unkept(kept, was.hash()));
+        let (sync_error, store_error) = (target.sync(), store_failure(stored, was.hash()));
         let became = FileState::Absent;
         Ok(AppliedChange { path: real.clone(), was, became, directories: 0, sync_error, store_error })
     }
@@ -197,9 +199,9 @@ impl Workspace {
     }
 }
 
-/// Why what was displaced is not what was kept.
-fn unkept(kept: Option<Result<String, StoreError>>, displaced: Option<&str>) -> Option<String> {
-    match kept? {
+/// Returns why the replaced content was not stored, if so.
+fn store_failure(stored: Option<Result<String, StoreError>>, displaced: Option<&str>) -> Option<String> {
+    match stored? {
         Ok(hash) if Some(hash.as_str()) == displaced => None,
         Ok(_) => Some(StoreError::Changed.to_string()),
         Err(reason) => Some(reason.to_string()),

@@ -1,5 +1,4 @@
-//! A name in a held directory: what it holds, and how that is swapped with something else without a moment in which it is
-//! neither.
+//! Directory entry to be replaced or removed in one atomic step.
 
 use crate::core::file_change::FileState;
 use crate::runtime::clock::Clock;
@@ -15,23 +14,23 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
 
-/// How the name of each temporary file begins; the id of the process that made it follows.
+/// Prefix of temporary file names, followed by the id of the process that created them.
 pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
 
-/// Bytes from which on other work is done while they are synced.
+/// Number of bytes from which a sync runs in parallel with other work.
 const LARGE_BYTES: usize = 128 * 1024;
 
-/// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
+/// Maximum number of attempts for a temporary name. Each has 48 random bits, so a second attempt is already rare.
 const NAME_TRIES: usize = 8;
 
-/// The bits of a mode that content keeps: set-user-ID and set-group-ID end with the content they were given for, as the
-/// kernel has it for writes.
+/// Mode bits that are retained. As with kernel writes, set-user-ID and set-group-ID are removed with the content that they were
+/// set for.
 const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO).union(Mode::SVTX);
 
-/// What every link has for its mode.
+/// Mode of every link.
 const LINK_MODE: u32 = 0o120_777;
 
-/// What a file must be for a change to happen.
+/// Condition on the current file for a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected<'a> {
     /// It must not exist.
@@ -40,22 +39,22 @@ pub enum Expected<'a> {
     Hash(String),
     /// It must have this content.
     Content(HashedContent<'a>),
-    /// It may be anything, or nothing.
+    /// It may have any content or not exist.
     Any,
 }
 
-/// What a name is to hold.
+/// New entry for a name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NewEntry<'a> {
-    /// A file with this content, and these permission bits or those of what it replaces.
+    /// File with this content, and these permission bits or those of the replaced file.
     File(HashedContent<'a>, Option<Mode>),
-    /// A link to this.
+    /// Link to this target.
     Link(&'a [u8]),
-    /// The temporary file with this name, which lies beside it and is this.
+    /// Existing temporary file with this name in the same directory, and its state.
     Staged(&'a str, &'a FileState),
 }
 
-/// A name in a held directory.
+/// Name in an open directory.
 pub(super) struct ReplaceTarget<'a> {
     pub(super) root_dir: &'a RootDir,
     pub(super) path: &'a RelPath,
@@ -69,18 +68,21 @@ impl ReplaceTarget<'_> {
         FileError::io(self.path, "write", error.into())
     }
 
-    pub(super) fn changed(&self, kept: Option<&str>) -> FileError {
-        FileError::Changed { path: self.path.clone(), other_version: kept.map(|name| self.parent.join(name)) }
+    pub(super) fn changed(&self, other_version: Option<&str>) -> FileError {
+        FileError::Changed {
+            path: self.path.clone(),
+            other_version: other_version.map(|name| self.parent.join(name)),
+        }
     }
 
-    /// What the name holds now; `None` when nothing.
+    /// Returns the metadata of the entry. `None` if it does not exist.
     pub(super) fn stat(&self, last: LastLink) -> Result<Option<Stat>, FileError> {
         match rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Ok(Some(stat)),
                 FileType::Directory => Err(FileError::Directory(self.path.clone())),
                 FileType::Symlink if last == LastLink::NoFollow => Ok(Some(stat)),
-                // It was resolved a moment ago, so it was put there since.
+                // The path was resolved just before, so the link is new.
                 FileType::Symlink => Err(self.changed(None)),
                 _ => Err(FileError::Special(self.path.clone())),
             },
@@ -89,8 +91,8 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// A name can be given to other content by whoever may write the directory; a file that is kept from being written,
-    /// or belongs to somebody else, is to stay as it is all the same.
+    /// Checks whether the file itself may be written. A user who may write the directory could replace any file in it, but
+    /// files that are read-only or owned by another user must stay unchanged.
     pub(super) fn check_writable(&self, old: &Stat) -> Result<(), FileError> {
         if FileType::from_raw_mode(old.st_mode) == FileType::Symlink {
             return Ok(());
@@ -99,8 +101,9 @@ impl ReplaceTarget<'_> {
             .map_err(|error| self.io(error))
     }
 
-    /// Makes `new` durably beside the target, and does `meanwhile` before that is certain; a file gets the mode and owner of `old` where it
-    /// is not said otherwise. Also says what it is.
+    /// Writes `new` durably to a temporary file in the target's directory and runs `meanwhile` during the sync. A file gets the
+    /// mode and owner of `old` unless `new` contains a mode. Returns the temporary file, its state and the result of
+    /// `meanwhile`.
     pub(super) fn write_temporary<T>(
         &self,
         new: NewEntry<'_>,
@@ -118,7 +121,7 @@ impl ReplaceTarget<'_> {
             }
         };
         let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
-        // Nobody else may read it while it is written, unless the file itself is to be new: then umask decides.
+        // The file is private while it is written, unless the target is new and gets its mode from the umask.
         let private = old.is_some() || mode.is_some();
         let (temporary, fd) =
             self.create_temporary(Mode::from_raw_mode(if private { 0o600 } else { 0o666 }))?;
@@ -128,8 +131,8 @@ impl ReplaceTarget<'_> {
         if let Some(old) = old {
             copy_owner(&file, &made, old);
         }
-        let kept = || old.map(|old| Mode::from_raw_mode(old.st_mode));
-        let mode = mode.or_else(kept).unwrap_or(Mode::from_raw_mode(made.st_mode)) & PERMISSIONS;
+        let old_mode = || old.map(|old| Mode::from_raw_mode(old.st_mode));
+        let mode = mode.or_else(old_mode).unwrap_or(Mode::from_raw_mode(made.st_mode)) & PERMISSIONS;
         if private {
             rustix::fs::fchmod(&file, mode).map_err(|error| self.io(error))?;
         }
@@ -161,7 +164,7 @@ impl ReplaceTarget<'_> {
         Err(self.io(Errno::EXIST))
     }
 
-    /// Gives the temporary file the name, which must be free.
+    /// Renames the temporary file to the target, which must not exist.
     pub(super) fn place_new(
         &self,
         temporary: &TempFile<'_>,
@@ -177,11 +180,11 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// Renames; fails with `EXIST` when `to` is taken.
+    /// Renames an entry. Fails with `EXIST` if `to` exists.
     fn move_to_free_name(&self, from: &str, to: &str) -> Result<(), Errno> {
         match self.rename(from, to, RenameFlags::NOREPLACE) {
             Err(error) if is_unsupported(error) => {
-                // A hard link is the older way to a name that must be free.
+                // A hard link is the older method to use only a free name.
                 rustix::fs::linkat(self.directory, from, self.directory, to, AtFlags::empty())?;
                 rustix::fs::unlinkat(self.directory, from, AtFlags::empty())
             }
@@ -189,7 +192,7 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// Swaps the temporary file with the target and checks what was displaced; returns its hash.
+    /// Exchanges the temporary file with the target and checks the replaced content. Returns its hash.
     pub(super) fn exchange(
         &self,
         temporary: &mut TempFile<'_>,
@@ -211,18 +214,18 @@ impl ReplaceTarget<'_> {
         self.swap_back(temporary, written)
     }
 
-    /// Undoes an exchange that displaced something unexpected.
+    /// Reverts an exchange that replaced unexpected content.
     fn swap_back(&self, temporary: &mut TempFile<'_>, written: &str) -> Result<String, FileError> {
         let undone = self.rename(&temporary.name, self.name, RenameFlags::EXCHANGE);
         if undone.is_ok() && self.hash_of(&temporary.name).is_ok_and(|found| found == written) {
             return Err(self.changed(None));
         }
-        // Somebody wrote our version in the instant it was there, or it cannot be put back: both stay.
+        // Another program changed the new file at that moment, or the exchange failed: both versions remain.
         temporary.persist = true;
         Err(self.changed(Some(&temporary.name)))
     }
 
-    /// Where the system cannot exchange names: looks, then renames. The gap between the two is all that is lost.
+    /// Checks the content and then renames, for systems that cannot exchange names. A change between the two steps is lost.
     fn check_and_rename(
         &self,
         temporary: &TempFile<'_>,
@@ -237,7 +240,7 @@ impl ReplaceTarget<'_> {
         Ok(found)
     }
 
-    /// Moves the target to a temporary name, looks at it there, and removes it or puts it back.
+    /// Moves the target to a temporary name, checks it there, and removes it or moves it back.
     pub(super) fn set_aside_and_remove(&self, expected: &Expected<'_>) -> Result<FileState, FileError> {
         let old = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
@@ -246,7 +249,7 @@ impl ReplaceTarget<'_> {
             FileType::Directory => return Err(FileError::Directory(self.path.clone())),
             _ => return Err(FileError::Special(self.path.clone())),
         }
-        // The name is random, so that it is free; one step, because others may take the name between two.
+        // A random name is free. A single step is used because others could take the name between two.
         let aside = temporary_name();
         rustix::fs::renameat(self.directory, self.name, self.directory, &aside)
             .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
@@ -255,8 +258,8 @@ impl ReplaceTarget<'_> {
                 match rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty()) {
                     Ok(()) => Ok(FileState::from_mode(found, old.st_mode)),
                     Err(error) => {
-                        let kept = FileError::io(self.path, "delete", error.into());
-                        self.restore_name(&aside).and(Err(kept))
+                        let failure = FileError::io(self.path, "delete", error.into());
+                        self.restore_name(&aside).and(Err(failure))
                     }
                 }
             }
@@ -264,10 +267,10 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// Gives what was set aside its name again; fails when that is taken, and says where the content lies.
+    /// Moves the content back to its name. If the name is taken, fails with the path of the content.
     fn restore_name(&self, aside: &str) -> Result<(), FileError> {
         let moved = match self.move_to_free_name(aside, self.name) {
-            // A directory that took the name meanwhile can have no second one; nor can it take the place of a file.
+            // A directory cannot get a hard link or replace a file.
             Err(Errno::PERM) if self.is_directory(aside) => {
                 rustix::fs::renameat(self.directory, aside, self.directory, self.name)
             }
@@ -281,8 +284,8 @@ impl ReplaceTarget<'_> {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// Keeps the content that is about to be displaced, of a link what it points to; returns its hash. Only a regular file is
-    /// opened: whoever opens a pipe takes what is in it.
+    /// Stores the content that is about to be replaced, for a link its target, and returns its hash. Opens only regular files,
+    /// because opening a pipe could consume its data.
     pub(super) fn store(&self, contents: &ContentStore) -> Result<String, StoreError> {
         let stat = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(io::Error::from)?;
@@ -299,7 +302,7 @@ impl ReplaceTarget<'_> {
         contents.store(&File::from(opened.map_err(io::Error::from)?))
     }
 
-    /// The content hash of what was displaced to `name`. It is compared where it is known, which is faster.
+    /// Returns the hash of the content moved to `name`. Compares with the expected content if that is known, which is faster.
     fn displaced_hash(&self, name: &str, expected: &Expected<'_>) -> Result<String, Errno> {
         match (expected, self.open_regular(name)?) {
             (Expected::Content(known), Some(file)) if equals_reader(known.bytes, &file).unwrap_or(false) => {
@@ -309,7 +312,7 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// The content hash of `name`, of a link the hash of its target's name.
+    /// Returns the hash of the content of `name`, for a link the hash of its target's name.
     fn hash_of(&self, name: &str) -> Result<String, Errno> {
         match self.open_regular(name)? {
             Some(file) => {
@@ -321,7 +324,7 @@ impl ReplaceTarget<'_> {
         }
     }
 
-    /// Opens `name`, a regular file; nothing where it is a link.
+    /// Opens the regular file `name`. `None` if it is a link.
     fn open_regular(&self, name: &str) -> Result<Option<File>, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match rustix::fs::openat(self.directory, name, flags, Mode::empty()) {
@@ -338,18 +341,17 @@ impl ReplaceTarget<'_> {
         self.root_dir.rename(self.directory, from, to, flags)
     }
 
-    /// Makes the change of names durable, or says why that is not certain. The change has happened either way.
+    /// Makes the name change durable, or returns why that is uncertain. The change has happened either way.
     pub(super) fn sync(&self) -> Option<String> {
         match rustix::fs::fsync(self.directory) {
-            // Some file systems cannot sync a directory; they need no sync either.
+            // Some file systems cannot sync a directory and do not need to.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => None,
             Err(error) => Some(error.to_string()),
         }
     }
 }
 
-/// Syncs `file`, to which so many bytes were written, and does `work` meanwhile where waiting for the disk takes longer than a
-/// thread does to begin.
+/// Syncs `file` after `bytes` bytes were written, and runs `work` in parallel if the sync takes longer than starting a thread.
 fn sync_while<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Result<()>, T) {
     if bytes < LARGE_BYTES {
         let done = work();
@@ -358,16 +360,16 @@ fn sync_while<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Re
     std::thread::scope(|scope| {
         let synced = scope.spawn(|| file.sync_all());
         let done = work();
-        let broke = |_| Err(io::Error::other("the thread that syncs broke"));
-        (synced.join().unwrap_or_else(broke), done)
+        let panicked = |_| Err(io::Error::other("the sync thread panicked"));
+        (synced.join().unwrap_or_else(panicked), done)
     })
 }
 
-/// Gives `file` to whom `old` belongs.
+/// Gives `file` the owner of `old`.
 fn copy_owner(file: &File, made: &Stat, old: &Stat) {
     if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid) {
         let (user, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
-        // Only root may give a file away; anyone else keeps what he wrote, as every editor does.
+        // Only root may change the owner. For others the file gets their own user, as with every editor.
         let _ = rustix::fs::fchown(file, Some(user), Some(group));
     }
 }
@@ -381,7 +383,7 @@ fn matches(expected: &Expected<'_>, found: &str) -> bool {
     }
 }
 
-/// Whether the kernel or the file system does not know this kind of rename.
+/// Checks whether the kernel or file system does not support this kind of rename.
 fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::NOSYS | Errno::INVAL | Errno::NOTSUP)
 }

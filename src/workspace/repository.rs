@@ -1,5 +1,4 @@
-//! What no tool changes of a git repository, however its directory is called: judged by what lies around a file when it is
-//! changed.
+//! Checks whether a file configures a git repository, whatever its directory is called, judging by the files around it.
 
 use crate::process::sandbox::repositories::{GIT, is_bare, is_protected_from_tools, protected_paths};
 use crate::workspace::Workspace;
@@ -7,7 +6,7 @@ use crate::workspace::path::RelPath;
 use crate::workspace::path_variants;
 
 impl Workspace {
-    /// Whether a change of `real` would change what makes git run programs or look elsewhere, or make a directory a
+    /// Checks whether a change of `real` could make git run programs or use other locations, or turn a directory into a
     /// repository.
     pub(super) fn changes_repository(&self, real: &RelPath) -> bool {
         if self.is_named_by_repository(real) {
@@ -31,7 +30,7 @@ impl Workspace {
         })
     }
 
-    /// Whether a directory below the root, in which `path` is, is a repository of its own.
+    /// Checks whether a directory below the root that contains `path` is itself a repository.
     pub fn is_in_repository_below(&self, path: &RelPath) -> bool {
         let parts: Vec<&str> = path.parts().collect();
         (1..parts.len()).any(|depth| {
@@ -40,7 +39,7 @@ impl Workspace {
         })
     }
 
-    /// Whether the repository of the workspace takes configuration or hooks from there.
+    /// Checks whether the workspace's repository takes configuration or hooks from `real`.
     fn is_named_by_repository(&self, real: &RelPath) -> bool {
         let held = protected_paths(&self.root().join(GIT), self.root());
         let names = held.iter().filter_map(|path| path.strip_prefix(self.root()).ok()?.to_str());

@@ -1,4 +1,4 @@
-//! Names of the workspace as they are, links included, and put back to what they were.
+//! Reads the state of workspace entries, including links, and restores earlier states.
 
 use crate::core::file_change::FileState;
 use crate::workspace::Workspace;
@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 
 impl Workspace {
-    /// What `path` holds; a link that is its last part is not followed.
+    /// Returns the state of `path`. A link that is its last part is not followed.
     ///
     /// # Errors
-    /// When it is neither a file nor a link, or cannot be read.
+    /// Fails if it is neither a file nor a link, or cannot be read.
     pub fn state_of(&self, path: &RelPath) -> Result<FileState, FileError> {
         if let Some((to, mode)) = self.link_at(path)? {
             return Ok(FileState::from_mode(hash(&to), mode));
@@ -30,10 +30,10 @@ impl Workspace {
         Ok(FileState::from_mode(hash_reader(opened.file).map_err(io)?, mode))
     }
 
-    /// The content of `path`, of a link what it points to; at most `limit` bytes.
+    /// Returns the content of `path`, for a link its target. At most `limit` bytes.
     ///
     /// # Errors
-    /// As [`state_of`](Self::state_of), and when there is nothing or too much.
+    /// Fails like [`state_of`](Self::state_of), and if it does not exist or is larger.
     pub fn content_of(&self, path: &RelPath, limit: u64) -> Result<Vec<u8>, FileError> {
         match self.link_at(path)? {
             Some((to, _)) => Ok(to),
@@ -41,10 +41,10 @@ impl Workspace {
         }
     }
 
-    /// Keeps the content of `path`, of a link what it points to; returns its hash.
+    /// Stores the content of `path`, for a link its target, and returns its hash.
     ///
     /// # Errors
-    /// When it is no file that tools may see, or [`ContentStore`] does not keep it.
+    /// Fails if it is not a file that tools may read, or [`ContentStore`] does not store it.
     pub fn store(&self, path: &RelPath, contents: &ContentStore) -> Result<String, StoreError> {
         let unread = |error: FileError| StoreError::Io(std::io::Error::other(error));
         match self.link_at(path).map_err(unread)? {
@@ -53,10 +53,10 @@ impl Workspace {
         }
     }
 
-    /// Gives `path`, which must be as `now`, this content and this `st_mode`: a link where that says so.
+    /// Restores this content and `st_mode`, of a file or a link, to `path`, whose state must be `now`.
     ///
     /// # Errors
-    /// As [`replace`](Self::replace).
+    /// Fails like [`replace`](Self::replace).
     pub fn restore(
         &self,
         path: &RelPath,
@@ -75,22 +75,22 @@ impl Workspace {
         self.set(path, LastLink::NoFollow, &expected(now), new)
     }
 
-    /// Removes what `path` holds, which must be as `now`.
+    /// Removes `path`, whose state must be `now`.
     ///
     /// # Errors
-    /// As [`remove`](Self::remove).
+    /// Fails like [`remove`](Self::remove).
     pub fn remove_current(&self, path: &RelPath, now: &FileState) -> Result<AppliedChange, FileError> {
         self.remove(path, &expected(now))
     }
 
-    /// How many of the directories that `path` is in, from the innermost, are not there.
+    /// Counts the parent directories of `path`, from the innermost, that do not exist.
     pub fn missing_directories(&self, path: &RelPath) -> u32 {
         let parent = |path: &RelPath| path.split_last().map(|(parent, _)| parent);
         let parents = std::iter::successors(parent(path), parent);
         parents.take_while(|parent| !self.is_directory(parent)).fold(0, |count, _| count + 1)
     }
 
-    /// Removes the innermost `count` of the directories that each of `files` was in, if nothing is in them.
+    /// Removes the innermost `count` parent directories of each of `files` if they are empty.
     pub fn remove_directories(&self, files: impl IntoIterator<Item = (RelPath, u32)>) {
         let mut directories = BTreeSet::new();
         for (file, count) in files {
@@ -101,16 +101,16 @@ impl Workspace {
                 inner = parent;
             }
         }
-        // One inside of another is after it, by name.
+        // By name, a nested directory comes after its parent.
         for directory in directories.into_iter().rev() {
             let Some((parent, name)) = directory.split_last() else { continue };
             let Ok(parent) = self.root_dir().open_directory(&parent) else { continue };
-            // One that holds something stays.
+            // A directory that is not empty remains.
             let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
 
-    /// What the link `path` points to, and its mode; nothing where it is no link.
+    /// Returns target and mode of the link `path`. `None` if it is not a link.
     fn link_at(&self, path: &RelPath) -> Result<Option<(Vec<u8>, u32)>, FileError> {
         let real = self.resolve_directory(path)?;
         let Some((parent, name)) = real.split_last() else { return Ok(None) };

@@ -1,7 +1,7 @@
-//! Opens files below a held directory without ever leaving it, whatever happens to the tree meanwhile.
+//! Opens files below an open directory without ever leaving it, even if the tree changes concurrently.
 //!
-//! Links are read and resolved here, by name; the resolved path is then opened with every link refused. A link that
-//! appears between the two therefore makes the open fail instead of leading it astray.
+//! Links are read and resolved here, by name. The resolved path is then opened with every link refused. A link that appears
+//! between the two steps makes the open fail and cannot redirect it.
 
 use crate::workspace::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,29 +10,29 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Symbolic links followed on the way to one file (the kernel's own limit).
+/// Maximum number of symbolic links followed for one file (the kernel's own limit).
 const MAX_LINKS: usize = 40;
 
-/// Tries when the kernel reports that the tree changed while it resolved a path.
+/// Maximum attempts if the kernel reports that the tree changed while it resolved a path.
 const MAX_TRIES: usize = 16;
 
-/// What to do with a link that is the last part of a path.
+/// Handling of a link that is the last part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLink {
-    /// It stands for what it points to.
+    /// The link's target is used.
     Follow,
-    /// It is meant itself.
+    /// The link itself is used.
     NoFollow,
 }
 
-/// Why a path below the directory could not be reached.
+/// Reasons why a path below the directory could not be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResolveError {
     /// A link leads out.
     Escape,
-    /// Too many links.
+    /// There are too many links.
     LinkLoop,
-    /// What the system said.
+    /// The operating system returned an error.
     Io(Errno),
 }
 
@@ -42,7 +42,7 @@ impl From<Errno> for ResolveError {
     }
 }
 
-/// A held directory.
+/// Open directory.
 #[derive(Debug)]
 pub struct RootDir {
     dir: OwnedFd,
@@ -51,19 +51,19 @@ pub struct RootDir {
 }
 
 impl RootDir {
-    /// Holds `dir`.
+    /// Creates a root from `dir`.
     pub fn new(dir: OwnedFd) -> Self {
         Self { dir, openat2: AtomicBool::new(cfg!(target_os = "linux")), renameat2: AtomicBool::new(true) }
     }
 
-    /// Opens `path`, links on the way followed as long as they stay inside; also says where it really is.
+    /// Opens `path`, following links that stay inside. Also returns the real path.
     ///
     /// # Errors
-    /// When a link leads out or in a circle, or the system refuses.
+    /// Fails if a link leads out or in a circle, or the system refuses.
     pub fn open(&self, path: &RelPath, flags: OFlags) -> Result<(OwnedFd, RelPath), ResolveError> {
         match self.open_plain(path, flags, Mode::empty()) {
             Ok(file) => return Ok((file, path.clone())),
-            // A link in the middle is not a directory; one at the end is a loop to O_NOFOLLOW.
+            // A link in the middle fails as not a directory, and one at the end as a loop (O_NOFOLLOW).
             Err(Errno::LOOP | Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -71,18 +71,18 @@ impl RootDir {
         Ok((self.open_plain(&real, flags, Mode::empty())?, real))
     }
 
-    /// Opens the directory `path`, which must hold no link.
+    /// Opens the directory `path`, which must contain no link.
     ///
     /// # Errors
-    /// When the system refuses, or a part of it is a link.
+    /// Fails if the system refuses or a part of it is a link.
     pub fn open_directory(&self, path: &RelPath) -> Result<OwnedFd, Errno> {
         self.open_plain(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// Opens the directory `path`, which must hold no link, and makes the parts that are missing; also says how many.
+    /// Opens the directory `path`, which must contain no link, and creates missing parts. Also returns their number.
     ///
     /// # Errors
-    /// When the system refuses, or a part of it is a link.
+    /// Fails if the system refuses or a part of it is a link.
     pub fn make_directory(&self, path: &RelPath) -> Result<(OwnedFd, u32), Errno> {
         match self.open_directory(path) {
             Err(Errno::NOENT) => {}
@@ -100,10 +100,10 @@ impl RootDir {
         Ok((dir, made))
     }
 
-    /// `path` with every link on the way replaced by what it points to; parts that do not exist stay as they are.
+    /// Returns `path` with every link replaced by its target. Missing parts remain.
     ///
     /// # Errors
-    /// When a link is absolute, leads out or in a circle, or the system refuses.
+    /// Fails if a link is absolute, leads out or in a circle, or the system refuses.
     pub fn resolve(&self, path: &RelPath, last: LastLink) -> Result<RelPath, ResolveError> {
         let mut pending: VecDeque<String> = path.parts().map(str::to_owned).collect();
         let (mut real, mut dirs, mut links) = (Vec::<String>::new(), Vec::<OwnedFd>::new(), 0_usize);
@@ -141,15 +141,15 @@ impl RootDir {
         Ok(RelPath::from_parts(&real))
     }
 
-    /// Whether there is something at `path`, be it a link.
+    /// Checks whether `path` exists, including as a dangling link.
     pub fn exists(&self, path: &RelPath) -> bool {
         rustix::fs::statat(&self.dir, path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Renames within the held directory `dir`, with flags that not every system and file system knows.
+    /// Renames within the open directory `dir`, with flags that not every system and file system supports.
     ///
     /// # Errors
-    /// `NOSYS` or `INVAL` where the flags are not known, else what the system says.
+    /// `NOSYS` or `INVAL` if the flags are not supported, else the error of the system.
     pub fn rename(&self, dir: &OwnedFd, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
         if !self.renameat2.load(Ordering::Relaxed) {
             return Err(Errno::NOSYS);
@@ -164,7 +164,7 @@ impl RootDir {
         if self.openat2.load(Ordering::Relaxed) {
             match self.open_by_kernel(path, flags, mode) {
                 Err(Errno::NOSYS) => self.openat2.store(false, Ordering::Relaxed),
-                // A seccomp filter answers like this; the walk tells it from a refusal of the file itself.
+                // A seccomp filter returns this error. The walk distinguishes it from a refusal of the file itself.
                 Err(Errno::PERM) => {}
                 other => return other,
             }
@@ -197,7 +197,7 @@ impl RootDir {
         rustix::fs::openat(held.as_ref().unwrap_or(&self.dir), name, flags, mode)
     }
 
-    /// Does as if the system knew neither openat2 nor renameat2.
+    /// Disables openat2 and renameat2, for tests.
     #[cfg(test)]
     pub fn disable_new_syscalls(&self) {
         self.openat2.store(false, Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl RootDir {
     }
 }
 
-/// Puts the parts of a link's target in front of what is still to do.
+/// Puts the parts of a link's target in front of the pending parts.
 fn follow(target: &str, pending: &mut VecDeque<String>) -> Result<(), ResolveError> {
     if target.starts_with('/') {
         return Err(ResolveError::Escape);
@@ -216,7 +216,7 @@ fn follow(target: &str, pending: &mut VecDeque<String>) -> Result<(), ResolveErr
     Ok(())
 }
 
-/// The path of something that does not exist yet.
+/// Returns the path of something that does not exist yet.
 fn missing_path(mut real: Vec<String>, pending: VecDeque<String>) -> Result<RelPath, ResolveError> {
     if pending.iter().any(|part| part == "..") {
         return Err(ResolveError::Io(Errno::NOENT));
@@ -225,13 +225,13 @@ fn missing_path(mut real: Vec<String>, pending: VecDeque<String>) -> Result<RelP
     Ok(RelPath::from_parts(&real))
 }
 
-/// The directory `part` of `dir`, which must not be a link.
+/// Opens the directory `part` in `dir`, which must not be a link.
 fn step(dir: BorrowedFd<'_>, part: &str, access: OFlags) -> Result<OwnedFd, Errno> {
     let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(dir, part, flags, Mode::empty())
 }
 
-/// Enough of a directory to go through it; on Linux that needs no right to list it.
+/// Returns flags to open a directory for traversal. On Linux that needs no permission to list it.
 fn search_only() -> OFlags {
     #[cfg(target_os = "linux")]
     return OFlags::PATH;

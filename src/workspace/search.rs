@@ -1,4 +1,4 @@
-//! Searches the content of files with ripgrep's libraries, in parallel, bounded, results sorted by path.
+//! Content search with ripgrep's libraries: parallel, bounded, sorted by path.
 
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
@@ -17,97 +17,97 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Largest file searched; what is larger is data, and is counted in the answer.
+/// Largest file to search, in bytes. Larger files are data, and are counted in the result.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Memory for one line while it is searched; a file with a longer line counts as unreadable from there on.
+/// Memory limit for one line, in bytes. A file with a longer line counts as unreadable from there on.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Characters of a line shown.
+/// Maximum number of characters shown of a line.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Bytes of a long line shown before its hit.
+/// Bytes of a long line shown before its match.
 const LEAD_BYTES: usize = 80;
 
 /// Bytes of the longest character in UTF-8.
 const MAX_CHAR_BYTES: usize = 4;
 
-/// Memory for one compiled pattern.
+/// Memory limit for one compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
 
-/// An explanation that shows the pattern, line by line, is no longer than this.
+/// Maximum size, in bytes, of an error that quotes the pattern line by line.
 const MAX_REASON_BYTES: usize = 1000;
 
-/// Tells whether a path, from the workspace root, must not be shown.
+/// Checks whether a path, from the workspace root, must not be shown.
 pub type PathFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What to search for, and where.
+/// Search query.
 #[derive(Clone)]
 pub struct Query {
-    /// A regular expression, or plain text.
+    /// Regular expression or plain text.
     pub pattern: String,
-    /// Whether every character of `pattern` stands for itself.
+    /// Whether `pattern` is plain text.
     pub literal: bool,
-    /// Whether upper and lower case differ.
+    /// Whether the search is case-sensitive.
     pub case_sensitive: bool,
-    /// A file, or a directory with everything below it.
+    /// File, or directory with everything below it.
     pub base: RelPath,
-    /// Which files.
+    /// Glob for the files to search.
     pub glob: Option<GlobMatcher>,
-    /// Lines shown before and after each hit.
+    /// Number of lines shown before and after each match.
     pub context: usize,
-    /// Matching lines kept.
+    /// Maximum number of matching lines to return.
     pub most: usize,
-    /// Files that must not be shown.
+    /// Filter for files that must not be shown.
     pub hidden: PathFilter,
 }
 
-/// A line of a result.
+/// Line of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultLine {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub number: u64,
-    /// Its text without ending, cut.
+    /// Text without line ending, truncated.
     pub text: String,
-    /// Whether it matches, or stands near one that does.
+    /// Whether the line matches. Otherwise it is context.
     pub matched: bool,
 }
 
-/// The results of a search.
+/// Results of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchResults {
     /// Lines by file, sorted by path.
     pub files: BTreeMap<String, Vec<ResultLine>>,
-    /// Matching lines in `files`.
+    /// Number of matching lines in `files`.
     pub hits: usize,
-    /// There are more matching lines.
+    /// Whether there are more matching lines.
     pub has_more: bool,
-    /// Files left out because they are too large.
+    /// Number of files skipped because they are too large.
     pub too_large: usize,
-    /// Files left out because they must not be shown.
+    /// Number of files skipped because they must not be shown.
     pub hidden: usize,
-    /// Files that could not be read to the end, and directories whose ignore file is no plain file.
+    /// Number of files that could not be read to the end, and directories whose ignore file is not a regular file.
     pub unreadable: usize,
-    /// The search ended early: too many entries, or it was told to stop.
+    /// Whether the search ended early: too many entries, or it was stopped.
     pub is_incomplete: bool,
 }
 
-/// Why a search could not begin.
+/// Reasons why a search could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// The pattern is not a regular expression.
     #[error("Invalid regex pattern: {0}. To search for plain text use grep.")]
     Pattern(String),
-    /// The place to search is not there.
+    /// The location to search cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 impl Workspace {
-    /// Searches; blocks until it is done or `stop` is set. To be run on a thread of its own.
+    /// Searches, blocking until it is done or `stop` is set. Call it on a thread of its own.
     ///
     /// # Errors
-    /// When the pattern is wrong or the place is absent, outside or unreadable.
+    /// Fails if the pattern is invalid or the location is missing, outside the workspace or unreadable.
     pub fn search(&self, query: &Query, stop: &AtomicBool) -> Result<SearchResults, SearchError> {
         let matcher = query.matcher()?;
         let walk = self.walk(&query.base)?;
@@ -137,10 +137,10 @@ impl Workspace {
     }
 }
 
-/// Searches one open file, called `name` in the results; binary data in it is no reason to stop.
+/// Searches one open file, called `name` in the results. Does not stop at binary data.
 ///
 /// # Errors
-/// When the pattern is wrong.
+/// Fails if the pattern is invalid.
 pub fn search_one(
     file: &File,
     name: &str,
@@ -175,7 +175,7 @@ impl Query {
     }
 }
 
-/// What is wrong with a pattern, with the pattern where that is short enough to be read.
+/// Returns the error in a pattern, with the pattern if that is short enough.
 fn reason(error: &str) -> String {
     if error.len() <= MAX_REASON_BYTES { error } else { error.lines().last().unwrap_or_default() }.to_owned()
 }
@@ -233,7 +233,7 @@ impl Job<'_> {
             return WalkState::Continue;
         }
         let Some(path) = self.walk.path_of(entry) else {
-            // A name that is not UTF-8 cannot be told to a model.
+            // A name that is not UTF-8 cannot be sent to the model.
             self.note(|results| results.unreadable += 1);
             return WalkState::Continue;
         };
@@ -248,7 +248,7 @@ impl Job<'_> {
         WalkState::Continue
     }
 
-    /// Whether enough lines were found in files that come before `path`.
+    /// Checks whether enough lines were found in files that come before `path`.
     fn is_beyond(&self, path: &RelPath) -> bool {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         results.hits > self.query.most
@@ -274,18 +274,18 @@ impl Job<'_> {
             self.note(|results| results.unreadable += 1);
         }
         if lines.hits > 0 && !lines.binary {
-            self.keep(path, lines);
+            self.add_lines(path, lines);
         }
     }
 
-    /// Adds a file's lines and forgets files whose paths come after enough others.
-    fn keep(&self, path: &RelPath, lines: Lines<'_>) {
+    /// Adds a file's lines and drops files whose paths come after enough others.
+    fn add_lines(&self, path: &RelPath, lines: Lines<'_>) {
         self.note(|results| {
             results.hits += lines.hits;
             results.files.insert(path.as_str().to_owned(), lines.found);
             while let Some(last) = results.files.last_entry() {
                 let in_last = last.get().iter().filter(|line| line.matched).count();
-                // One more than wanted stays, so that "there are more" is known.
+                // One more than requested is retained to detect that there are more.
                 if results.hits - in_last <= self.query.most {
                     break;
                 }
@@ -322,7 +322,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A line without its ending; of a long one only what is around byte `at`.
+/// Returns a line without its ending. Of a long line only the part around byte `at`.
 fn shown(line: &[u8], at: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -334,7 +334,7 @@ fn shown(line: &[u8], at: usize) -> String {
     }
     let start = if at < MAX_LINE_CHARS / 2 { 0 } else { at - LEAD_BYTES };
     let rest = line.get(start..).unwrap_or_default();
-    // The middle of a character is no place to begin.
+    // The text must not start in the middle of a character.
     let rest = rest.get(rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count()..).unwrap_or_default();
     let window = rest.get(..MAX_LINE_CHARS * MAX_CHAR_BYTES).unwrap_or(rest);
     let text: String = String::from_utf8_lossy(window).chars().take(MAX_LINE_CHARS).collect();

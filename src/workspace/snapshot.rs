@@ -1,4 +1,4 @@
-//! What the files of the workspace look like from outside, to see what a command changed.
+//! Snapshot of the workspace files' metadata, to find what a command changed.
 
 use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files};
 use ignore::{DirEntry, WalkBuilder};
@@ -9,47 +9,47 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Entries looked at; a workspace with more is not compared, because the comparison would cost more than it tells.
+/// Maximum number of entries. A larger workspace is not compared, because that would take too long.
 const MAX_ENTRIES: usize = 50_000;
 
-/// Time for one look at all files.
+/// Time limit for one scan of all files.
 const MAX_TIME: Duration = Duration::from_millis(150);
 
-/// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
+/// File that marks a directory as a tool's cache (bford.info/cachedir), such as cargo's `target`.
 pub(super) const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// What every file and link that is not ignored looks like, and which directories there are.
+/// Metadata of every file and link that is not ignored, and the existing directories.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     files: BTreeMap<String, FileStamp>,
     directories: BTreeSet<String>,
 }
 
-/// What a file looks like.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStamp {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its kind and permission bits (`st_mode`).
+    /// Kind and permission bits (`st_mode`).
     pub mode: u32,
     modified_s: i64,
     modified_ns: i64,
     inode: u64,
 }
 
-/// A file that looks different in one snapshot than in another; nothing where it is not there.
+/// File whose metadata differs between two snapshots. `None` if it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// What it looked like.
+    /// Metadata before.
     pub before: Option<FileStamp>,
-    /// What it looks like.
+    /// Metadata after.
     pub after: Option<FileStamp>,
 }
 
 impl Snapshot {
-    /// Looks at every file below `root`; `None` when there are too many to be quick.
+    /// Scans every file below `root`. `None` if there are too many.
     pub fn take(root: &Path) -> Option<Self> {
         Self::take_up_to(MAX_ENTRIES, root)
     }
@@ -96,19 +96,19 @@ impl Snapshot {
         }
     }
 
-    /// Every file with its size in bytes.
+    /// Returns every file with its size in bytes.
     pub fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
         self.files.iter().map(|(path, look)| (path.as_str(), look.size))
     }
 
-    /// How many of the directories that `path` is in, from the innermost, are not in this snapshot.
+    /// Counts the parent directories of `path`, from the innermost, that are not in this snapshot.
     pub fn missing_directories(&self, path: &str) -> u32 {
         let above = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
         let missing = above.take_while(|directory| !self.directories.contains(*directory)).count();
         u32::try_from(missing).unwrap_or(u32::MAX)
     }
 
-    /// What is different in `after`: what is gone, and then the rest, by path.
+    /// Returns the differences to `after`: first the removed files, then the others, by path.
     pub fn differences(&self, after: &Self) -> Vec<Difference> {
         let gone = self.files.iter().filter(|(path, _)| !after.files.contains_key(*path));
         let gone =
@@ -121,7 +121,7 @@ impl Snapshot {
     }
 }
 
-/// Whether to look at an entry: not into what tools made and can make again, nor where ignore files cannot be read.
+/// Checks whether to scan an entry. Skips caches of tools and directories whose ignore files cannot be read.
 fn is_scanned(entry: &DirEntry) -> bool {
     if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
         return true;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
-    fn what_a_command_created_changed_and_deleted_is_seen_and_ignored_files_are_not() {
+    fn created_changed_and_deleted_files_are_found_and_ignored_files_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);

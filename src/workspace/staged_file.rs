@@ -1,4 +1,4 @@
-//! New content of a file, durably beside it before any file changes: what the disk has no room for is known by then.
+//! Stages a file's new content durably in its directory before any file changes, which detects a full disk early.
 
 use crate::core::file_change::FileState;
 use crate::workspace::Workspace;
@@ -9,23 +9,23 @@ use crate::workspace::replace::{AppliedChange, Expected, NewEntry};
 use crate::workspace::root_dir::LastLink;
 use rustix::fs::Mode;
 
-/// A temporary file that is to take the place of a file.
+/// Temporary file that will replace a file.
 pub(super) struct StagedFile {
     /// The file, links resolved.
     path: RelPath,
-    /// The name of the temporary file beside it.
+    /// Name of the temporary file in the same directory.
     name: String,
-    /// What the file is to be.
+    /// State of the new file.
     state: FileState,
-    /// How many directories were made for it.
+    /// Number of directories created for it.
     directories: u32,
 }
 
 impl Workspace {
-    /// Writes what `path` is to hold beside it; the file gets the permission bits `mode`, or those it has.
+    /// Writes the new content of `path` to a temporary file, with the permission bits `mode` or the current ones.
     ///
     /// # Errors
-    /// When the path cannot be written, or the system refuses; nothing is left then.
+    /// Fails if the path cannot be written or the system refuses. Nothing is left then.
     pub(super) fn stage(
         &self,
         path: &RelPath,
@@ -43,10 +43,10 @@ impl Workspace {
         Ok(StagedFile { directories, ..staged })
     }
 
-    /// Gives what was staged its place.
+    /// Moves the staged file to its path.
     ///
     /// # Errors
-    /// When the file is not as `expected`, or the system refuses; the file is untouched then, and nothing is left.
+    /// Fails if the file is not as `expected` or the system refuses. The file is unchanged then, and nothing is left.
     pub(super) fn commit_staged(
         &self,
         staged: &StagedFile,
@@ -62,10 +62,10 @@ impl Workspace {
         }
     }
 
-    /// Removes what was staged and has no place; what somebody else has left under its name stays.
+    /// Removes a staged file that was not committed. A file of another program under its name remains.
     pub(super) fn discard_staged(&self, staged: &StagedFile) {
         if let (Some((parent, _)), Some(hash)) = (staged.path.split_last(), staged.state.hash()) {
-            // What cannot be removed is harmless, hidden, and recognisable by its name.
+            // A leftover is harmless, hidden, and recognisable by its name.
             let _ = self.remove(&parent.join(&staged.name), &Expected::Hash(hash.to_owned()));
         }
         self.remove_directories([(staged.path.clone(), staged.directories)]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "tests arrange files")]
+    #[expect(clippy::disallowed_methods, reason = "tests write files")]
     fn what_has_no_place_goes_with_its_directories_unless_it_is_somebody_elses() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(dir.path()).unwrap();

@@ -1,15 +1,15 @@
-//! A temporary file beside the file that it is to become.
+//! Temporary file in the directory of the file that it will become.
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::AtFlags;
 
-/// A temporary file, unlinked when dropped unless it was kept or has become something else.
+/// Temporary file, unlinked when dropped unless it was persisted or renamed.
 pub(super) struct TempFile<'a> {
-    /// The directory that it lies in.
+    /// Directory that contains it.
     pub directory: BorrowedFd<'a>,
-    /// Its name there.
+    /// Name in the directory.
     pub name: String,
-    /// Whether it stays.
+    /// Whether to leave it in place.
     pub persist: bool,
 }
 

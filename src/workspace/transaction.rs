@@ -1,4 +1,4 @@
-//! Changes of several files as one: all of them happen or none, also when the process is killed between two.
+//! Changes several files as one transaction: all or none, even if the process is killed in between.
 
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
@@ -12,35 +12,35 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// A text file as it is.
+/// Text file before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginalFile {
-    /// Its text.
+    /// Text of the file.
     pub text: String,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: u32,
 }
 
-/// What becomes of one file.
+/// Change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdit {
     /// The file.
     pub path: RelPath,
-    /// What it must be; `None`: it must not exist.
+    /// Required state before. `None` if it must not exist.
     pub before: Option<OriginalFile>,
-    /// What it becomes; `None`: it goes.
+    /// Text after. `None` to remove the file.
     pub after: Option<String>,
-    /// The permission bits of a file that is made.
+    /// Permission bits of a new file.
     pub mode: Option<u32>,
 }
 
-/// Why none of the changes happened.
+/// Reason why none of the changes were made.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", not_undone(.not_restored))]
 pub struct TransactionError {
-    /// What was refused.
+    /// The change that failed.
     pub error: FileError,
-    /// Files that were changed before and could not be put back.
+    /// Files that were changed before and could not be restored.
     pub not_restored: Vec<RelPath>,
 }
 
@@ -56,49 +56,49 @@ fn not_undone(left: &[RelPath]) -> String {
     text
 }
 
-/// What undoes a step.
+/// Data to undo a step.
 #[derive(Debug, Serialize, Deserialize)]
 struct UndoEntry {
     path: String,
     before: Option<OriginalFile>,
-    /// The hash of its content after the step; absent when it is gone.
+    /// Hash of the content after the step. Absent if the file was removed.
     after: Option<String>,
 }
 
-/// A file of a transaction that was cut off, which stays as it is.
+/// File of an interrupted transaction that stays as it is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotRestored {
-    /// From the workspace root.
+    /// Path from the workspace root.
     pub path: String,
-    /// The record that holds what it was.
+    /// Record with the earlier content.
     pub record: PathBuf,
 }
 
-/// What became of transactions that were cut off.
+/// Result of recovering interrupted transactions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Files that are again as they were before.
+    /// Files that were restored to their earlier state.
     pub restored: Vec<String>,
-    /// Files that are as somebody else has made them since, or could not be put back.
+    /// Files that another program has changed since, or that could not be restored.
     pub not_restored: Vec<NotRestored>,
-    /// Records of transactions that cannot be read: nobody knows what they changed.
+    /// Records of transactions that cannot be read, so that their changes are unknown.
     pub unreadable: Vec<UnreadableRecord>,
 }
 
 impl Workspace {
-    /// Makes all of the changes, in order. The new content of all files is on disk before the first one changes.
+    /// Makes all changes in order. The new content of all files is on disk before the first one changes.
     ///
     /// # Errors
-    /// When one of them is refused; those before are undone then.
+    /// Fails if a change is refused. The changes before it are undone then.
     pub fn replace_all(&self, steps: &[FileEdit]) -> Result<Vec<AppliedChange>, TransactionError> {
         let undo: Vec<UndoEntry> = steps.iter().map(UndoEntry::of).collect();
-        // One file changes in one step, whatever happens.
+        // A single file changes atomically and needs no record.
         let records = self.0.records.get().filter(|_| steps.len() > 1);
         let recorded = records.map(|dir| undo_log::write(dir, &undo)).transpose();
         let _held = recorded.map_err(|error| {
             let path = steps.first().map_or_else(RelPath::root, |step| step.path.clone());
             TransactionError {
-                error: FileError::Io { path, action: "record what undoes the change of", source: error },
+                error: FileError::Io { path, action: "write the undo record for", source: error },
                 not_restored: Vec::new(),
             }
         })?;
@@ -120,7 +120,7 @@ impl Workspace {
         Ok(done)
     }
 
-    /// What the files are to hold, beside them; nothing for those that go.
+    /// Stages the new content of all files. `None` for files to remove.
     fn stage_all(&self, steps: &[FileEdit]) -> Result<Vec<Option<StagedFile>>, TransactionError> {
         let mut staged: Vec<Option<StagedFile>> = Vec::with_capacity(steps.len());
         for step in steps {
@@ -137,7 +137,7 @@ impl Workspace {
         Ok(staged)
     }
 
-    /// Undoes the transactions that processes now dead did not end.
+    /// Undoes the unfinished transactions of dead processes.
     pub fn recover(&self) -> Recovery {
         let mut recovered = Recovery::default();
         let records = self.0.records.get().map(|dir| undo_log::abandoned::<Vec<UndoEntry>>(dir));
@@ -166,7 +166,7 @@ impl Workspace {
         }
     }
 
-    /// Removes what the step has left beside a file that is as it was before.
+    /// Removes the temporary files of the step next to its restored file.
     fn clear_after(&self, undo: &UndoEntry) {
         if let Ok(path) = self.path(&undo.path) {
             let before = undo.before.as_ref().map(|before| hash(before.text.as_bytes()));
@@ -182,7 +182,7 @@ impl Workspace {
         }
     }
 
-    /// Whether a step had to be undone; `None` when the file is neither as before nor as after it, or cannot be put back.
+    /// Undoes a step if needed. Returns whether it was, or `None` if the file matches neither state or cannot be restored.
     fn undo(&self, undo: &UndoEntry) -> Option<bool> {
         let path = self.path(&undo.path).ok()?;
         let now = match self.open_file(&path) {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    #[expect(clippy::disallowed_methods, reason = "tests arrange and look at files")]
+    #[expect(clippy::disallowed_methods, reason = "tests write and read files")]
     fn contents(dir: &Path) -> Vec<(String, String)> {
         let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
         let mut files: Vec<_> = entries
@@ -240,20 +240,20 @@ mod tests {
         files
     }
 
-    #[expect(clippy::disallowed_methods, reason = "tests arrange files")]
+    #[expect(clippy::disallowed_methods, reason = "tests write files")]
     fn write(path: &Path, text: &str) {
         std::fs::write(path, text).unwrap();
     }
 
-    struct Place {
+    struct TestDir {
         _dir: tempfile::TempDir,
         root: PathBuf,
         records: PathBuf,
         workspace: Workspace,
     }
 
-    /// A workspace with `a` and `b`, and a place for records.
-    fn place() -> Place {
+    /// Creates a workspace with `a` and `b`, and a directory for records.
+    fn test_dir() -> TestDir {
         let dir = tempfile::tempdir().unwrap();
         let (root, records) = (dir.path().join("ws"), dir.path().join("records"));
         std::fs::create_dir(&root).unwrap();
@@ -261,7 +261,7 @@ mod tests {
         write(&root.join("b"), "two");
         let workspace = Workspace::open(&root).unwrap();
         workspace.set_undo_log_dir(records.clone());
-        Place { _dir: dir, root, records, workspace }
+        TestDir { _dir: dir, root, records, workspace }
     }
 
     fn step(workspace: &Workspace, path: &str, before: Option<&str>, after: Option<&str>) -> FileEdit {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn all_files_change_and_the_record_goes() {
-        let Place { root, records, workspace, .. } = &place();
+        let TestDir { root, records, workspace, .. } = &test_dir();
         let steps = [
             step(workspace, "a", Some("one"), Some("1")),
             step(workspace, "b", Some("two"), None),
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn one_refused_change_undoes_those_before_it() {
-        let Place { root, records, workspace, .. } = &place();
+        let TestDir { root, records, workspace, .. } = &test_dir();
         let steps = [
             step(workspace, "a", Some("one"), Some("1")),
             step(workspace, "c", None, Some("3")),
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn no_file_changes_where_one_cannot_be_written() {
         use std::os::unix::fs::MetadataExt;
-        let Place { root, records, workspace, .. } = &place();
+        let TestDir { root, records, workspace, .. } = &test_dir();
         let inode = || root.join("a").metadata().unwrap().ino();
         let before = inode();
         let steps = [step(workspace, "a", Some("one"), Some("1")), step(workspace, "b/c", None, Some("3"))];
@@ -318,9 +318,9 @@ mod tests {
         );
     }
 
-    /// What a process that was killed after `done` of the steps leaves, recovered.
+    /// Returns the recovery and files after a process was killed after `done` of the steps.
     fn killed_after(done: usize) -> (Recovery, Vec<(String, String)>) {
-        let Place { root, records, workspace, .. } = &place();
+        let TestDir { root, records, workspace, .. } = &test_dir();
         let steps = [
             step(workspace, "a", Some("one"), Some("1")),
             step(workspace, "b", Some("two"), None),
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_somebody_made_of_a_file_since_stays() {
-        let Place { root, records, workspace, .. } = &place();
+        let TestDir { root, records, workspace, .. } = &test_dir();
         let undo = UndoEntry::of(&step(workspace, "a", Some("zero"), Some("1")));
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), &serde_json::to_string(&[undo]).unwrap());
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn the_record_of_a_living_process_is_left_alone_and_half_a_record_goes() {
-        let Place { records, workspace, .. } = &place();
+        let TestDir { records, workspace, .. } = &test_dir();
         let undo = UndoEntry::of(&step(workspace, "a", Some("zero"), Some("one")));
         let held = undo_log::write(records, &[undo]).unwrap();
         write(&records.join("1.part"), "[{");
@@ -376,16 +376,16 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_record_that_cannot_be_read_is_told_once_and_set_aside() {
-        let Place { root, records, workspace, .. } = &place();
+    fn an_unreadable_complete_record_is_reported_once_and_set_aside() {
+        let TestDir { root, records, workspace, .. } = &test_dir();
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), "[{");
-        let told = workspace.recover().unreadable;
-        let [UnreadableRecord { path, why }] = told.as_slice() else { panic!("{told:?}") };
+        let unreadable = workspace.recover().unreadable;
+        let [UnreadableRecord { path, why }] = unreadable.as_slice() else { panic!("{unreadable:?}") };
         assert_eq!((path, why.contains("EOF")), (&records.join("1.aside"), true), "{why}");
         assert_eq!(workspace.recover(), Recovery::default());
         assert_eq!(contents(records), pairs(&[("1.aside", "[{")]));
-        // Nor does another one of that name take its place.
+        // A later record of the same name does not replace the one set aside.
         write(&records.join("1.json"), "{}");
         assert_eq!(workspace.recover().unreadable[0].path, records.join("1.json"));
         assert_eq!(contents(records), pairs(&[("1.aside", "[{"), ("1.json", "{}")]));
@@ -393,21 +393,21 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_cannot_be_opened_is_told_and_stays() {
-        let Place { records, workspace, .. } = &place();
+    fn a_record_that_cannot_be_opened_is_reported_and_stays() {
+        let TestDir { records, workspace, .. } = &test_dir();
         std::fs::create_dir(records).unwrap();
         for name in ["1.json", "2.part"] {
             std::os::unix::fs::symlink("nowhere", records.join(name)).unwrap();
         }
-        let told = workspace.recover().unreadable;
-        assert_eq!(told.iter().map(|it| &it.path).collect::<Vec<_>>(), [&records.join("1.json")]);
+        let unreadable = workspace.recover().unreadable;
+        assert_eq!(unreadable.iter().map(|it| &it.path).collect::<Vec<_>>(), [&records.join("1.json")]);
         assert!(records.join("1.json").is_symlink());
     }
 
     #[test]
     fn a_file_that_is_made_gets_its_mode() {
         use std::os::unix::fs::PermissionsExt;
-        let Place { root, workspace, .. } = &place();
+        let TestDir { root, workspace, .. } = &test_dir();
         let step = FileEdit { mode: Some(0o750), ..step(workspace, "c", None, Some("3")) };
         workspace.replace_all(&[step]).unwrap();
         assert_eq!(root.join("c").metadata().unwrap().permissions().mode() & 0o7777, 0o750);

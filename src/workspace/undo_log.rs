@@ -1,7 +1,7 @@
-//! The record of a transaction while it is under way: what undoes it, on disk before its first change, gone after its last.
+//! Undo record of a running transaction, on disk before its first change and removed after its last.
 //!
-//! A record is locked for as long as the process lives that wrote it. One that can be locked is of a process that died. One
-//! that could not undo everything is set aside, not removed: it holds what the files were.
+//! A record is locked while the process that wrote it runs, so a record that can be locked belongs to a dead process. A record
+//! whose changes could not all be undone is set aside and not removed, because it contains the earlier contents.
 
 use crate::runtime::clock::Clock;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
@@ -13,22 +13,22 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How the name of a whole record ends.
+/// Extension of a complete record.
 const COMPLETE_EXTENSION: &str = "json";
 
-/// How the name of one that is being written ends.
+/// Extension of a record that is being written.
 const PARTIAL_EXTENSION: &str = "part";
 
-/// How the name of one ends that is set aside.
+/// Extension of a record that is set aside.
 const SET_ASIDE_EXTENSION: &str = "aside";
 
-/// Largest record that is written or read; the texts of all files of a transaction, escaped.
+/// Largest record to write or read, in bytes. It contains the texts of all files of a transaction, escaped.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Records looked at in one go.
+/// Maximum number of records to check at a time.
 const MAX_RECORDS: usize = 1000;
 
-/// A record that this process has locked; removed when dropped, unless it was set aside.
+/// Record locked by this process. Dropping it removes it unless it was set aside.
 #[derive(Debug)]
 pub struct LockedRecord {
     path: PathBuf,
@@ -37,11 +37,11 @@ pub struct LockedRecord {
 }
 
 impl LockedRecord {
-    /// Lets it stay, under a name that no start looks at; says where.
+    /// Renames the record so that no later start reads it, and returns its path.
     pub fn set_aside(&mut self) -> PathBuf {
         self.is_aside = true;
         let aside = self.path.with_extension(SET_ASIDE_EXTENSION);
-        // Where it keeps its name the next start says so again.
+        // If the rename fails, the next start reports it again.
         if rustix::fs::renameat_with(CWD, &self.path, CWD, &aside, RenameFlags::NOREPLACE).is_ok() {
             self.path = aside;
         }
@@ -52,34 +52,34 @@ impl LockedRecord {
 impl Drop for LockedRecord {
     fn drop(&mut self) {
         if !self.is_aside {
-            // What stays is looked at again by the next start, and finds all files as they were or are to be.
+            // If removal fails, the next start checks the record again and finds all files in one of the two states.
             let _ = rustix::fs::unlink(&self.path);
         }
     }
 }
 
-/// What a process that died has left.
+/// Record of a dead process.
 #[derive(Debug)]
 pub enum AbandonedRecord<R> {
-    /// A record, locked.
+    /// Complete record, locked.
     Record(LockedRecord, R),
-    /// A whole record that cannot be read, which stays.
+    /// Complete record that cannot be read. It remains on disk.
     Unreadable(UnreadableRecord),
 }
 
-/// A whole record that cannot be read.
+/// Complete record that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnreadableRecord {
-    /// Where it lies now.
+    /// Current path.
     pub path: PathBuf,
-    /// Why it cannot be read.
+    /// Reason.
     pub why: String,
 }
 
-/// Writes `record` durably into `dir`, which is made.
+/// Writes `record` durably into `dir`, which is created if missing.
 ///
 /// # Errors
-/// When it is larger than what is read again, or the system refuses; nothing is left then.
+/// Fails if it is larger than the read limit or the system refuses. Nothing is left then.
 pub fn write(dir: &Path, record: &impl Serialize) -> io::Result<LockedRecord> {
     write_up_to(MAX_BYTES, dir, record)
 }
@@ -107,10 +107,11 @@ fn write_up_to(limit: u64, dir: &Path, record: &impl Serialize) -> io::Result<Lo
 }
 
 fn too_large(limit: u64) -> String {
-    format!("the texts of its files, as they are recorded, are together larger than {} MiB", limit >> 20)
+    format!("the recorded texts of its files are together larger than {} MiB", limit >> 20)
 }
 
-/// What processes that died have left in `dir`. Half a record is removed: nothing was changed before it was whole.
+/// Returns the records of dead processes in `dir`. Removes incomplete ones, because nothing was changed before a record was
+/// complete.
 pub fn abandoned<R: DeserializeOwned>(dir: &Path) -> Vec<AbandonedRecord<R>> {
     let Ok(entries) = dir.read_dir() else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -140,7 +141,7 @@ pub fn abandoned<R: DeserializeOwned>(dir: &Path) -> Vec<AbandonedRecord<R>> {
         .collect()
 }
 
-/// Locks what nobody else holds; nothing where somebody does, or where it has gone.
+/// Locks a record. `None` if another process has locked it or it is gone.
 fn lock(path: &Path) -> io::Result<Option<LockedRecord>> {
     let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -151,7 +152,7 @@ fn lock(path: &Path) -> io::Result<Option<LockedRecord>> {
         Err(Errno::WOULDBLOCK) => return Ok(None),
         locked => locked?,
     }
-    // Its transaction may have ended, or another start have set it aside, while it was opened.
+    // While it was opened, its transaction may have ended or another start may have set it aside.
     let opened = file.metadata()?;
     let is_it = |there: Metadata| (there.dev(), there.ino()) == (opened.dev(), opened.ino());
     let is_there = path.symlink_metadata().is_ok_and(is_it);

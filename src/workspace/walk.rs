@@ -1,4 +1,4 @@
-//! Walks the tree as ripgrep does and lists directories; bounded, never out of the workspace, honest about what it left out.
+//! Walks the workspace tree as ripgrep does and lists directories, within limits, with counts of what was left out.
 
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Directories that are never walked: a repository's own data, and caches that only programs read.
+/// Directories that are never walked: a repository's own data, and caches for programs only.
 pub const NEVER_WALKED: [&str; 10] = [
     ".git",
     ".hypothesis",
@@ -27,48 +27,48 @@ pub const NEVER_WALKED: [&str; 10] = [
     "venv",
 ];
 
-/// Entries visited in one walk; a tree with more is cut, and the answer says so.
+/// Maximum number of entries visited in one walk. A larger tree is truncated, and the result reports it.
 pub const MAX_ENTRIES: usize = 500_000;
 
-/// Largest ignore file that is read.
+/// Largest ignore file to read, in bytes.
 const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Threads of one walk; more do not help on one disk.
+/// Maximum number of threads per walk. More do not help on one disk.
 const MAX_THREADS: usize = 8;
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
-    /// A directory.
+    /// Directory.
     Directory,
-    /// A regular file, or a symbolic link.
+    /// Regular file or symbolic link.
     File,
 }
 
-/// One entry of a listing; sorted by path.
+/// Entry of a listing, ordered by path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// From the workspace root.
+    /// Path from the workspace root.
     pub path: RelPath,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
 }
 
-/// The entries found, sorted by path.
+/// Entries found, sorted by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// At most as many as asked for.
+    /// Entries, at most as many as requested.
     pub entries: Vec<Entry>,
-    /// How many there are, those left out included.
+    /// Number of all entries, including those left out.
     pub total: usize,
-    /// Directories left out because they, or their ignore files, could not be read.
+    /// Number of directories left out because they, or their ignore files, could not be read.
     pub unreadable: usize,
-    /// The walk ended early: too many entries, or it was told to stop.
+    /// Whether the walk ended early: too many entries, or it was stopped.
     pub is_incomplete: bool,
 }
 
 impl Listing {
-    /// Keeps the first `most` entries by path, however many are added.
+    /// Adds an entry and retains only the first `most` by path.
     fn add(found: &mut BTreeSet<Entry>, entry: Entry, most: usize) {
         found.insert(entry);
         if found.len() > most {
@@ -78,10 +78,10 @@ impl Listing {
 }
 
 impl Workspace {
-    /// The entries of the directory `path` itself, hidden and ignored ones included.
+    /// Lists the entries of the directory `path`, including hidden and ignored ones.
     ///
     /// # Errors
-    /// When it is absent, not a directory, outside or unreadable.
+    /// Fails if it is missing, not a directory, outside the workspace or unreadable.
     pub fn list(
         &self,
         path: &RelPath,
@@ -115,10 +115,10 @@ impl Workspace {
         Ok(listing)
     }
 
-    /// The entries below `path`, or `path` itself if it is a file, whose name (or path, if the glob has a `/`) matches.
+    /// Finds the entries below `path`, or `path` itself if it is a file, whose name (or path, if the glob has a `/`) matches.
     ///
     /// # Errors
-    /// When `path` is absent, outside or unreadable.
+    /// Fails if `path` is missing, outside the workspace or unreadable.
     pub fn find(&self, wanted: &FindQuery<'_>, stop: &AtomicBool) -> Result<Listing, FileError> {
         let walk = self.walk(wanted.base)?;
         let (mut found, mut listing) = (BTreeSet::new(), Listing::default());
@@ -140,7 +140,7 @@ impl Workspace {
                 Listing::add(&mut found, Entry { path, kind }, wanted.most);
             }
         }
-        // The walk goes by names, which may have led out for a moment; what is told is looked at again from within.
+        // The walk uses names, which may have led out temporarily, so each result is checked again through the open directory.
         let counted = found.len();
         listing.entries = found.into_iter().filter(|entry| self.is_there(&entry.path)).collect();
         listing.total -= counted - listing.entries.len();
@@ -148,7 +148,7 @@ impl Workspace {
         Ok(listing)
     }
 
-    /// A walk of everything below `base` that a search may look at.
+    /// Creates a walk of everything below `base` that a search may visit.
     pub(super) fn walk(&self, base: &RelPath) -> Result<Walk, FileError> {
         let real = self.resolve(base)?;
         let top = self.root().join(real.as_str());
@@ -172,7 +172,7 @@ impl Workspace {
             .ignore(plain)
             .git_ignore(plain)
             .parents(plain)
-            // It would follow a `.git` file anywhere; the repository's own is added below.
+            // It would follow a `.git` file anywhere. The repository's own is added below.
             .git_exclude(false)
             .git_global(false)
             .require_git(false)
@@ -182,10 +182,10 @@ impl Workspace {
             .filter_entry(move |entry| is_walked(entry, &counter));
         let exclude = self.root().join(".git/info/exclude");
         if exclude.symlink_metadata().is_ok() && is_plain_or_absent(&exclude) {
-            // Patterns it cannot read are left out, as git does.
+            // Patterns that it cannot parse are skipped, as in git.
             let _ = builder.add_ignore(exclude);
         }
-        // Other directories that are not walked by themselves are when they are named; a repository's data never.
+        // Other skipped directories can be walked if they are the base. A repository's data never.
         if real.is_git_internal() {
             builder.max_depth(Some(0));
         }
@@ -193,16 +193,16 @@ impl Workspace {
     }
 }
 
-/// What a search for names wants.
+/// Query for a search by name.
 #[derive(Debug)]
 pub struct FindQuery<'a> {
-    /// Where it begins.
+    /// Start of the search.
     pub base: &'a RelPath,
-    /// Which names; all when absent.
+    /// Glob for the names. All if absent.
     pub glob: Option<&'a GlobMatcher>,
-    /// Whether directories count.
+    /// Whether to include directories.
     pub directories: bool,
-    /// How many entries are kept.
+    /// Maximum number of entries to return.
     pub most: usize,
 }
 
@@ -212,7 +212,7 @@ impl FindQuery<'_> {
     }
 }
 
-/// Whether `glob` matches the name of `path`, or its path below `base` when the glob has a `/`.
+/// Checks whether `glob` matches the name of `path`, or its path below `base` if the glob has a `/`.
 pub fn glob_matches(glob: &GlobMatcher, base: &RelPath, path: &RelPath) -> bool {
     if glob.glob().glob().contains('/') {
         let below = Path::new(path.as_str()).strip_prefix(base.as_str()).unwrap_or(Path::new(path.as_str()));
@@ -222,7 +222,7 @@ pub fn glob_matches(glob: &GlobMatcher, base: &RelPath, path: &RelPath) -> bool 
     }
 }
 
-/// A walk, and how its entries are named.
+/// Walk, with the mapping of its entries to workspace paths.
 pub(super) struct Walk {
     pub(super) builder: WalkBuilder,
     root: std::path::PathBuf,
@@ -232,12 +232,12 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// How many directories were not entered because of their ignore files.
+    /// Returns the number of directories that were skipped because of their ignore files.
     pub(super) fn skipped(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// The path of `entry` from the workspace root, by the name its base was asked for.
+    /// Returns the path of `entry` from the workspace root, based on the name with which its base was requested.
     pub(super) fn path_of(&self, entry: &DirEntry) -> Option<RelPath> {
         let from_root = entry.path().strip_prefix(&self.root).ok()?;
         let below = from_root.strip_prefix(self.real.as_str()).ok()?.to_str()?;
@@ -245,7 +245,7 @@ impl Walk {
     }
 }
 
-/// Whether a walk goes on with `entry`: not into hidden directories below its start, caches, or our temporary files.
+/// Checks whether a walk visits `entry`. Skips hidden directories below its start, caches, and our temporary files.
 fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
     if entry.depth() == 0 {
         return true;
@@ -262,8 +262,7 @@ fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
     !name.to_string_lossy().starts_with(TEMPORARY_PREFIX)
 }
 
-/// Whether the ignore files of `dir` can be read without harm: one that is a link to a device, a pipe or huge would
-/// keep the walk for ever.
+/// Checks whether the ignore files of `dir` can be read safely. A link to a device, a pipe or a huge file would block the walk.
 pub(super) fn has_plain_ignore_files(dir: &Path) -> bool {
     [".gitignore", ".ignore"].iter().all(|name| is_plain_or_absent(&dir.join(name)))
 }

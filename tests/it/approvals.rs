@@ -98,7 +98,7 @@ fn s21_an_approved_call_runs_once_on_resume_and_the_model_is_not_asked_before() 
     assert!(!lab.exists("new.txt"));
     let said = lab.agent(&["approve", id(&waiting[0])]).exits(0);
     assert!(
-        said.stdout.starts_with("approved: write_file new.txt (1 line)\ngo on with: agent resume "),
+        said.stdout.starts_with("approved: write_file new.txt (1 line)\ncontinue with: agent resume "),
         "{}",
         said.stdout
     );
@@ -180,13 +180,13 @@ fn s21_a_denied_call_tells_the_model_why_and_does_not_run() {
     let said = lab.agent(&["deny", id(&waiting[0]), "--reason", "use the old file"]).exits(0);
     assert!(said.stdout.starts_with("denied: write_file new.txt"), "{}", said.stdout);
     let (done, told) = resumed(&lab, &["--mode", "yolo", "--json"]);
-    assert!(told[0].contains("The person said no to this action: use the old file"), "{}", told[0]);
+    assert!(told[0].contains("The user declined this action: use the old file"), "{}", told[0]);
     assert_eq!(done.json()["permission_denials"][0]["rule"], "person");
     assert!(!lab.exists("new.txt"));
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     lab.agent(&["deny", id(&waiting[0])]).exits(0);
     let (_, told) = resumed(&lab, &["--dry-run"]);
-    assert!(told[0].contains("The person said no to this action.\n"), "{}", told[0]);
+    assert!(told[0].contains("The user declined this action.\n"), "{}", told[0]);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn s21_the_last_answer_counts_until_the_call_runs() {
     assert!(!lab.exists("new.txt"));
     for args in [&["approve", id(&waiting[0])][..], &["deny", "000000000000"], &["approve", "../x"]] {
         let done = lab.agent(args).exits(3);
-        assert!(done.stderr.contains("no call waits under"), "{}", done.stderr);
+        assert!(done.stderr.contains("no pending call has the id"), "{}", done.stderr);
     }
 }
 
@@ -394,7 +394,7 @@ fn s21_a_run_that_died_after_its_question_can_still_be_answered() {
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let journal = fs::read_to_string(lab.journal()).unwrap();
     let (kept, _) = journal.split_at(journal.rfind("{\"crc\"").unwrap());
-    let asked = kept.rfind("tool_call_waits").unwrap();
+    let asked = kept.rfind("tool_call_pending").unwrap();
     let end = asked + kept[asked..].find('\n').unwrap() + 1;
     fs::write(lab.journal(), &journal[..end]).unwrap();
     approve(&lab, &waiting[..1]);
@@ -409,7 +409,7 @@ fn s21_what_holds_a_secret_does_not_wait_but_is_refused() {
     let server = Server::start(&script(&[vec![secret]]));
     lab.run(&server, &PAUSE).exits(0);
     let told = results(&server);
-    assert!(told[0].contains("nobody to ask") && told[0].contains("holds a secret"), "{}", told[0]);
+    assert!(told[0].contains("nobody to ask") && told[0].contains("contains a secret"), "{}", told[0]);
     assert!(listed(&lab).is_empty());
 }
 
@@ -425,7 +425,7 @@ fn s22_an_answer_is_for_the_arguments_that_were_shown() {
         }
     });
     let (done, told) = resumed(&lab, &["--json"]);
-    assert!(told[0].contains("Approved, but not this: its arguments are not"), "{}", told[0]);
+    assert!(told[0].contains("The approval does not apply: its arguments are not"), "{}", told[0]);
     assert_eq!(done.json()["permission_denials"][0]["rule"], "approval");
     assert_eq!((lab.exists("new.txt"), lab.exists("other.txt")), (false, false));
 }
@@ -443,7 +443,7 @@ fn s22_an_answer_is_for_the_tool_that_was_shown() {
         }
     });
     let (_, told) = resumed(&lab, &["--mode", "confirm-all"]);
-    assert!(told[0].contains("Approved, but not this: it is another tool"), "{}", told[0]);
+    assert!(told[0].contains("The approval does not apply: it is another tool"), "{}", told[0]);
 }
 
 #[test]
@@ -452,12 +452,12 @@ fn s22_an_answer_is_for_the_question_that_was_shown_and_no_mode_frees_another() 
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
     rewrite(&lab, |event| {
-        if event["type"] == "tool_call_waits" {
+        if event["type"] == "tool_call_pending" {
             event["approval"]["summary"] = json!("harmless.txt");
         }
     });
     let (_, told) = resumed(&lab, &["--mode", "yolo"]);
-    assert!(told[0].contains("the answer was not given here to this question"), "{}", told[0]);
+    assert!(told[0].contains("the answer belongs to another session or call"), "{}", told[0]);
     assert!(!lab.exists("new.txt"));
 }
 
@@ -470,7 +470,7 @@ fn s22_an_answer_that_was_not_given_here_is_none_in_any_mode() {
     };
     let refused = |lab: &Lab| {
         let (_, told) = resumed(lab, &["--mode", "yolo"]);
-        assert!(told[0].contains("the answer was not given here to this question"), "{}", told[0]);
+        assert!(told[0].contains("the answer belongs to another session or call"), "{}", told[0]);
         assert!(!lab.exists("new.txt"));
     };
     let (lab, waiting) = denied();
@@ -501,8 +501,8 @@ fn s22_an_answer_is_for_the_files_as_they_were_and_for_where_paths_led() {
     fs::remove_file(lab.ws().join("link")).unwrap();
     std::os::unix::fs::symlink("other", lab.ws().join("link")).unwrap();
     let (_, told) = resumed(&lab, &[]);
-    assert!(told[0].contains("a.txt is not what it was"), "{}", told[0]);
-    assert!(told[1].contains("its paths lead elsewhere"), "{}", told[1]);
+    assert!(told[0].contains("a.txt has changed"), "{}", told[0]);
+    assert!(told[1].contains("its paths resolve to other files"), "{}", told[1]);
     assert_eq!((lab.read("a.txt").as_str(), lab.read("other/x").as_str()), ("alpha\nand more\n", "x\n"));
 }
 

@@ -74,11 +74,11 @@ fn k17_a_search_finds_what_was_said_and_what_tools_said() {
         let told = found(text);
         assert!(told.starts_with(&id) && told.contains(&format!("{who}: ")), "{text}: {told}");
     }
-    assert_eq!(found("nowhere"), "found in no session of this workspace\n");
+    assert_eq!(found("nowhere"), "not found in any session of this workspace\n");
     assert!(
         sessions(&lab, &["search", "a", "--limit", "1"])
             .stdout
-            .ends_with("there are more places: --limit N\n")
+            .ends_with("there are more matches: --limit N\n")
     );
 }
 
@@ -115,7 +115,7 @@ fn an_exported_session_goes_on_elsewhere() {
     let file = lab.outside().join("session.jsonl");
     let path = file.to_str().unwrap();
     sessions(&lab, &["export", &id, "-o", path]).exits(0);
-    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("is not written over"));
+    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("is not overwritten"));
 
     let other = self::lab();
     let brought = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
@@ -206,7 +206,7 @@ fn o14_sessions_are_removed_by_id_and_by_age_and_never_while_somebody_works_on_t
         format!("{}\n{busy}\n", all[1])
     );
     let told = sessions(&lab, &["cleanup", "--older-than", "9"]).exits(0).stdout;
-    assert!(told.starts_with("1 session removed\nkept: ") && told.contains("busy"), "{told}");
+    assert!(told.starts_with("1 session removed\nnot removed: ") && told.contains("busy"), "{told}");
     run.signal(rustix::process::Signal::INT);
     run.finish().exits(130);
     assert_eq!(ids(&lab), [busy, all[2].clone()]);

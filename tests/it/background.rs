@@ -79,7 +79,7 @@ fn a_server_in_the_background_answers_the_next_command() {
         let all = run(&lab, &[background(SERVER), output("bg1"), foreground(CLIENT), foreground(CLIENT)]);
         assert!(all[0].starts_with("Started in the background: bg1\n"), "{}", all[0]);
         assert!(
-            all[1].starts_with("bg1 runs since ") && all[1].ends_with("output:\nlistening\n"),
+            all[1].starts_with("bg1 has been running for ") && all[1].ends_with("output:\nlistening\n"),
             "{}",
             all[1]
         );
@@ -126,7 +126,11 @@ fn the_output_is_read_piece_by_piece_and_again_from_any_byte() {
         ],
     );
     assert!(all[2].ends_with("\noutput:\none\n"), "{}", all[2]);
-    assert!(all[3].starts_with("bg1 runs since ") && all[3].ends_with("\nNo new output."), "{}", all[3]);
+    assert!(
+        all[3].starts_with("bg1 has been running for ") && all[3].ends_with("\nNo new output."),
+        "{}",
+        all[3]
+    );
     assert!(all[5].ends_with("\noutput:\ntwo\n"), "{}", all[5]);
     let (first, rest) = all[7].split_once('\n').unwrap();
     assert!(first.starts_with("bg1 ended after "), "{}", all[7]);
@@ -148,10 +152,9 @@ fn a_flood_is_cut_to_its_end_and_says_where_the_rest_is() {
         ],
     );
     assert!(all[3].len() < 20_000 && all[3].ends_with("\n199999\n200000\n"), "{}", all[3].len());
-    assert!(all[3].contains(" bytes of output before this left out; read_file or grep with path \"output:"));
+    assert!(all[3].contains(" bytes of earlier output omitted; read_file or grep with path \"output:"));
     assert!(
-        all[4].contains(" bytes of output before this left out")
-            && all[4].ends_with("more bytes: ask again]")
+        all[4].contains(" bytes of earlier output omitted") && all[4].ends_with("more bytes: call again]")
     );
 }
 
@@ -238,7 +241,7 @@ fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however
         );
         assert!(!lab.exists(".envrc"), "that of bg3 too, which ended with the run");
         for id in ["bg1", "bg3"] {
-            let line = format!("the background command {id} went too far: it changed protected files");
+            let line = format!("the background command {id} broke a rule: it changed protected files");
             assert_eq!(finished.stderr.matches(&line).count(), 1, "{}", finished.stderr);
         }
         assert!(!finished.stderr.contains(r"\n"), "each in one line: {}", finished.stderr);
@@ -253,7 +256,7 @@ fn a_resumed_session_says_that_they_are_gone_and_gives_new_ids() {
     let server = Server::start(&script(&[background("sleep 300")]));
     lab.resume(&server, &["go on", "--mode", "yolo"]).exits(0);
     let said = texts(&server, "user");
-    let gone = "are gone: bg1 (`sleep 300; echo never`). Start again";
+    let gone = "ended with it: bg1 (`sleep 300; echo never`). Start those";
     assert_eq!(said.iter().filter(|text| text.contains(gone)).count(), 1, "{said:?}");
     assert!(texts(&server, "tool")[1].starts_with("Started in the background: bg2\n"));
 }
@@ -264,7 +267,7 @@ fn too_many_at_once_are_refused_until_one_is_stopped() {
     turns.extend([("stop_command", json!({"id": "bg3"})), background("sleep 300")]);
     let all = run(&Lab::new(), &turns);
     assert!(all[7].starts_with("Started in the background: bg8\n"), "{}", all[7]);
-    assert!(all[8].starts_with("Error: 8 background commands run already"), "{}", all[8]);
+    assert!(all[8].starts_with("Error: 8 background commands are running"), "{}", all[8]);
     assert!(all[10].starts_with("Started in the background: bg9\n"), "{}", all[10]);
 }
 

@@ -276,7 +276,7 @@ fn a_run_whose_closing_failed_is_gone_on_with_after_a_resume() {
     let requests = server.requests();
     let last = requests[0].body["messages"].as_array().unwrap().last().unwrap();
     let said = last["content"].as_str().unwrap();
-    assert!(said.starts_with("Go on"), "the model would only close the run a second time: {said}");
+    assert!(said.starts_with("Continue"), "the model would only close the run a second time: {said}");
 }
 
 #[test]

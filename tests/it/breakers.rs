@@ -78,7 +78,7 @@ fn l23_the_model_is_told_then_must_change_its_plan_and_then_the_run_ends() {
 fn l23_a_person_reads_that_the_model_was_told() {
     let server = server(&[READ, READ, READ, DONE]);
     let done = lab("").run(&server, &[]).exits(0);
-    assert!(done.stderr.contains("the model is told: You seem to go round in circles"), "{}", done.stderr);
+    assert!(done.stderr.contains("message to the model: You seem to be going in circles"), "{}", done.stderr);
     assert_eq!(done.stdout, "done\n");
 }
 

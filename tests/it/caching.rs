@@ -185,7 +185,7 @@ fn what_the_model_thinks_is_shown_with_v_and_is_no_part_of_the_document() {
 fn k12_a_prefix_that_changes_between_runs_is_named_in_log_journal_and_result() {
     let lab = lab();
     let (done, _) = play(&lab, "openai/mock", READ_AND_ANSWER, &["-v"]);
-    assert!(!done.exits(0).stderr.contains("begin otherwise"));
+    assert!(!done.exits(0).stderr.contains("prefix of the requests changed"));
     let told = events(&lab, "request_prefix");
     assert!(
         told.len() == 1 && told[0]["changed"] == json!([]),
@@ -197,12 +197,12 @@ fn k12_a_prefix_that_changes_between_runs_is_named_in_log_journal_and_result() {
         lab.resume(&server, more).exits(0)
     };
     let server_is_another = resume(&["more", "-v"]);
-    assert!(server_is_another.stderr.contains("begin otherwise than before (parameters)"));
+    assert!(server_is_another.stderr.contains("prefix of the requests changed (parameters)"));
 
     let server = Server::start("turns: [{text: one}, {text: two}]");
     lab.resume(&server, &["more"]).exits(0);
     let done = lab.resume(&server, &["more", "-v", "--json", "--no-commands"]).exits(0);
-    assert!(done.stderr.contains("begin otherwise than before (tools)"), "{}", done.stderr);
+    assert!(done.stderr.contains("prefix of the requests changed (tools)"), "{}", done.stderr);
     assert_eq!(done.json()["cache"]["prefix_changes"], json!(["parameters", "parameters", "tools"]));
     assert_eq!(events(&lab, "request_prefix").last().unwrap()["changed"], json!(["tools"]));
 }
@@ -218,7 +218,7 @@ fn a_cache_that_the_provider_lost_is_noticed() {
     let (done, _) = play(&lab(), "openai/mock", &script, &["-v"]);
     let done = done.exits(0);
     assert!(
-        done.stderr.contains("gave 200 tokens of the last prompt and none of this one"),
+        done.stderr.contains("returned 200 tokens of the last prompt and none of this one"),
         "{}",
         done.stderr
     );
@@ -235,14 +235,14 @@ fn lc_the_same_run_again_asks_nothing_and_costs_nothing() {
     let first = run(&["--cache"]).exits(0).json();
     let second = run(&["--cache"]).exits(0);
     assert_eq!(server.requests().len(), 2);
-    assert!(second.stderr.contains("a kept answer: no request was made"), "{}", second.stderr);
+    assert!(second.stderr.contains("cached answer: no request was made"), "{}", second.stderr);
     let second = second.json();
     assert_eq!((&second["requests"], &second["steps"]), (&json!(0), &json!(2)));
     assert_eq!((&second["output"], &second["cache"]["answers"]), (&first["output"], &json!(2)));
     assert_eq!(second["cost"], json!({"total_usd": 0.0, "by_source": {"agent": 0.0}}));
     assert_eq!(second["usage"]["output"], 0);
     assert_eq!(events(&lab, "model_response").len(), 2, "the journal is whole");
-    assert_eq!(events(&lab, "kept_answer").len(), 2);
+    assert_eq!(events(&lab, "cached_answer").len(), 2);
     let kept = lab.home().join("cache/answers");
     assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     for file in kept.read_dir().unwrap() {
@@ -294,6 +294,6 @@ fn lc_a_project_can_neither_switch_it_on_nor_place_answers() {
     assert!(!lab.exists("kept"));
     let lab = lab.config("llm: {cache: {enabled: true, dir: ../ws/kept}}");
     let refused = against(&lab, &server, "openai/mock", &[]).exits(3);
-    assert!(refused.stderr.contains("llm.cache.dir is a part of the workspace"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("llm.cache.dir is inside the workspace"), "{}", refused.stderr);
     assert!(!lab.exists("kept"));
 }

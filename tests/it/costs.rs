@@ -230,7 +230,7 @@ fn o25_an_answer_that_was_abandoned_does_not_cost_nothing() {
 fn l13_a_budget_that_pays_for_no_call_is_not_said_to_be_used_up() {
     let server = reads(0, 0);
     let done = lab("").run(&server, &["--budget", "0.0001"]).exits(2);
-    assert!(done.stderr.contains("budget does not pay for another call"), "{}", done.stderr);
+    assert!(done.stderr.contains("budget is too small for another call"), "{}", done.stderr);
     assert!(!done.stderr.contains("used up") && server.requests().is_empty(), "{}", done.stderr);
 }
 

@@ -297,7 +297,7 @@ fn class_05_a_yes_is_not_for_where_a_link_was_turned_while_the_question_stood() 
             run.finish().exits(0);
             assert_eq!(lab.read("other.txt"), "alpha\n", "{path}");
             let told = server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
-            assert!(told.contains("a link on the way to a file was changed"), "{told}");
+            assert!(told.contains("a link in the path of a file changed"), "{told}");
             fs::rename(&before, &name).unwrap();
         }
     }

@@ -37,11 +37,11 @@ fn t04_several_edits_of_one_call_are_all_of_the_file_as_it_is_or_none_is_made() 
         ],
     );
     assert!(
-        said[0].starts_with("Error: edit 2 of 2, and so none of them, can be made: old_str not found"),
+        said[0].starts_with("Error: edit 2 of 2 failed, so none was made: old_str not found"),
         "{}",
         said[0]
     );
-    assert_eq!(said[1], "Error: edits 1 and 2 overlap in a.txt: make one edit of them");
+    assert_eq!(said[1], "Error: edits 1 and 2 overlap in a.txt: combine them into one edit");
     assert!(
         said[2].starts_with("File a.txt edited:\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n"),
         "{}",
@@ -98,11 +98,11 @@ fn t04_an_edit_that_would_destroy_or_change_nothing_is_refused_with_its_reason()
     );
     let reasons = [
         "leaves code out: the line \"// ... rest of the file ...\"",
-        "new_str stands in line 2: this edit seems to be already applied",
+        "new_str is in line 2: this edit seems to be already applied",
         "nothing would change",
         "the passage that it would match in far.txt has 3007 (line 1)",
         "Contents of a.txt",
-        "content leaves out what the file has, the line \"# ... existing code ...\"",
+        "content omits text of the file, and the line \"# ... existing code ...\"",
         "leaves code out: the line \"# ... existing code ...\"",
         "it seems to be already applied",
     ];
@@ -217,7 +217,7 @@ fn class_07_a_change_of_several_files_that_was_killed_is_undone_at_the_next_star
     let record = interrupted_change(&lab, "half\n");
     let server = Server::start(&script(&[]));
     let stderr = lab.run(&server, &[]).exits(0).stderr;
-    assert!(stderr.contains("a.txt is again as it was before"), "{stderr}");
+    assert!(stderr.contains("a.txt was restored to its earlier content"), "{stderr}");
     assert!(!stderr.contains("b.txt"), "{stderr}");
     assert_eq!((lab.read("a.txt"), lab.read("b.txt")), (LINES.to_owned(), LINES.to_owned()));
     assert!(!lab.exists("new.txt") && !record.exists());

@@ -45,7 +45,7 @@ fn lr6_a_model_that_stays_overloaded_is_replaced_for_the_rest_of_the_run() {
         (&record["event"]["from"], &record["event"]["to"]),
         (&"openai/mock".into(), &"openai/second".into())
     );
-    assert_eq!(record["event"]["because"]["kind"], "overloaded");
+    assert_eq!(record["event"]["failure"]["kind"], "overloaded");
     let steps: Vec<Value> = of_type(&lab, "step_start").iter().map(|record| record["step"].clone()).collect();
     assert_eq!(steps, [1, 1, 2]);
     let result = of_type(&lab, "run_end")[0]["event"]["result"].clone();
@@ -84,7 +84,7 @@ fn lr6_a_stream_that_breaks_off_in_sight_is_begun_again_by_the_next_model() {
     let lab = with_fallback("openai/second");
     let done = lab.run(&server, &[]).exits(0);
     assert_eq!(done.stdout, "whole\n");
-    assert_eq!(of_type(&lab, "model_switched")[0]["event"]["because"]["kind"], "cut_stream");
+    assert_eq!(of_type(&lab, "model_switched")[0]["event"]["failure"]["kind"], "cut_stream");
 }
 
 #[test]

@@ -136,8 +136,8 @@ fn class_15_what_a_command_made_of_a_protected_file_is_kept_in_a_private_directo
             let said = format!("{}{}", done.stdout, done.stderr);
             let kept = private(lab, umask);
             // Where nothing confines commands, nothing is put back.
-            assert_eq!(kept.contains("/quarantine/"), said.contains("is kept in "), "{said}\n{kept}");
-            assert_eq!(lab.exists(".envrc"), !said.contains("is kept in "), "{said}");
+            assert_eq!(kept.contains("/quarantine/"), said.contains("is stored in "), "{said}\n{kept}");
+            assert_eq!(lab.exists(".envrc"), !said.contains("is stored in "), "{said}");
         },
     );
 }

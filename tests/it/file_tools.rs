@@ -85,7 +85,7 @@ fn t02_only_the_lines_asked_for_come_with_how_to_go_on() {
     assert_eq!(
         said[0],
         "Contents of a.txt (lines 10-11 of 500):\nthis is line number 10\nthis is line number 11\n\
-         [More lines follow. To go on: read_file with start_line 12.]"
+         [More lines follow. To continue: read_file with start_line 12.]"
     );
     assert_eq!(
         said[1],
@@ -482,7 +482,7 @@ fn k01_a_long_file_is_cut_to_head_and_tail_and_how_to_go_on_is_said() {
     let next = told_once(&lab, "read_file", &json!({"path": "a.txt", "start_line": 41}));
     assert!(next.starts_with("Contents of a.txt (lines 41-"), "{next}");
     assert!(next.contains("this is line number 200\n") && !next.contains("omitted"), "{next}");
-    assert!(next.contains("To go on: read_file with start_line "), "{next}");
+    assert!(next.contains("To continue: read_file with start_line "), "{next}");
 }
 
 #[test]
@@ -533,11 +533,11 @@ fn k01_a_long_output_is_kept_and_read_and_searched_by_its_name() {
     assert_eq!(
         said[1],
         "Contents of output:call_a (lines 1500-1502 of 3000):\nrow 1500 of many\nrow 1501 of many\nrow 1502 of many\n\
-         [More lines follow. To go on: read_file with start_line 1503.]"
+         [More lines follow. To continue: read_file with start_line 1503.]"
     );
     assert_eq!(said[2], "output:call_a:2222: row 2222 of many");
     for missing in &said[3..5] {
-        assert!(missing.starts_with("Error: There is no kept output output:"), "{missing}");
+        assert!(missing.starts_with("Error: There is no stored output output:"), "{missing}");
     }
     assert_eq!(names(&lab), ["output:call_a"]);
     let kept = lab.journal().parent().unwrap().join("outputs/call_a.txt");
@@ -691,8 +691,8 @@ fn k01_a_hit_far_inside_a_line_is_shown_and_a_line_too_long_to_read_says_what_to
     );
     assert!(said[0].contains("xneedley") && said[0].len() < 500, "{}", said[0]);
     for said in &said[1..] {
-        assert!(said.contains("Line 1 was cut") && said.contains("grep shows"), "{said}");
-        assert!(said.ends_with("To go on: read_file with start_line 2.]"), "{said}");
+        assert!(said.contains("Line 1 is too long and was cut") && said.contains("grep shows"), "{said}");
+        assert!(said.ends_with("To continue: read_file with start_line 2.]"), "{said}");
     }
 }
 

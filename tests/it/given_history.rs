@@ -98,9 +98,9 @@ fn k16_a_file_that_cannot_be_used_is_refused_before_anything_begins() {
         ("latin1.json", "is not valid UTF-8"),
         ("system.json", "unknown variant `system`"),
         ("calls.json", "unknown field `tool_calls`"),
-        ("answer.json", "begins with an answer"),
-        ("empty.json", "holds no message"),
-        ("silent.json", "says nothing in message 1"),
+        ("answer.json", "starts with an answer"),
+        ("empty.json", "contains no message"),
+        ("silent.json", "has no text in message 1"),
     ] {
         let done = lab.run(&server, &["--history", file, "--json"]).exits(3);
         let message = done.json()["error"]["message"].as_str().unwrap().to_owned();

@@ -38,7 +38,7 @@ fn with_model(lab: &Lab, model: &str, server: &Server, more: &[&str]) -> Finishe
 /// Whether the person and the model were told of other tools, each in these words.
 #[track_caller]
 fn tools_are_told(done: &Finished, server: &Server, change: &str) {
-    let words = format!("the tools have changed since the run before, and the model is told: {change}");
+    let words = format!("the tools have changed since the previous run; the model is notified: {change}");
     assert!(done.stderr.contains(&words), "{change}:\n{}", done.stderr);
     let told = told(server);
     let note = format!("[SYSTEM] Your tools have changed since your last step ({change}). Call only");
@@ -106,7 +106,8 @@ fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
     let server = Server::start(DONE);
     let more = ["--agent", "review", "--max-steps", "3", "--json"];
     let done = with_model(&lab, "openai/other", &server, &more).exits(0);
-    let line = done.stderr.lines().find(|line| line.contains("not like the one before")).unwrap();
+    let line =
+        done.stderr.lines().find(|line| line.contains("settings differ from the previous run")).unwrap();
     for change in [
         "agent review (before: build)",
         "model openai/other (before: openai/mock)",

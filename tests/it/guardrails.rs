@@ -159,7 +159,7 @@ fn s15_files_beyond_the_limit_are_not_changed_and_refused_calls_do_not_count() {
             call("delete_file", &json!({"path": "a.txt"})),
         ],
     );
-    let word = "2 of at most 2 files have been in this session (d.txt, e.txt)";
+    let word = "2 of at most 2 files were already changed in this session (d.txt, e.txt)";
     let expected = [false, false, false, true, false, true, false, true];
     assert_eq!(refused(&told, word), expected, "{told:#?}");
     assert_eq!((lab.read("d.txt"), lab.read("e.txt")), ("dd\n".into(), "e\nx\n".into()));
@@ -171,7 +171,7 @@ fn s15_a_patch_of_more_files_than_are_left_changes_none() {
     let lab = lab(&json!({"max_files_modified": 1}));
     let two = "*** Begin Patch\n*** Add File: d.txt\n+d\n*** Add File: e.txt\n+e\n*** End Patch\n";
     let told = one_by_one(&lab, &[patch(two), append("a.txt", "x\n")]);
-    assert!(told[0].contains("d.txt, e.txt would be changed, and 0 of at most 1 files"), "{}", told[0]);
+    assert!(told[0].contains("it would change d.txt, e.txt, and 0 of at most 1 files"), "{}", told[0]);
     assert_eq!((lab.exists("d.txt"), lab.read("a.txt")), (false, "alpha\nx\n".into()));
 }
 
@@ -448,7 +448,7 @@ fn s19_a_blocked_answer_is_asked_for_again_and_no_more_than_twice() {
     assert_eq!(document["guardrails"].as_array().unwrap().len(), 2);
     let last = server.requests().last().unwrap().body.to_string();
     assert!(last.contains("[Withheld by the guardrail `marked`: not for models]"), "{last}");
-    assert!(last.contains("what stands in its place says why") && !last.contains("CODEWORD"), "{last}");
+    assert!(last.contains("the text in its place gives the reason") && !last.contains("CODEWORD"), "{last}");
 
     let server = answers(&json!([{"text": "CODEWORD {i}", "repeat": 3}]));
     ended_by_a_guardrail(lab.run(&server, &["--mode", "yolo", "--json"]), "not for models");

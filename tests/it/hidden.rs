@@ -26,7 +26,7 @@ fn class_55_what_is_hidden_below_a_writable_directory_is_neither_seen_nor_change
         let server = Server::start("turns: [{text: done}]");
         let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
         let told = kernel.agent(&lab, &args).exits(0).stderr;
-        assert_eq!(told.contains("because something is hidden below"), tier == "rules", "{tier}: {told}");
+        assert_eq!(told.contains("because paths below it are hidden"), tier == "rules", "{tier}: {told}");
         let script = "cat keys/id deep/er/keys/id alias/id\n\
                       for d in keys deep/er/keys alias; do echo x >> $d/id; echo x > $d/new; done\n\
                       mv deep moved; mv deep/er deep/moved; mv keys seen; mv deep/er/keys work/\n\
@@ -240,7 +240,7 @@ fn a_directory_to_write_to_that_is_not_there_is_told() {
     let server = Server::start("turns: [{text: done}]");
     let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
     let told = Kernel::Native.agent(&lab, &args).exits(0).stderr;
-    assert!(told.contains("sandbox.writable: /nonexistent/configured is no directory"), "{told}");
+    assert!(told.contains("sandbox.writable: /nonexistent/configured is not a directory"), "{told}");
     let told = Kernel::Native.agent(&lab, &[&args[..], &["--allow-write", "/nonexistent/x"]].concat());
     let told = told.exits(3).stderr;
     assert!(told.contains("--allow-write") && told.contains("/nonexistent/x is no directory"), "{told}");

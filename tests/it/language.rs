@@ -142,14 +142,14 @@ fn o23_questions_are_asked_in_the_language_that_is_set() {
         &shown,
         &[
             "¿Se puede ejecutar write_file new.txt",
-            "Se pregunta porque los cambios de archivos se confirman (modo confirm-sensitive)",
+            "Se pregunta porque los cambios de archivos requieren aprobación (modo confirm-sensitive)",
             "s permite hasta que termine esta ejecución: write_file en new.txt",
             "¿Permitirlo? y = sí",
         ],
     );
     run.types("n\n");
     run.finish().exits(0);
-    has(&results(&server)[0], &["La persona dijo que no a esta acción."]);
+    has(&results(&server)[0], &["El usuario rechazó esta acción."]);
 }
 
 #[test]

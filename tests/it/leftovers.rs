@@ -44,7 +44,7 @@ fn class_28_executables_that_a_run_made_or_changed_are_listed_for_people_and_scr
     }
     let lab = project();
     let told = run(&lab, &calls, &[]).stderr;
-    let line = "   Executables made or changed: \".venv/bin/python\", \"edited.sh\", \"hidden/renamed\", \"plain.txt\"\n";
+    let line = "   Executables created or changed: \".venv/bin/python\", \"edited.sh\", \"hidden/renamed\", \"plain.txt\"\n";
     assert!(told.contains(line), "{told}");
     assert!(!run(&lab, &calls, &["--quiet"]).stderr.contains("Executables"));
 }

@@ -464,7 +464,7 @@ fn the_first_byte_deadline_is_the_configured_one() {
     let lab = Lab::new().config("llm: {retries: 0, timeouts: {first_byte_seconds: 1}}\n");
     let server = Server::start("turns: [{fault: hang}]");
     let done = lab.run(&server, &[]).exits(1);
-    assert!(done.stderr.contains("no answer began within 1s"), "{}", done.stderr);
+    assert!(done.stderr.contains("no response started within 1s"), "{}", done.stderr);
     assert_eq!(verdict(&lab)["error"]["kind"], "timeout");
     server.wait_for_disconnect();
 }

@@ -76,7 +76,7 @@ Agent completed (2 steps)
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown (agent help costs) | T s
 warning: 1 action was refused:
    write_file: c.txt (1 line): REASON
-   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow everything that needs a confirmation, or preview it with --dry-run.
 ";
 
 /// The parts of the log that belong to others: the server's address, the rule's words.
@@ -236,7 +236,7 @@ nothing to do.
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown (agent help costs) | T s
 ⚠️ 1 action was refused:
    write_file → c.txt (1 line): REASON
-   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later or --mode yolo to allow everything that needs a confirmation, or preview it with --dry-run.
 ";
 
 #[test]
@@ -791,6 +791,17 @@ fn help_and_version_of_the_command_line_go_to_standard_output() {
 }
 
 #[test]
+fn without_arguments_five_lines_name_what_was_found_and_the_next_command() {
+    let bare = lab().agent(&[]).exits(0);
+    assert_eq!((bare.stdout.lines().count(), bare.stderr.as_str()), (5, ""), "{}", bare.stdout);
+    assert!(bare.stdout.contains("Next:           agent "), "{}", bare.stdout);
+    let with_key = lab().env("ANTHROPIC_API_KEY", KEY).agent(&[]).exits(0).stdout;
+    assert!(with_key.contains("API keys:       ANTHROPIC_API_KEY (anthropic)"), "{with_key}");
+    assert!(with_key.contains("agent run \"explain this project\" --model anthropic/NAME"), "{with_key}");
+    assert!(!with_key.contains(KEY), "{with_key}");
+}
+
+#[test]
 fn completions_are_scripts_that_their_shell_reads() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = lab().agent(&["completions", shell]).exits(0).stdout;
@@ -895,7 +906,7 @@ fn config_shows_checks_and_locates() {
     let path = lab.agent(&["config", "path"]).exits(0).stdout;
     let line = path.lines().find(|line| line.starts_with("user configuration")).unwrap();
     assert!(line.ends_with(file.to_str().unwrap()), "{path}");
-    assert!(path.contains(".agent/config.yaml  (not there)"), "{path}");
+    assert!(path.contains(".agent/config.yaml  (does not exist)"), "{path}");
 
     let wrong = lab.config("max_steps: 0\n");
     let wrong = wrong.agent(&["config", "validate"]).exits(3);

@@ -123,7 +123,7 @@ fn s02_a_no_is_told_to_the_model_and_the_run_goes_on() {
     run.answer("yes\r");
     let done = run.finish().exits(0);
     let requests = server.requests();
-    assert!(result(&requests[1]).contains("said no"), "{}", result(&requests[1]));
+    assert!(result(&requests[1]).contains("declined"), "{}", result(&requests[1]));
     assert!(!result(&requests[2]).contains("Error"), "{}", result(&requests[2]));
     assert_eq!((lab.exists("no.txt"), lab.read("yes.txt").as_str()), (false, "new\n"));
     assert!(done.stderr.contains("1 action was refused"), "{}", done.stderr);

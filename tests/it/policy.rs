@@ -115,7 +115,7 @@ fn s20_a_redirect_does_not_lead_around_a_rule_about_a_host() {
     let lab = Lab::new().config(&config.to_string());
     let server = server([call("web_fetch", &json!({"url": site.url("/")}))]);
     lab.run(&server, &YOLO).exits(0);
-    assert!(results(&server)[0].contains("a rule is about that host"), "{:?}", results(&server));
+    assert!(results(&server)[0].contains("a permission rule names that host"), "{:?}", results(&server));
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn s23_a_no_with_a_reason_is_read_by_the_model() {
     run.answer("n\r");
     run.finish().exits(0);
     let told = results(&server);
-    assert!(told[0].contains("said no to this action: put it below docs"), "{}", told[0]);
-    assert!(told[1].contains("said no to this action.\n"), "{}", told[1]);
+    assert!(told[0].contains("declined this action: put it below docs"), "{}", told[0]);
+    assert!(told[1].contains("declined this action.\n"), "{}", told[1]);
     assert!(!lab.exists("a.txt") && !lab.exists("b.txt"));
 }
 

@@ -68,7 +68,7 @@ fn l39_the_log_says_that_it_plans_and_an_interrupt_then_ends_the_run() {
     let server = Server::start("turns: [{text: late, delay_ms: 600000}]");
     let lab = Lab::new();
     let running = lab.start_run(&server, &["--mixed"]);
-    running.wait_for_stderr("[plan] begins (openai/mock)");
+    running.wait_for_stderr("[plan] starts (openai/mock)");
     server.wait_for_request(1);
     running.signal(rustix::process::Signal::INT);
     let log = running.finish().exits(130).stderr;
@@ -120,7 +120,7 @@ fn k13_what_is_shown_is_bounded_and_nothing_is_shown_where_nothing_differs() {
     assert!(log.contains("nothing differs from HEAD"), "{log}");
     let (messages, log) = shown(&lab, "nowhere");
     assert_eq!(messages.len(), 2);
-    assert!(log.contains("what differs from nowhere is not known"), "{log}");
+    assert!(log.contains("cannot determine the changes since nowhere"), "{log}");
     let (messages, log) = shown(&lab, "--output=made");
     assert_eq!((messages.len(), lab.exists("made")), (2, false), "{log}");
     let (messages, log) = shown(&Lab::new(), "HEAD");

@@ -238,7 +238,7 @@ fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails
         let (lift, barrier) = Barrier::new();
         drop(lift);
         let failed = block(launch(barrier, CancellationToken::new())).unwrap_err();
-        assert!(failed.to_string().contains("what had to come before has failed"), "{failed}");
+        assert!(failed.to_string().contains("the preparation for commands failed"), "{failed}");
 
         let (held, barrier) = Barrier::new();
         let cancel = CancellationToken::new();

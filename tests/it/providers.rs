@@ -164,7 +164,7 @@ fn doctor_says_for_each_provider_what_is_set_and_what_is_missing() {
             keyed(&row).agent(&["doctor", "--model", &model, "--api-base", "https://192.0.2.1/v1"]).exits(0);
         assert!(set.stdout.contains(&format!("model          ok: {model}")), "{}", set.stdout);
         assert!(
-            set.stdout.contains("not asked: --online asks it") && !set.stdout.contains(KEY),
+            set.stdout.contains("not checked: --online checks it") && !set.stdout.contains(KEY),
             "{}",
             set.stdout
         );
@@ -176,7 +176,7 @@ fn doctor_says_for_each_provider_what_is_set_and_what_is_missing() {
         }
         let missing = Lab::new().agent(&["doctor", "--model", &model]).exits(3);
         assert!(missing.stdout.contains(&format!("model          not ready: {model}")), "{}", missing.stdout);
-        assert!(missing.stderr.contains("cannot be used yet"), "{}", missing.stderr);
+        assert!(missing.stderr.contains("no usable model"), "{}", missing.stderr);
         let next = missing.stdout.lines().find(|line| line.starts_with("  next ")).unwrap();
         for variable in row.keys.first().into_iter().chain(row.base_keys.first()) {
             assert!(
@@ -232,7 +232,7 @@ fn doctor_asks_a_server_on_this_machine_what_it_has_and_holds() {
         let done = Lab::new().agent(&["doctor", "--model", model, "--api-base", &server.url()]).exits(0);
         assert!(done.stdout.contains(&format!("model          ok: {model}")), "{}", done.stdout);
         assert!(
-            done.stdout.contains(said) && done.stdout.contains("20,000 tokens, says the server"),
+            done.stdout.contains(said) && done.stdout.contains("20,000 tokens, from the server"),
             "{}",
             done.stdout
         );

@@ -60,7 +60,7 @@ impl Kind {
 #[track_caller]
 fn same(lab: &Lab, reason: &str) -> Finished {
     let done = lab.agent(&["replay"]).exits(0);
-    assert!(done.stdout.contains(&format!("the same, to its end ({reason})")), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("identical to its end ({reason})")), "{}", done.stdout);
     done
 }
 
@@ -326,7 +326,7 @@ fn another_result_is_found_at_the_request_that_would_tell_it() {
     let told = differs(&lab);
     let at = format!("differs at event {}, step 2", seq_of(&lab, "step_start", 1));
     assert!(told.contains(&at) && told.contains("step_start, digest"), "{told}");
-    assert!(told.contains("The model would now be asked something else"), "{told}");
+    assert!(told.contains("The request to the model differs"), "{told}");
 }
 
 #[test]
@@ -371,13 +371,13 @@ fn a_journal_that_lacks_something_is_replayed_as_far_as_it_goes() {
     let lacking = before.iter().filter(|record| record["event"]["type"] != "step_end").cloned();
     rewrite(&lab, &lacking.collect::<Vec<_>>());
     let told = lab.agent(&["replay"]).exits(3).stdout;
-    assert!(told.contains("the same, up to event") && told.contains("which the journal lacks"), "{told}");
+    assert!(told.contains("identical up to event") && told.contains("which is missing"), "{told}");
 
     rewrite(&lab, &before);
     plant(&lab, "run_start", |event| drop(event.as_object_mut().unwrap().remove("bounds")));
     let told = lab.agent(&["replay"]).exits(3).stdout;
     assert!(
-        told.contains("cannot be replayed exactly: an earlier version of agent has written it"),
+        told.contains("cannot be replayed exactly: it was written by an earlier version of agent"),
         "{told}"
     );
 }
@@ -386,7 +386,7 @@ fn a_journal_that_lacks_something_is_replayed_as_far_as_it_goes() {
 fn a_session_that_was_handed_on_goes_the_same_way_elsewhere() {
     let lab = worked();
     let told = same(&lab, "llm_done").stdout;
-    assert!(told.contains("what was asked in 3 of 3 requests"), "{told}");
+    assert!(told.contains("the content of 3 of 3 requests"), "{told}");
     lab.agent(&["sessions", "export", &id(&lab), "-o", "whole"]).exits(0);
     lab.agent(&["sessions", "export", &id(&lab), "-o", "redacted", "--redact"]).exits(0);
     let elsewhere = Lab::new();
@@ -394,7 +394,7 @@ fn a_session_that_was_handed_on_goes_the_same_way_elsewhere() {
         let from = lab.ws().join(file);
         elsewhere.agent(&["sessions", "import", from.to_str().unwrap()]).exits(0);
         let told = same(&elsewhere, "llm_done").stdout;
-        assert!(told.contains(&format!("what was asked in {compared} requests")), "{told}");
+        assert!(told.contains(&format!("the content of {compared} requests")), "{told}");
     }
     assert_eq!(elsewhere.journals().len(), 2, "the second has an id of its own");
 }
@@ -408,7 +408,7 @@ fn what_was_left_out_of_a_redacted_session_is_not_compared() {
     let (elsewhere, from) = (Lab::new(), lab.ws().join("redacted"));
     elsewhere.agent(&["sessions", "import", from.to_str().unwrap()]).exits(0);
     let told = same(&elsewhere, "llm_done").stdout;
-    assert!(told.contains("what was asked in 1 of 2 requests"), "{told}");
+    assert!(told.contains("the content of 1 of 2 requests"), "{told}");
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn a_session_without_a_run_and_one_that_is_not_there_exit_3() {
     let start: Vec<Value> = records(&lab).into_iter().take(1).collect();
     rewrite(&lab, &start);
     let done = lab.agent(&["replay"]).exits(3);
-    assert!(done.stderr.contains("no run began in this session"), "{}", done.stderr);
+    assert!(done.stderr.contains("this session has no run to replay"), "{}", done.stderr);
 }
 
 /// The id of the newest session.
@@ -436,7 +436,10 @@ fn a_session_without_a_text_that_was_kept_beside_it_cannot_be_replayed() {
     same(&lab, "llm_done");
     fs::remove_dir_all(lab.journal().with_file_name("texts")).unwrap();
     let told = lab.agent(&["replay"]).exits(3).stderr;
-    assert!(told.contains("cannot be replayed exactly") && told.contains("kept beside it"), "{told}");
+    assert!(
+        told.contains("cannot be replayed exactly") && told.contains("without its stored text"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -447,5 +450,5 @@ fn an_earlier_conversation_and_other_tools_go_the_same_way_again() {
     lab.run(&server, &["--history", "history.json"]).exits(0);
     lab.resume(&Server::start("turns: [{text: done}]"), &["--no-commands"]).exits(0);
     let told = same(&lab, "llm_done").stdout;
-    assert!(told.contains("what was asked in 3 of 3 requests"), "{told}");
+    assert!(told.contains("the content of 3 of 3 requests"), "{told}");
 }

@@ -51,7 +51,7 @@ fn again(lab: &Lab) -> Finished {
 #[track_caller]
 fn same(lab: &Lab, calls: usize) -> Finished {
     let done = again(lab).exits(0);
-    assert!(done.stdout.contains("the same, to its end (llm_done)"), "{}", done.stdout);
+    assert!(done.stdout.contains("identical to its end (llm_done)"), "{}", done.stdout);
     let word = if calls == 1 { "call" } else { "calls" };
     assert!(done.stdout.contains(&format!("\n{calls} {word} made again")), "{}", done.stdout);
     done
@@ -151,10 +151,13 @@ fn what_a_journal_permits_does_not_count_and_a_call_that_is_refused_now_is_told(
         told.contains("-it ran\n") && told.contains("  +Error: `run_command` needs a confirmation"),
         "{told}"
     );
-    assert!(told.contains("It ran then and is refused now"), "{told}");
+    assert!(told.contains("It ran in the session and is refused now"), "{told}");
     let lab = lab.config("policy: {rules: [{action: deny, command: echo, reason: no echo here}]}\n");
     let told = again(&lab).exits(1).stdout;
-    assert!(told.contains("no echo here") && told.contains("It ran then and is refused now"), "{told}");
+    assert!(
+        told.contains("no echo here") && told.contains("It ran in the session and is refused now"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn a_session_that_was_handed_on_without_names_answers_the_same_elsewhere() {
         works(&lab, &[read("a.txt"), command(&format!("pwd; cat {}/a.txt", place.display())), read("../x")]);
         hand_on(&lab, &elsewhere, more);
         let told = same(&elsewhere, 3);
-        assert!(told.stderr.contains("this session was brought here from"), "{}", told.stderr);
+        assert!(told.stderr.contains("this session was imported from"), "{}", told.stderr);
     }
 }
 
@@ -192,7 +195,7 @@ fn a_session_brought_to_other_files_is_told_what_is_not_as_it_was() {
     hand_on(&lab, &elsewhere, &[]);
     let told = again(&elsewhere).exits(1);
     assert!(
-        told.stderr.contains("not as they were then, because that is not kept here: a.txt"),
+        told.stderr.contains("not at their original content, because it is not stored here: a.txt"),
         "{}",
         told.stderr
     );
@@ -249,7 +252,7 @@ fn commands_do_not_run_where_nothing_keeps_them_from_the_workspace() {
         fs::remove_file(lab.ws().join("made")).unwrap();
         let before = tree(&lab.ws());
         let done = kernel.agent(&lab, &["replay", "--live-tools", "--mode", "yolo"]).exits(0);
-        let told = "1 call made again; taken from the journal: 1 commands, which have no view";
+        let told = "1 call run again; taken from the journal: 1 commands, because no sandbox isolates";
         assert!(done.stdout.contains(told), "{}", done.stdout);
         assert_eq!(tree(&lab.ws()), before);
     }
@@ -340,7 +343,7 @@ fn background_commands_run_again_and_what_they_have_written_so_far_is_not_compar
     let look = call("command_output", &json!({"id": "bg1"}));
     works(&lab, &[start, wait, look, call("stop_command", &json!({"id": "bg1"}))]);
     let told = same(&lab, 3).stdout;
-    assert!(told.contains("1 about the output of a background command so far"), "{told}");
+    assert!(told.contains("1 reading the output of a background command"), "{told}");
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn a_replay_that_is_interrupted_says_so_and_leaves_nothing() {
     run.wait_for_stderr("again: run_command");
     run.signal(Signal::INT);
     let done = run.finish().exits(130);
-    assert!(done.stdout.contains("the same, up to where you interrupted the replay"), "{}", done.stdout);
+    assert!(done.stdout.contains("identical up to where you interrupted the replay"), "{}", done.stdout);
     assert_eq!(fs::read_dir(lab.home().join("cache/replay")).unwrap().count(), 0);
 }
 
@@ -416,7 +419,7 @@ fn nothing_is_fetched_again_and_what_was_can_be_read() {
     works(&lab, &[first, call("grep", &json!({"pattern": "of the", "path": "output:fetched"}))]);
     let fetched = site.heads().len();
     let told = same(&lab, 1).stdout;
-    assert!(told.contains("taken from the journal: 1 of the web"), "{told}");
+    assert!(told.contains("taken from the journal: 1 to the web"), "{told}");
     assert_eq!((fetched, site.heads().len()), (1, 1));
 }
 
@@ -439,7 +442,7 @@ fn a_workspace_that_holds_the_place_for_the_copy_is_refused() {
     let home = dir.to_str().unwrap();
     lab.run(&server, &["-w", home]).exits(0);
     let told = lab.agent(&["replay", "--live-tools", "-w", home]).exits(3).stderr;
-    assert!(told.contains("where the copy would be made"), "{told}");
+    assert!(told.contains("where the copy would be created"), "{told}");
     let told = lab.agent(&["replay", "--mode", "yolo"]).exits(3).stderr;
     assert!(told.contains("--live-tools"), "{told}");
 }

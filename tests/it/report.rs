@@ -214,7 +214,7 @@ fn o18_a_report_that_cannot_be_written_goes_to_this_directory_and_replaces_nothi
     assert_eq!(lab.read("x.md"), first);
     in_order(
         &done.stderr,
-        &["the report could not be written to /proc/x.md: ", "; `agent report 2", " -o FILE` makes it"],
+        &["the report could not be written to /proc/x.md: ", "; create it with `agent report 2", " -o FILE`"],
     );
     let left: Vec<String> =
         fs::read_dir(lab.ws()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();

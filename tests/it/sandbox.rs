@@ -71,7 +71,8 @@ fn k24_doctor_tells_the_truth_in_each_kernel() {
             let said = doctor.to_lowercase().matches("not confined").count();
             assert_eq!(said, usize::from(tier == "none"), "said once: {kernel:?}: {doctor}");
             assert!(!doctor.contains("leaks"), "{kernel:?}: {doctor}");
-            let no_reason = ["os error 0", "doctor` says why"].into_iter().find(|text| doctor.contains(text));
+            let no_reason =
+                ["os error 0", "doctor` for the cause"].into_iter().find(|text| doctor.contains(text));
             assert_eq!(no_reason, None, "{kernel:?}: {doctor}");
         }
     });
@@ -377,7 +378,7 @@ fn class_24_protected_files_are_as_before_whatever_a_command_did() {
             assert!(text.contains(".envrc\" (created, now removed)"), "{tier}: {text}");
             let restored = text.contains(".git/config\" (changed, now restored)");
             assert_eq!(restored, tier == "rules", "{tier}: {text}");
-            assert!(text.contains("is kept in "), "{tier}: {text}");
+            assert!(text.contains("is stored in "), "{tier}: {text}");
             assert!(text.contains("\nPut back:\n") && !text.contains("NOT be put back"), "{tier}: {text}");
         }
     });
@@ -393,9 +394,9 @@ fn what_a_command_did_to_protected_files_is_told_to_people_in_one_line_that_name
         let told = kernel.agent(&lab, &[&args[..], &["--api-base", &server.url()]].concat()).exits(0).stderr;
         let line = told
             .lines()
-            .find(|line| line.starts_with("warning: the command `sh attempt.sh` went too far: it"));
+            .find(|line| line.starts_with("warning: the command `sh attempt.sh` broke a rule: it"));
         let line = line.unwrap_or_else(|| panic!("{kernel:?}: {told}"));
-        assert!(line.contains("Put back: \"") && line.contains(" is kept in "), "{tier}: {line}");
+        assert!(line.contains("Put back: \"") && line.contains(" is stored in "), "{tier}: {line}");
         assert!(!told.contains(r"\n"), "{tier}: {told}");
     }
 }

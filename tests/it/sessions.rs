@@ -267,10 +267,10 @@ fn o10_a_text_that_is_gone_from_beside_the_journal_is_told_and_the_session_goes_
     }
     let server = Server::start("turns: [{text: two}]");
     let done = lab.resume(&server, &["go on"]).exits(0);
-    assert!(done.stderr.contains("without a text that was kept beside it"), "{}", done.stderr);
+    assert!(done.stderr.contains("without its stored text"), "{}", done.stderr);
     let requests = server.requests();
     every_call_is_answered(&requests[0].body);
-    assert!(requests[0].body.to_string().contains("is missing beside the journal"));
+    assert!(requests[0].body.to_string().contains("is missing from the files of this session"));
 }
 
 #[test]
@@ -375,7 +375,11 @@ fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
     assert!(!lab.exists(".agent-tmp-2147483647-1"), "the old content is known and gone");
     assert_eq!(lab.read(".agent-tmp-2147483647-2"), "a person's save");
     assert_eq!(lab.read("a.txt"), "beta");
-    assert!(done.stderr.contains(".agent-tmp-2147483647-2 holds what it displaced"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains(".agent-tmp-2147483647-2 contains the content that it replaced"),
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]
@@ -424,7 +428,7 @@ fn o11_a_long_session_is_gone_on_with_from_its_state_as_from_its_whole_journal()
     fs::write(lab.journal(), &journal).unwrap();
     fs::write(&state, "{}").unwrap();
     let (through_all, said) = gone_on(&lab);
-    assert!(said.contains("the whole journal of the session was read") && said.contains("altered"), "{said}");
+    assert!(said.contains("so the whole journal was read") && said.contains("altered"), "{said}");
     assert_eq!(through_state, through_all);
     assert_eq!(messages(&through_all).iter().filter(|message| message["role"] == "tool").count(), 24);
 }
@@ -437,9 +441,9 @@ fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
     let id = dir.file_name().unwrap().to_str().unwrap();
     let fork = lab.agent(&["sessions", "fork", id]).exits(0).stdout.trim().to_owned();
     let copy = fs::read_to_string(dir.with_file_name(&fork).join("journal.jsonl")).unwrap();
-    assert!(copy.contains("tool_call_end") && !copy.contains("state_kept"));
+    assert!(copy.contains("tool_call_end") && !copy.contains("state_saved"));
     let replayed = lab.agent(&["replay", &fork]).exits(0).stdout;
-    assert!(replayed.contains("the same, to its end"), "{replayed}");
+    assert!(replayed.contains("identical to its end"), "{replayed}");
     let calls = READ.replace("a.txt", "long.txt").repeat(24);
     let server = Server::start(&format!("turns:\n{calls}  - text: two\n"));
     let url = server.url();

@@ -235,7 +235,7 @@ fn a_repair_is_told_with_its_reason_at_the_usual_level() {
     for more in [[].as_slice(), &["--json"]] {
         let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["{\"name\": \"a\"}", GOOD]), more);
         let done = done.exits(0);
-        assert!(done.stderr.contains("count") && done.stderr.contains("asked for again"), "{}", done.stderr);
+        assert!(done.stderr.contains("count") && done.stderr.contains("requested again"), "{}", done.stderr);
     }
     let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["no", GOOD]), &["--quiet"]);
     assert_eq!(done.exits(0).stderr, "");

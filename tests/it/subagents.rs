@@ -1,4 +1,4 @@
-//! `dispatch_subagent`: an agent that does a part of the work, in a session of its own, out of the same purse.
+//! `dispatch_subagent`: an agent that does a part of the work, in a session of its own, out of the same budget.
 
 use crate::support::calls::{command, write};
 use crate::support::run::Lab;
@@ -135,7 +135,7 @@ fn l36_a_run_asks_no_more_subagents_than_it_may() {
     assert_eq!(requests.len(), 3);
     let told = results(&requests[2]);
     assert_eq!(told[0], "found");
-    assert!(told[1].contains("as many subagents as it may (1)"), "{told:?}");
+    assert!(told[1].contains("limit on subagents (1)"), "{told:?}");
     let server = Server::start(&script(&[text("done")]));
     Lab::new().config("subagents: {max_per_run: 0}\n").run(&server, &[]).exits(0);
     assert!(!tools(&server.requests()[0]).contains(&"dispatch_subagent"));
@@ -324,7 +324,7 @@ fn class_32_a_subagent_never_gets_more_than_who_asks_it() {
     lab.run(&server, &["--mode", "yolo", "--agent", "narrow"]).exits(0);
     let requests = server.requests();
     let told = results(&requests[1])[0];
-    assert!(told.contains("may use no tool that you may use"), "{told}");
+    assert!(told.contains("has no tool that you may use"), "{told}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn t27_a_certificate_that_proves_nothing_is_refused_before_anything_is_asked() {
         let site = Site::secured(server, |_| page("text/plain", "CANARY"));
         let said = fetched(&authority.believed(site.lab()), &site.url("/?token=a"));
         assert!(
-            said.contains("The TLS certificate of 127.0.0.1 is not accepted") && said.contains(why),
+            said.contains("The TLS certificate of 127.0.0.1 was rejected") && said.contains(why),
             "{said}"
         );
         assert!(said.contains("SSL_CERT_FILE") && !said.contains("CANARY"), "{said}");

@@ -66,7 +66,7 @@ fn a14_undo_restores_every_byte_and_redo_brings_the_work_back() {
     let told = lab.agent(&["undo"]).exits(0).stdout;
     assert_eq!(files(&lab), before);
     assert!(told.contains("undone: made.txt is removed again"), "{told}");
-    assert!(told.contains("undone: b.txt is there again"), "{told}");
+    assert!(told.contains("undone: b.txt exists again"), "{told}");
     assert!(lab.agent(&["undo"]).exits(0).stdout.contains("nothing to undo"));
     lab.agent(&["redo"]).exits(0);
     assert_eq!(files(&lab), after);
@@ -132,12 +132,12 @@ fn a_diff_shows_what_the_session_changed_until_it_is_undone() {
     for part in ["--- a/a.txt", "-two\n+2\n+three", "+++ b/made.txt", "-an ignored file\n+other"] {
         assert!(diff.contains(part), "{part}: {diff}");
     }
-    assert!(diff.contains("somebody else has changed c.txt since"), "{diff}");
+    assert!(diff.contains("c.txt was changed outside the session since"), "{diff}");
     assert!(!diff.contains('\u{1b}'), "no colour into a pipe");
     let one = lab.agent(&["diff", "--file", "new.txt", "--since-step", "1"]).exits(0).stdout;
     assert!(one.contains("-new\n+newer") && !one.contains("a.txt"), "{one}");
     lab.agent(&["undo", "--force"]).exits(0);
-    assert!(lab.agent(&["diff"]).exits(0).stdout.contains("no change of a file stands"));
+    assert!(lab.agent(&["diff"]).exits(0).stdout.contains("this session has no file changes"));
     let colored = lab.env("CLICOLOR_FORCE", "1");
     colored.agent(&["redo"]).exits(0);
     assert!(colored.agent(&["diff"]).exits(0).stdout.contains("\u{1b}[32m+2\u{1b}[0m"));
@@ -171,9 +171,9 @@ fn a14_what_redo_could_not_bring_back_is_not_undone_unless_it_is_forced() {
     let refused = lab.agent(&["undo"]).exits(1);
     for part in [
         "large.bin (it is larger than 32 MiB)",
-        "made.txt (it holds a secret",
+        "made.txt (it contains a secret",
         "`--force`",
-        "could not bring back",
+        "cannot restore",
     ] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
@@ -183,10 +183,10 @@ fn a14_what_redo_could_not_bring_back_is_not_undone_unless_it_is_forced() {
     assert_eq!(lab.read("a.txt"), "a\n");
     lab.agent(&["redo"]).exits(0);
     let forced = lab.agent(&["undo", "--force"]).exits(0);
-    assert!(forced.stderr.contains("made.txt cannot be undone: it holds a secret"), "{}", forced.stderr);
+    assert!(forced.stderr.contains("made.txt cannot be undone: it contains a secret"), "{}", forced.stderr);
     assert!(!lab.exists("made.txt") && !lab.exists("large.bin"));
     let again = lab.agent(&["redo"]).exits(1);
-    assert!(again.stderr.contains("were not kept: large.bin, made.txt"), "{}", again.stderr);
+    assert!(again.stderr.contains("were not stored: large.bin, made.txt"), "{}", again.stderr);
     assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("A\n".to_owned(), "mine\n".to_owned()));
     assert_eq!(holding(&lab.home(), "correct-horse-battery-9"), Vec::<String>::new());
 }
@@ -221,7 +221,7 @@ fn a_session_that_goes_on_is_told_which_files_were_put_back() {
     let server = server(&[write("a.txt", "blind")]);
     lab.resume(&server, &["--mode", "yolo", "go on"]).exits(0);
     let first = server.requests()[0].body["messages"].to_string();
-    assert!(first.contains("put files back") && first.contains("a.txt"), "{first}");
+    assert!(first.contains("restored files") && first.contains("a.txt"), "{first}");
     let last = server.requests().last().unwrap().body["messages"].to_string();
     assert!(last.contains("read_file it first"), "what the model has seen is not what is there: {last}");
     assert_eq!(lab.read("a.txt"), "one\ntwo\n");

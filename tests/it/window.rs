@@ -16,10 +16,7 @@ fn is_full(json: &Value) {
         (&json!("context_full"), &json!("partial"), &json!("window"), &json!("context_overflow"))
     );
     let output = json["output"].as_str().unwrap();
-    assert!(
-        output.contains("What was done until then stands") && output.contains("agent resume"),
-        "{output}"
-    );
+    assert!(output.contains("Completed work is kept") && output.contains("agent resume"), "{output}");
 }
 
 #[test]
@@ -96,13 +93,13 @@ fn l14_doctor_shows_the_window_of_each_model_and_who_says_so() {
     let lines: Vec<&str> = usual.lines().map(str::trim).collect();
     let windows: Vec<&str> =
         lines.iter().filter_map(|line| line.strip_prefix("window")).map(str::trim).collect();
-    let table = |tokens: &str| format!("{tokens} tokens, says the table of models");
+    let table = |tokens: &str| format!("{tokens} tokens, from the model table");
     assert_eq!(windows, [table("128,000").as_str(), table("200,000").as_str(), "not known"], "{usual}");
     for line in ["fallback       ok: anthropic/claude-haiku-4-5", "fallback       ok: openai/unknown"] {
         assert!(lines.contains(&line), "{usual}");
     }
     let own = shown("llm: {context_window: 50000}\n");
-    assert!(own.contains("50,000 tokens, says llm.context_window"), "{own}");
+    assert!(own.contains("50,000 tokens, from llm.context_window"), "{own}");
     let missing = shown("llm: {fallback: [groq/x]}\n");
     assert!(
         missing.contains("fallback       not ready: groq/x") && missing.contains("GROQ_API_KEY"),

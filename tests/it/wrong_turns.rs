@@ -197,7 +197,7 @@ fn l19_calls_in_odd_shapes_run_once_with_what_was_written_or_not_at_all() {
     let results = results(&requests[1]);
     assert_eq!(results.len(), 12);
     for (result, told) in
-        results[6..].iter().zip(["path", "path", "stands twice", "JSON object", "column 29", "column 27"])
+        results[6..].iter().zip(["path", "path", "occurs twice", "JSON object", "column 29", "column 27"])
     {
         assert!(result.starts_with("Error") && result.contains(told), "{told}: {result}");
     }

@@ -1,4 +1,4 @@
-//! What requests really cost, whatever anybody reports.
+//! Actual costs and tokens of simulated requests, independent of the reported usage.
 
 use crate::core::limits::ModelTerms;
 use crate::core::message::{Message, Part};
@@ -7,13 +7,13 @@ use crate::core::usage::Usage;
 use crate::llm::Request;
 use std::cell::Cell;
 
-/// Bytes of a token in this world.
+/// Bytes per token in the simulation.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens around a message or one of its parts.
+/// Tokens added to a message or to one of its parts.
 const FRAME_TOKENS: u64 = 4;
 
-/// What the requests of a run have cost.
+/// Actual spending of a run.
 #[derive(Debug, Default)]
 pub struct ActualSpending {
     usd: Cell<Usd>,
@@ -21,26 +21,26 @@ pub struct ActualSpending {
 }
 
 impl ActualSpending {
-    /// A run begins.
+    /// Resets the spending at the start of a run.
     pub fn start_run(&self) {
         self.usd.set(Usd::ZERO);
         self.tokens.set(0);
     }
 
-    /// A model on these terms has used so much.
+    /// Adds the cost of `usage` at the prices of `terms`.
     pub fn bill(&self, terms: &ModelTerms, usage: Usage) {
         let cost = terms.price.map_or(Usd::ZERO, |price| price.cost(usage));
         self.usd.set(self.usd.get() + cost);
         self.tokens.set(self.tokens.get() + usage.prompt_tokens() + usage.output);
     }
 
-    /// Money and tokens of the run so far.
+    /// Returns the money and tokens spent in the run so far.
     pub fn spent(&self) -> (Usd, u64) {
         (self.usd.get(), self.tokens.get())
     }
 }
 
-/// Tokens of a request.
+/// Returns the tokens of a request.
 pub fn prompt(request: &Request<'_>) -> u64 {
     let tools = request
         .tools
@@ -50,7 +50,7 @@ pub fn prompt(request: &Request<'_>) -> u64 {
     tools as u64 / BYTES_PER_TOKEN + request.messages.iter().map(|message| of(message)).sum::<u64>()
 }
 
-/// Tokens of a message.
+/// Returns the tokens of a message.
 pub fn of(message: &Message) -> u64 {
     FRAME_TOKENS + message.parts.iter().map(part).sum::<u64>()
 }
@@ -64,7 +64,7 @@ fn part(part: &Part) -> u64 {
     FRAME_TOKENS + bytes as u64 / BYTES_PER_TOKEN
 }
 
-/// The longest text that has no more than `tokens`, framed.
+/// Returns the length in bytes of the longest text that takes at most `tokens`, including its frame.
 pub fn bytes_of(tokens: u64) -> usize {
     usize::try_from(tokens.saturating_sub(2 * FRAME_TOKENS) * BYTES_PER_TOKEN).unwrap()
 }

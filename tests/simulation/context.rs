@@ -1,4 +1,4 @@
-//! What the models, the surroundings and the checks of a scenario share, over all of its runs.
+//! State shared by the models, the services and the checks of a scenario, over all of its runs.
 
 use super::actual_spending::ActualSpending;
 use super::counters::CoverageCounts;
@@ -8,45 +8,45 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Of how many one is looked at that is looked at for itself alone.
+/// Sampling rates of expensive checks: one in how many is checked.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleRates {
-    /// Records that are read back.
+    /// Records that are parsed again.
     pub read_back: u32,
-    /// Requests that are written in every wire format.
+    /// Requests that are encoded in every wire format.
     pub wire: u64,
-    /// Sessions that are done again by a replay.
+    /// Sessions that are replayed.
     pub replays: u64,
 }
 
 impl SampleRates {
-    /// Those of a simulation of a usual length.
+    /// Rates for a simulation of the usual length.
     pub const USUAL: Self = Self { read_back: 1, wire: 50, replays: 6 };
-    /// Those of a long one, in which more of each are looked at all the same.
-    pub const OF_MANY: Self = Self { read_back: 4, wire: 150, replays: 10 };
+    /// Rates for a long simulation, which still checks more in total.
+    pub const LONG: Self = Self { read_back: 4, wire: 150, replays: 10 };
 }
 
-/// What all parts of a scenario know.
+/// State shared by all parts of a scenario.
 #[derive(Debug)]
 pub struct SimulationContext {
     /// The scenario.
     pub scenario: Rc<Scenario>,
-    /// What is looked at of it.
+    /// The sampling rates.
     pub samples: SampleRates,
     /// The workspace.
     pub workspace: SimulatedWorkspace,
-    /// What requests have cost in the run at work.
+    /// Actual costs of the requests of the current run.
     pub actual_spending: ActualSpending,
-    /// Requests of the run at work.
+    /// Requests of the current run.
     pub requests: Cell<u64>,
-    /// Time that the run at work may take beyond its limit: hooks of its end.
+    /// Time that the current run may exceed its limit by: the hooks at its end.
     pub grace: Cell<Duration>,
-    /// What was reached.
+    /// Coverage counts.
     pub counts: RefCell<CoverageCounts>,
 }
 
 impl SimulationContext {
-    /// What is shared in `scenario`.
+    /// Creates the shared state of `scenario`.
     pub fn new(scenario: Rc<Scenario>, samples: SampleRates) -> Rc<Self> {
         Rc::new(Self {
             scenario,
@@ -59,14 +59,14 @@ impl SimulationContext {
         })
     }
 
-    /// A run begins.
+    /// Resets the state of the run.
     pub fn start_run(&self) {
         self.actual_spending.start_run();
         self.requests.set(0);
         self.grace.set(Duration::ZERO);
     }
 
-    /// Counts `name` of `group` once more.
+    /// Counts `name` in `group`.
     pub fn count(&self, group: &'static str, name: &str) {
         self.counts.borrow_mut().add(group, name);
     }

@@ -1,4 +1,4 @@
-//! What a simulation has reached: any number of names in any number of groups.
+//! Coverage counts of a simulation, by group and name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct CoverageCounts(BTreeMap<&'static str, BTreeMap<String, u64>>);
 
 impl CoverageCounts {
-    /// Counts `name` of `group` once more.
+    /// Counts `name` in `group`.
     pub fn add(&mut self, group: &'static str, name: &str) {
         let group = self.0.entry(group).or_default();
         match group.get_mut(name) {
@@ -17,7 +17,7 @@ impl CoverageCounts {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another simulation.
     pub fn merge(&mut self, other: Self) {
         for (group, names) in other.0 {
             let group = self.0.entry(group).or_default();
@@ -27,7 +27,7 @@ impl CoverageCounts {
         }
     }
 
-    /// How often `name` of `group` was reached.
+    /// Returns how often `name` of `group` was reached.
     pub fn of(&self, group: &str, name: &str) -> u64 {
         self.0.get(group).and_then(|names| names.get(name)).copied().unwrap_or_default()
     }

@@ -1,32 +1,32 @@
-//! What a record shows was met with in a world.
+//! Counts the situations that a simulation covers, from the events of its records.
 
 use super::context::SimulationContext;
 use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, FinishReason, MessageOrigin, Purpose};
 use crate::messages;
 
-/// Counts what `event` shows.
+/// Counts the situation that `event` shows.
 pub fn count(shared: &SimulationContext, event: &Event) {
     match event {
         Event::Compaction { part } => {
-            if let Some(what) = compaction(part) {
-                shared.count("compaction", what);
+            if let Some(name) = compaction(part) {
+                shared.count("compaction", name);
             }
         }
         Event::ModelResponse { purpose, finish, .. } => {
-            answer(shared, *purpose, if *finish == FinishReason::Length { "cut" } else { "came" });
+            answer(shared, *purpose, if *finish == FinishReason::Length { "cut" } else { "answered" });
         }
         Event::ModelFailed { purpose, .. } => answer(shared, *purpose, "failed"),
-        Event::ModelAbandoned { purpose, .. } => answer(shared, *purpose, "given up"),
+        Event::ModelAbandoned { purpose, .. } => answer(shared, *purpose, "abandoned"),
         Event::UserMessage { origin: MessageOrigin::Breaker, text, .. } => breaker(shared, text),
         Event::ToolCallEnd { result, .. } => breaker(shared, &result.text),
         Event::UserMessage { origin: MessageOrigin::Remaining, .. } => {
-            shared.count("words", "that little is left");
+            shared.count("message", "little budget left");
         }
         Event::Evaluation { result } => {
-            shared.count("evaluation", if result.passed { "passed" } else { "found wanting" });
+            shared.count("evaluation", if result.passed { "passed" } else { "rejected" });
         }
-        Event::Gates { results } => {
+        Event::QualityGates { results } => {
             let passed = results.iter().all(|result| result.passed);
             shared.count("gates", if passed { "passed" } else { "failed" });
         }
@@ -39,45 +39,48 @@ pub fn count(shared: &SimulationContext, event: &Event) {
     }
 }
 
-/// What each breaker finds, and how it says so.
+/// Name of each breaker, and a distinctive part of its message.
 pub const PATTERNS: [(&str, &str); 7] = [
-    ("a call", "times in a row with the same arguments"),
-    ("a cycle", "are made round after round"),
-    ("errors", "calls in a row failed"),
-    ("an error", "with the same kind of error"),
-    ("a result", "gave the same result in"),
-    ("a content", "to a content that it had before"),
-    ("an announcement", messages::ANNOUNCED_ACTION),
+    ("same call", "times in a row with the same arguments"),
+    ("cycle", "are made round after round"),
+    ("consecutive errors", "calls in a row failed"),
+    ("same error", "with the same kind of error"),
+    ("same result", "gave the same result in"),
+    ("reverted edit", "times to an earlier content"),
+    ("announcement", messages::ANNOUNCED_ACTION),
 ];
 
-/// Counts the breaker that has made the run say `text`.
+/// Counts the breaker whose message is in `text`.
 fn breaker(shared: &SimulationContext, text: &str) {
-    for (name, words) in PATTERNS {
-        if text.contains(words) {
+    for (name, pattern) in PATTERNS {
+        if text.contains(pattern) {
             shared.count("breaker", name);
         }
     }
 }
 
-/// What became of a request beside the steps.
-fn answer(shared: &SimulationContext, purpose: Purpose, how: &str) {
+/// Counts the result of a request other than a step.
+fn answer(shared: &SimulationContext, purpose: Purpose, result: &str) {
     match purpose {
         Purpose::Step => {}
-        Purpose::Closing => shared.count("closing", how),
-        Purpose::Summary => shared.count("summary", how),
-        Purpose::Evaluation => shared.count("evaluation", how),
+        Purpose::Closing => shared.count("closing", result),
+        Purpose::Summary => shared.count("summary", result),
+        Purpose::Evaluation => shared.count("evaluation", result),
     }
 }
 
 fn compaction(part: &CompactionEvent) -> Option<&'static str> {
     match part {
-        CompactionEvent::Start { .. } => Some("begun"),
-        CompactionEvent::Outputs { call_ids } => (!call_ids.is_empty()).then_some("outputs shortened"),
-        CompactionEvent::Summary { upto: 0, .. } | CompactionEvent::LeftOut { upto: 0 } => None,
-        CompactionEvent::Summary { by_model, .. } => {
-            Some(if *by_model { "summed up by the model" } else { "summed up without it" })
+        CompactionEvent::Start { .. } => Some("started"),
+        CompactionEvent::OutputsShortened { call_ids } => {
+            (!call_ids.is_empty()).then_some("outputs shortened")
         }
-        CompactionEvent::LeftOut { .. } => Some("left out"),
+        CompactionEvent::Summary { message_count: 0, .. }
+        | CompactionEvent::MessagesDropped { message_count: 0 } => None,
+        CompactionEvent::Summary { by_model, .. } => {
+            Some(if *by_model { "summarized by the model" } else { "summarized without the model" })
+        }
+        CompactionEvent::MessagesDropped { .. } => Some("messages dropped"),
         CompactionEvent::End { enough, .. } => Some(if *enough { "enough" } else { "too little" }),
     }
 }

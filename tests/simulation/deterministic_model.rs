@@ -1,27 +1,26 @@
-//! The model whose every word follows from the conversation: it writes items, looks after what it is not sure of, and
-//! answers when all is done.
+//! A deterministic model whose answers depend only on the conversation: it writes items, verifies uncertain ones, and answers when all are written.
 
 use crate::core::message::{Message, Part, ToolCall};
 use crate::messages;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the model knows of an item.
+/// State of an item as the conversation shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ItemState {
     #[default]
     Missing,
     Done,
-    /// Nobody knows whether it was written.
+    /// The write was interrupted, so its outcome is unknown.
     Unsure,
 }
 
-/// The item that a call is about.
+/// Returns the item that a call is about.
 pub fn item_of(arguments: &str) -> Option<u64> {
     serde_json::from_str::<serde_json::Value>(arguments).ok()?.get("item")?.as_u64()
 }
 
-/// What it says next when `items` are to be written: calls, or its answer.
+/// Returns the next answer when `items` are to be written: calls, or the final text.
 pub fn next(messages: &[Arc<Message>], items: u64) -> Vec<Part> {
     let known = known(messages);
     let open: Vec<(u64, ItemState)> = (0..items)

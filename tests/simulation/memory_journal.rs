@@ -1,4 +1,4 @@
-//! A journal in memory, written and read back as the real one is, on a disk that may fail under a process that may die.
+//! A journal in memory, encoded and decoded as the real one, with simulated disk failures and crashes.
 
 use super::scenario::Fault;
 use crate::core::event::{Event, EventSink, Record};
@@ -9,43 +9,47 @@ use std::io;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
-/// What survives a process.
+/// State that survives a process.
 #[derive(Debug, Default)]
 pub struct Disk {
-    /// The records as they are read back, or would be.
+    /// The records as decoded.
     pub records: Vec<Record>,
-    /// The checksum of all lines.
+    /// Checksum of all lines.
     pub checksum: crc32fast::Hasher,
     line: Vec<u8>,
 }
 
 /// The journal of one run.
 pub struct Journal {
-    /// Where it is written.
+    /// The simulated disk.
     pub disk: Rc<RefCell<Disk>>,
-    /// What goes wrong with it.
+    /// The fault of this run.
     pub fault: Option<Fault>,
-    /// What it must not hold, nor anybody be told.
+    /// The secret that must not be recorded or emitted.
     pub secret: Option<String>,
-    /// The end of what was told in pieces.
-    pub told: String,
-    /// Fires when the process is gone.
-    pub gone: CancellationToken,
-    /// Whether nothing is written any more.
+    /// The end of the text emitted in pieces.
+    pub emitted_text: String,
+    /// Fires when the process crashes.
+    pub crashed: CancellationToken,
+    /// Whether writing has failed.
     pub is_broken: bool,
-    /// One record is read back out of so many: what is written of it depends on nothing but itself.
+    /// One in how many records is decoded again; records do not depend on each other.
     pub read_back: u32,
-    /// What the person fires.
+    /// Fires when the user interrupts the run.
     pub interrupt: CancellationToken,
 }
 
 impl Journal {
     fn piece(&mut self, text: &str) {
         let Some(secret) = &self.secret else { return };
-        self.told.push_str(text);
-        assert!(!self.told.contains(secret.as_str()), "a secret was told in pieces: {}", self.told);
-        let keep = self.told.len().saturating_sub(secret.len());
-        self.told.drain(..keep);
+        self.emitted_text.push_str(text);
+        assert!(
+            !self.emitted_text.contains(secret.as_str()),
+            "a secret was emitted in pieces: {}",
+            self.emitted_text
+        );
+        let keep = self.emitted_text.len().saturating_sub(secret.len());
+        self.emitted_text.drain(..keep);
     }
 }
 
@@ -58,7 +62,7 @@ impl EventSink for Journal {
             }
             panic!("a piece of an answer is recorded");
         }
-        self.told.clear();
+        self.emitted_text.clear();
         self.is_broken |=
             self.fault.is_some_and(|fault| matches!(fault, Fault::Full(at) if at <= record.seq));
         if self.is_broken {
@@ -70,19 +74,19 @@ impl EventSink for Journal {
         checksum.update(line);
         if let Some(secret) = &self.secret {
             let found = memchr::memmem::find(line, secret.as_bytes());
-            assert!(found.is_none(), "a secret is told: {record:?}");
+            assert!(found.is_none(), "a secret is recorded: {record:?}");
         }
         if checksum.clone().finalize().is_multiple_of(self.read_back) {
-            let read = decode(line.trim_ascii_end()).expect("what was written can be read");
-            assert_eq!(&read, record, "what was written is not what is read");
+            let read = decode(line.trim_ascii_end()).expect("an encoded record can be decoded");
+            assert_eq!(&read, record, "the decoded record differs from the encoded one");
         }
         let next = records.last().map_or(0, |last| last.seq + 1);
-        assert_eq!(record.seq, next, "a record has another number than the next");
+        assert_eq!(record.seq, next, "a record has a wrong sequence number");
         records.push(record.clone());
         match self.fault {
             Some(Fault::Crash(at)) if at <= record.seq => {
                 self.is_broken = true;
-                self.gone.cancel();
+                self.crashed.cancel();
                 Ok(())
             }
             Some(Fault::Interrupt(at)) if at <= record.seq => {

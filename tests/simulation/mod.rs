@@ -1,5 +1,6 @@
-//! A simulator: the real loop, session, retries, budget and journal in worlds that follow from a seed, with models that
-//! misbehave, tools that fail, processes that die, and a clock that is moved. `tests/README.md` says how it is run.
+//! A simulator that runs the real loop, session, retries, budget and journal in random scenarios, each generated from a seed.
+//!
+//! Models misbehave, tools fail, processes die, and the clock is simulated. See `tests/README.md` for how to run it.
 
 mod actual_spending;
 mod context;
@@ -26,94 +27,98 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Steps that are made when nobody says how many.
-const USUAL_STEPS: u64 = 4_000;
+/// Default number of steps.
+const DEFAULT_STEPS: u64 = 4_000;
 
-/// Steps from which on a smaller part is looked at of what is looked at for itself alone.
-const MANY_STEPS: u64 = 500_000;
+/// Number of steps from which lower sampling rates apply.
+const LONG_SIMULATION_STEPS: u64 = 500_000;
 
-/// Records of a session shown when it went wrong.
+/// Number of records shown for a failed session.
 const SHOWN_RECORDS: usize = 12;
 
-/// What must be reached beside each stop reason and each kind of model, at least once in so many steps.
-const REACHED: [(&str, &[&str]); 7] = [
+/// Situations that must be reached, in addition to each stop reason and each kind of model.
+const REQUIRED_SITUATIONS: [(&str, &[&str]); 7] = [
     (
         "fault",
         &[
             "crash",
             "disk full",
             "interrupt",
-            "a server that is silent",
-            "a tool that is slow",
-            "an answer that breaks after text was shown",
+            "silent server",
+            "slow tool",
+            "answer that breaks after text was shown",
         ],
     ),
     (
         "compaction",
-        &["begun", "outputs shortened", "summed up by the model", "summed up without it", "left out"],
+        &[
+            "started",
+            "outputs shortened",
+            "summarized by the model",
+            "summarized without the model",
+            "messages dropped",
+        ],
     ),
-    ("summary", &["came", "cut", "failed"]),
-    ("closing", &["came", "failed"]),
+    ("summary", &["answered", "cut", "failed"]),
+    ("closing", &["answered", "failed"]),
     ("gates", &["passed", "failed"]),
-    ("evaluation", &["passed", "found wanting"]),
-    ("words", &["that little is left"]),
+    ("evaluation", &["passed", "rejected"]),
+    ("message", &["little budget left"]),
 ];
 
-/// Steps in which each of them must be reached, in a simulation of many.
-const ONCE_IN: u64 = 1_000;
+/// Number of steps in which each of them must be reached once, in a long simulation.
+const STEPS_PER_OCCURRENCE: u64 = 1_000;
 
-/// What seeds came to.
+/// Coverage of the simulated seeds.
 #[derive(Default)]
 struct Coverage {
     counts: CoverageCounts,
     steps: Vec<u32>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is to be simulated is said in the environment")]
+#[expect(clippy::disallowed_methods, reason = "environment variables select the simulation")]
 fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap())
 }
 
-/// Lives `scenario` in a runtime of its own, whose clock begins anew; tells how to see it again where something is wrong.
+/// Runs `scenario` in its own runtime with a new clock; a failure reports how to repeat it.
 fn run_scenario(scenario: Scenario, samples: SampleRates) -> (SessionOutcome, Coverage) {
     let seed = scenario.seed;
-    let life = SimulatedSession::new(scenario, samples);
+    let session = SimulatedSession::new(scenario, samples);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life.run_to_end())));
-    let end = lived.unwrap_or_else(|problem| {
-        let records = &life.disk.borrow().records;
+    let finished = catch_unwind(AssertUnwindSafe(|| runtime.block_on(session.run_to_end())));
+    let end = finished.unwrap_or_else(|panic_payload| {
+        let records = &session.disk.borrow().records;
         let last = records.iter().rev().take(SHOWN_RECORDS).rev();
         let last: Vec<_> = last.map(|record| serde_json::to_string(record).unwrap()).collect();
-        let what =
-            problem.downcast_ref::<String>().map(String::as_str).or(problem.downcast_ref::<&str>().copied());
+        let message = panic_payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or(panic_payload.downcast_ref::<&str>().copied());
         panic!(
             "seed {seed}: {}\n{}\n{:?}\nrepeat it: AGENT_SIMULATION_SEED={seed} cargo test --lib simulation",
-            what.unwrap_or_default(),
+            message.unwrap_or_default(),
             last.join("\n"),
-            life.shared.scenario
+            session.shared.scenario
         );
     });
-    (end, Coverage { counts: life.shared.counts.take(), steps: life.steps.take() })
+    (end, Coverage { counts: session.shared.counts.take(), steps: session.steps.take() })
 }
 
-/// Lives the scenario of `seed`, and looks whether it does so again, or without its crashes.
+/// Runs the scenario of `seed`, and checks that it repeats equally, or ends equally without its crashes.
 fn seed(seed: u64, samples: SampleRates) -> Coverage {
-    let (end, mut reached) = run_scenario(Scenario::new(seed), samples);
+    let (end, mut coverage) = run_scenario(Scenario::new(seed), samples);
     if Scenario::new(seed).is_deterministic {
-        let (calm, more) = run_scenario(Scenario { faults: Vec::new(), ..Scenario::new(seed) }, samples);
+        let (uncrashed, more) = run_scenario(Scenario { faults: Vec::new(), ..Scenario::new(seed) }, samples);
         let crashed = (&end.answer, &end.items);
-        assert_eq!(crashed, (&calm.answer, &calm.items), "seed {seed}: a crash changes the end");
-        reached.add(more);
-        reached.counts.add("run", "compared with one without a crash");
+        assert_eq!(crashed, (&uncrashed.answer, &uncrashed.items), "seed {seed}: a crash changes the result");
+        coverage.add(more);
+        coverage.counts.add("run", "compared with one without a crash");
     } else if seed.is_multiple_of(64) {
-        assert_eq!(
-            end,
-            run_scenario(Scenario::new(seed), samples).0,
-            "seed {seed} does not go twice the same way"
-        );
+        assert_eq!(end, run_scenario(Scenario::new(seed), samples).0, "seed {seed} does not repeat equally");
     }
-    reached
+    coverage
 }
 
 impl Coverage {
@@ -123,18 +128,21 @@ impl Coverage {
     }
 }
 
-/// Lives seeds on as many threads as there are processors until so many steps are made.
+/// Runs seeds on all processors until this many steps are made.
 fn simulate(steps: u64) -> Coverage {
-    let (next, made) = (AtomicU64::new(1), AtomicU64::new(0));
-    let samples = if steps < MANY_STEPS { SampleRates::USUAL } else { SampleRates::OF_MANY };
+    let (next_seed, steps_made) = (AtomicU64::new(1), AtomicU64::new(0));
+    let samples = if steps < LONG_SIMULATION_STEPS { SampleRates::USUAL } else { SampleRates::LONG };
     let work = || {
-        let mut reached = Coverage::default();
-        while made.load(Ordering::Relaxed) < steps {
-            let one = seed(next.fetch_add(1, Ordering::Relaxed), samples);
-            made.fetch_add(one.steps.iter().map(|steps| u64::from(*steps)).sum(), Ordering::Relaxed);
-            reached.add(one);
+        let mut coverage = Coverage::default();
+        while steps_made.load(Ordering::Relaxed) < steps {
+            let seed_coverage = seed(next_seed.fetch_add(1, Ordering::Relaxed), samples);
+            steps_made.fetch_add(
+                seed_coverage.steps.iter().map(|steps| u64::from(*steps)).sum(),
+                Ordering::Relaxed,
+            );
+            coverage.add(seed_coverage);
         }
-        reached
+        coverage
     };
     let processors = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -142,15 +150,15 @@ fn simulate(steps: u64) -> Coverage {
         let mut all = Coverage::default();
         for thread in threads {
             match thread.join() {
-                Ok(reached) => all.add(reached),
-                Err(problem) => std::panic::resume_unwind(problem),
+                Ok(coverage) => all.add(coverage),
+                Err(panic_payload) => std::panic::resume_unwind(panic_payload),
             }
         }
         all
     })
 }
 
-/// The groups and names of all that must be reached.
+/// Returns the groups and names of all situations that must be reached.
 fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
     let reasons = StopReason::ALL.into_iter().map(|reason| ("reason", reason.name().to_owned()));
     let kinds = ModelKind::all().into_iter().map(|kind| ("model", format!("{kind:?}")));
@@ -163,7 +171,7 @@ fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
         ReachedLimit::Window,
     ];
     let limits = limits.into_iter().map(|limit| ("limit", format!("{limit:?}")));
-    let others = REACHED
+    let others = REQUIRED_SITUATIONS
         .into_iter()
         .flat_map(|(group, names)| names.iter().map(move |name| (group, (*name).to_owned())));
     let breakers = coverage::PATTERNS.into_iter().map(|(name, _)| ("breaker", name.to_owned()));
@@ -171,17 +179,17 @@ fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 #[test]
-fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how() {
-    if let Some(one) = env_number("AGENT_SIMULATION_SEED") {
-        println!("{}", seed(one, SampleRates::USUAL).counts);
+fn runs_hold_the_invariants_in_random_scenarios() {
+    if let Some(seed_number) = env_number("AGENT_SIMULATION_SEED") {
+        println!("{}", seed(seed_number, SampleRates::USUAL).counts);
         return;
     }
-    let wanted = env_number("AGENT_SIMULATION_STEPS").unwrap_or(USUAL_STEPS);
+    let wanted = env_number("AGENT_SIMULATION_STEPS").unwrap_or(DEFAULT_STEPS);
     let Coverage { counts, mut steps } = simulate(wanted);
     steps.sort_unstable();
     let median = steps[steps.len() / 2];
     println!("{wanted} steps in {} runs, {median} in the median run\n{counts}", steps.len());
-    let enough = if wanted > USUAL_STEPS { wanted / ONCE_IN } else { 1 };
+    let enough = if wanted > DEFAULT_STEPS { wanted / STEPS_PER_OCCURRENCE } else { 1 };
     let missing: Vec<String> = wanted_names()
         .filter(|(group, name)| counts.of(group, name) < enough)
         .map(|(group, name)| format!("{group} {name}: {}", counts.of(group, &name)))
@@ -190,12 +198,12 @@ fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how(
     assert!(median >= 20, "{median}");
 }
 
-/// Worlds in which something went wrong once: the session heard secrets that the journal does not hold, so that it guessed other
-/// costs than a replay, and was another one than whoever went on with it had.
+/// Seeds of fixed bugs: the session received secrets that the journal does not contain, so its costs and state differed from a replay and from a
+/// resumed session.
 const REGRESSION_SEEDS: [u64; 2] = [3, 5];
 
 #[test]
-fn worlds_in_which_something_went_wrong_go_well() {
+fn scenarios_of_fixed_bugs_pass() {
     for scenario in REGRESSION_SEEDS {
         let _counts = seed(scenario, SampleRates::USUAL);
     }

@@ -1,4 +1,4 @@
-//! Models that behave as their kind does, behind the real retries.
+//! Simulated models of several kinds, called through the real retry policy.
 
 use super::actual_spending;
 use super::context::SimulationContext;
@@ -18,26 +18,26 @@ use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How many tries may follow the first.
+/// Number of retries.
 const RETRIES: u32 = 2;
 
-/// The longest `Retry-After` that is waited for; some failures ask for more.
+/// Longest `Retry-After` that is respected; some failures ask for more.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 
-/// The longest a call may take where the run has no limit.
+/// Longest time of a call in a run without limit.
 const WHOLE: Duration = Duration::from_mins(10);
 
 /// A simulated model.
 pub struct Model {
-    /// Its kind.
+    /// Kind of the model.
     pub kind: ModelKind,
-    /// What the run knows of it.
+    /// Its terms as configured in the run.
     pub terms: ModelTerms,
-    /// What all of the scenario share.
+    /// Shared state of the scenario.
     pub shared: Rc<SimulationContext>,
-    /// Time and jitter.
+    /// Clock and jitter.
     pub source: Rc<Clock>,
-    /// Its chances.
+    /// Its random numbers.
     pub random: Random,
 }
 
@@ -66,7 +66,7 @@ impl LlmClient for Model {
     }
 }
 
-/// Whether an answer of which part has arrived can fail so.
+/// Whether a failure of this kind can happen after a part of the answer arrived.
 fn breaks_within_an_answer(kind: FailureKind) -> bool {
     matches!(
         kind,
@@ -104,13 +104,13 @@ impl Model {
         }
         tokio::time::sleep(latency).await;
         if stalls {
-            self.shared.count("fault", "a server that is silent");
+            self.shared.count("fault", "silent server");
             std::future::pending::<()>().await;
         }
         if let Some(error) = error {
             self.shared.count("error", error.kind.name());
             if breaks_within_an_answer(error.kind) && self.random.one_in(2) {
-                self.shared.count("fault", "an answer that breaks after text was shown");
+                self.shared.count("fault", "answer that breaks after text was shown");
                 show(Progress::Text("half of an ans"));
             }
             return Err(LlmError { usage: error.usage.map(|_| usage), ..error });
@@ -119,7 +119,7 @@ impl Model {
         Ok(Response { message, finish, usage: self.reported(usage), is_cached: false })
     }
 
-    /// What a server says to a prompt that its model cannot hold.
+    /// Returns the server's error for a prompt that exceeds the window.
     fn overflow(&self, prompt: u64) -> Option<LlmError> {
         let window = self.terms.window?;
         let real = if window.source == WindowSource::Table { window.tokens * 2 } else { window.tokens };
@@ -129,7 +129,7 @@ impl Model {
         (prompt > real).then(|| LlmError::new(FailureKind::ContextOverflow, "the prompt is too long"))
     }
 
-    /// The answer as far as the limit allows it. A limit that a conversation of this scenario cannot reach is its own.
+    /// Cuts the answer at the output limit; without a limit, at one that this scenario's conversations do not reach.
     fn within_limit(
         &self,
         request: &Request<'_>,
@@ -145,7 +145,7 @@ impl Model {
         (Message::text(Role::Assistant, text), FinishReason::Length)
     }
 
-    /// What the answer really took.
+    /// Returns the actual usage of the answer.
     fn used(&self, prompt: u64, message: &Message) -> Usage {
         let cached_read = prompt * self.random.below(4) / 4;
         let cached_write = if self.random.one_in(3) { prompt - cached_read } else { 0 };
@@ -155,7 +155,7 @@ impl Model {
         Usage { input, cached_read, cached_write, output: actual_spending::of(message), reasoning }
     }
 
-    /// What it says that the answer took.
+    /// Returns the usage that the model reports.
     fn reported(&self, usage: Usage) -> Option<Usage> {
         if self.kind != ModelKind::Lying {
             return Some(usage);
@@ -179,7 +179,7 @@ impl Model {
 
     fn shown(&self, message: &Message, show: &mut dyn FnMut(Progress<'_>)) {
         for part in &message.parts {
-            let (text, tell): (_, fn(&str) -> Progress<'_>) = match part {
+            let (text, to_progress): (_, fn(&str) -> Progress<'_>) = match part {
                 Part::Text { text } => (text, |piece| Progress::Text(piece)),
                 Part::Thinking { text, .. } => (text, |piece| Progress::Thinking(piece)),
                 Part::ToolCall(_) | Part::ToolResult(_) => continue,
@@ -188,7 +188,7 @@ impl Model {
             let pieces = if text.len() > 400 { 1 } else { text.len() / length + 1 };
             let each = text.len().div_ceil(pieces).max(1);
             for piece in text.as_bytes().chunks(each) {
-                show(tell(std::str::from_utf8(piece).expect("this scenario writes ASCII")));
+                show(to_progress(std::str::from_utf8(piece).expect("this scenario writes ASCII")));
             }
         }
     }

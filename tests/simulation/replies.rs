@@ -1,10 +1,10 @@
-//! What a simulated model says.
+//! Generates the replies of a simulated model.
 
 use super::context::SimulationContext;
 use super::deterministic_model;
 use super::random::Random;
 use super::scenario::{FaultPlan, ModelKind, Scenario, cycles_habits};
-use super::workspace::OUT_OF_REACH;
+use super::workspace::FIRST_UNWRITABLE;
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
 use crate::core::message::{Part, ToolCall};
@@ -12,7 +12,7 @@ use crate::core::usage::Usage;
 use crate::llm::{LlmError, Request};
 use std::time::Duration;
 
-/// How servers fail.
+/// Failures of servers.
 const FAILURES: [FailureKind; 12] = [
     FailureKind::RateLimit,
     FailureKind::Overloaded,
@@ -28,55 +28,55 @@ const FAILURES: [FailureKind; 12] = [
     FailureKind::Request,
 ];
 
-/// Those of them after which a request is repeated.
-const PASSING: usize = 8;
+/// Number of failures, from the start of the list, that are retried.
+const RETRIED_FAILURES: usize = 8;
 
-/// What a model says that means to act and does not.
+/// An answer that announces an action instead of taking it.
 const ANNOUNCEMENT: &str = "There is one item left. I will write it now:";
 
-/// Requests for which a model that leaves its habits keeps to each of them: more than make a run speak of one.
-const EACH_HABIT: u64 = 7;
+/// Number of requests for which a model keeps each habit: enough to trigger a breaker.
+const REQUESTS_PER_HABIT: u64 = 7;
 
-/// Calls in a row that such a model lets fail: one more would end the run.
+/// Failed calls in a row of such a model: one more would end the run.
 const FAILURES_IN_A_ROW: u64 = 4;
 
-/// What becomes of a request.
+/// The reply to a request.
 #[derive(Debug)]
 pub struct SimulatedReply {
     /// The answer.
     pub parts: Vec<Part>,
-    /// Why it ends.
+    /// The finish reason.
     pub finish: FinishReason,
-    /// The error in its place.
+    /// The error, instead of an answer.
     pub error: Option<LlmError>,
-    /// How long it takes.
+    /// The time until the reply.
     pub latency: Duration,
-    /// Whether it never comes.
+    /// Whether the reply never arrives.
     pub stalls: bool,
 }
 
-/// Whether the request asks for a verdict on an answer.
-fn is_asked_for_a_verdict(request: &Request<'_>) -> bool {
+/// Whether the request is for a verdict on an answer.
+fn requests_verdict(request: &Request<'_>) -> bool {
     let first = request.messages.first().map(|message| message.joined_text()).unwrap_or_default();
     request.tools.is_empty() && first.starts_with("You judge whether")
 }
 
-/// A model that is about to answer.
+/// Generates the reply of one model.
 pub struct ReplyGenerator<'a> {
-    /// Its kind.
+    /// Kind of the model.
     pub kind: ModelKind,
-    /// Its scenario.
+    /// The scenario.
     pub scenario: &'a Scenario,
-    /// Its chances.
+    /// Its random numbers.
     pub random: &'a Random,
-    /// What the scenario has come to.
+    /// Shared state of the scenario.
     pub shared: &'a SimulationContext,
 }
 
 impl ReplyGenerator<'_> {
-    /// What becomes of `request`.
+    /// Generates the reply to `request`.
     pub fn reply(&self, request: &Request<'_>) -> SimulatedReply {
-        let mut saying = SimulatedReply {
+        let mut reply = SimulatedReply {
             parts: Vec::new(),
             finish: FinishReason::Stop,
             error: None,
@@ -84,74 +84,74 @@ impl ReplyGenerator<'_> {
             stalls: false,
         };
         if self.scenario.is_deterministic {
-            saying.parts = if request.tools.is_empty() {
+            reply.parts = if request.tools.is_empty() {
                 text("Nothing.")
             } else {
                 deterministic_model::next(request.messages, self.scenario.items)
             };
-            saying.finish = finish(&saying.parts);
-            return saying;
+            reply.finish = finish(&reply.parts);
+            return reply;
         }
         let late = self.shared.requests.get() >= self.scenario.incident;
         if late && self.scenario.revoked {
-            saying.error = Some(LlmError::new(FailureKind::Auth, "the key was revoked"));
-            return saying;
+            reply.error = Some(LlmError::new(FailureKind::Auth, "the key was revoked"));
+            return reply;
         }
-        let vice = if late {
+        let misbehaves = if late {
             self.kind == ModelKind::Looping || !self.random.one_in(6)
         } else {
             self.random.one_in(9)
         };
-        let judges = is_asked_for_a_verdict(request);
-        if judges {
-            self.judge(&mut saying);
+        let is_verdict = requests_verdict(request);
+        if is_verdict {
+            self.judge(&mut reply);
         } else if request.tools.is_empty() {
-            self.close(&mut saying);
+            self.close(&mut reply);
         } else {
-            saying.parts = self.work();
+            reply.parts = self.work();
         }
         if self.scenario.fault_plan == FaultPlan::FailingRequests && self.random.below(5) < 2 {
-            saying.error = Some(LlmError::new(FailureKind::CutStream, "the server has failed"));
-            return saying;
+            reply.error = Some(LlmError::new(FailureKind::CutStream, "the server has failed"));
+            return reply;
         }
-        if vice && (!judges || self.random.one_in(2)) {
-            self.misbehave(&mut saying, late);
+        if misbehaves && (!is_verdict || self.random.one_in(2)) {
+            self.misbehave(&mut reply, late);
         }
-        if saying.finish == FinishReason::Stop {
-            saying.finish = finish(&saying.parts);
+        if reply.finish == FinishReason::Stop {
+            reply.finish = finish(&reply.parts);
         }
-        saying
+        reply
     }
 
-    /// What it says where it has no tools: a closing or a summary, which may be cut, be none, or not come.
-    fn close(&self, saying: &mut SimulatedReply) {
-        saying.parts = text(&self.words("This is done, that is left. "));
+    /// Replies without tools: a closing or a summary, which may be cut, empty or missing.
+    fn close(&self, reply: &mut SimulatedReply) {
+        reply.parts = text(&self.words("This is done, that is left. "));
         match self.random.below(12) {
-            0 => saying.parts = vec![self.call(1, "write_file")],
-            1..=3 => saying.finish = FinishReason::Length,
-            4..=6 => saying.error = Some(self.failure(true)),
-            7 => saying.parts = Vec::new(),
+            0 => reply.parts = vec![self.call(1, "write_file")],
+            1..=3 => reply.finish = FinishReason::Length,
+            4..=6 => reply.error = Some(self.failure(true)),
+            7 => reply.parts = Vec::new(),
             _ => {}
         }
     }
 
-    /// What it says of its answer; that may be no verdict, or not come.
-    fn judge(&self, saying: &mut SimulatedReply) {
+    /// Replies with a verdict, which may be invalid or missing.
+    fn judge(&self, reply: &mut SimulatedReply) {
         let (completed, tenths) = (!self.random.one_in(6), self.random.between(7, 11).min(10));
         let issue = format!("\"{}\"", self.words("Something is missing. "));
-        saying.parts = text(&format!(
+        reply.parts = text(&format!(
             "{{\"completed\": {completed}, \"confidence\": {}, \"issues\": [{}], \"suggestion\": \"\"}}",
             f64::from(u32::try_from(tenths).unwrap()) / 10.0,
             if self.random.one_in(2) { &issue } else { "" }
         ));
         match self.random.below(10) {
-            0 => saying.parts = text("It looks fine."),
-            1 => saying.error = Some(self.failure(true)),
+            0 => reply.parts = text("It looks fine."),
+            1 => reply.error = Some(self.failure(true)),
             _ => {}
         }
     }
 
-    /// A step of the work, or the end of it.
+    /// Replies with a step of the work, or with the final answer.
     fn work(&self) -> Vec<Part> {
         let number = self.shared.requests.get();
         if number >= self.scenario.items {
@@ -183,16 +183,16 @@ impl ReplyGenerator<'_> {
         }
     }
 
-    /// `words`, with what nobody may be told or what guardrails look for where that happens.
+    /// Adds to `words` a secret, or a text that triggers a guardrail, at random.
     fn words(&self, words: &str) -> String {
-        let mut said = words.to_owned();
+        let mut text = words.to_owned();
         if let Some(secret) = self.scenario.secret.as_ref().filter(|_| self.random.one_in(4)) {
-            said = format!("{said}The key is {secret}, is it not? ");
+            text = format!("{text}The key is {secret}, is it not? ");
         }
         if self.random.one_in(self.scenario.rates.guarded) {
-            said.push_str("This is forbidden. ");
+            text.push_str("This is forbidden. ");
         }
-        said
+        text
     }
 
     fn call(&self, item: u64, name: &str) -> Part {
@@ -204,90 +204,92 @@ impl ReplyGenerator<'_> {
         call(&format!("call_{:x}", self.random.any()), name, arguments)
     }
 
-    /// What the model does as its kind does; `late` in a run it does what ends it.
-    fn misbehave(&self, saying: &mut SimulatedReply, late: bool) {
+    /// Misbehaves according to the kind of the model; `late` in a run, so that the run ends.
+    fn misbehave(&self, reply: &mut SimulatedReply, late: bool) {
         match self.kind {
             ModelKind::Steady | ModelKind::Lying => {}
-            ModelKind::Looping => self.repeat_calls(saying, late),
+            ModelKind::Looping => self.repeat_calls(reply, late),
             ModelKind::Malformed => {
                 let arguments =
                     *self.random.pick(&["{\"item\": ", "", "[1]", "{\"item\":1,\"item\":2}", "item 1"]);
                 let name = if self.random.one_in(4) { "wirte" } else { "write_file" };
-                saying.parts = vec![call(&format!("m{:x}", self.random.any()), name, arguments.to_owned())];
+                reply.parts = vec![call(&format!("m{:x}", self.random.any()), name, arguments.to_owned())];
             }
             ModelKind::Verbose => {
-                saying.parts = text(&"On and on and on it goes. ".repeat(100));
-                saying.finish =
+                reply.parts = text(&"On and on and on it goes. ".repeat(100));
+                reply.finish =
                     if self.random.one_in(5) { FinishReason::Paused } else { FinishReason::Length };
             }
             ModelKind::Silent => {
-                saying.parts = match self.random.below(4) {
+                reply.parts = match self.random.below(4) {
                     0 => Vec::new(),
                     1 => text(" "),
                     2 => text(ANNOUNCEMENT),
                     _ => vec![Part::Thinking { text: "Nothing comes to mind.".to_owned(), opaque: None }],
                 };
             }
-            ModelKind::Refusing if late => self.refuse(saying),
-            ModelKind::Refusing => saying.parts.extend(text("I would rather not, but let me see. ")),
-            ModelKind::Failing => saying.error = Some(self.failure(late)),
-            ModelKind::Slow if late || self.random.one_in(6) => saying.stalls = true,
-            ModelKind::Slow => saying.latency = Duration::from_secs(self.random.between(5, 60)),
+            ModelKind::Refusing if late => self.refuse(reply),
+            ModelKind::Refusing => reply.parts.extend(text("I would rather not, but let me see. ")),
+            ModelKind::Failing => reply.error = Some(self.failure(late)),
+            ModelKind::Slow if late || self.random.one_in(6) => reply.stalls = true,
+            ModelKind::Slow => reply.latency = Duration::from_secs(self.random.between(5, 60)),
             ModelKind::Batching => {
                 let number = if self.random.one_in(12) {
                     self.random.between(120, 150)
                 } else {
                     self.random.between(3, 16)
                 };
-                saying.parts = (0..number).map(|at| self.call(at, "read")).collect();
+                reply.parts = (0..number).map(|at| self.call(at, "read")).collect();
             }
             ModelKind::Duplicating => {
                 let again = |at: u64| {
                     let id = *self.random.pick(&["a", "b", "", "a_2"]);
                     call(id, "write_file", format!("{{\"item\":{at}}}"))
                 };
-                saying.parts = (0..self.random.between(1, 4)).map(again).collect();
+                reply.parts = (0..self.random.between(1, 4)).map(again).collect();
             }
             ModelKind::Bulky => {
                 let long = "x y ".repeat(usize::try_from(self.random.between(100, 900)).unwrap());
                 let arguments = format!("{{\"item\":{},\"with\":\"{long}\"}}", self.random.below(99));
-                saying.parts = vec![call(&format!("b{:x}", self.random.any()), "write_file", arguments)];
+                reply.parts = vec![call(&format!("b{:x}", self.random.any()), "write_file", arguments)];
             }
         }
     }
 
-    /// Does what leads nowhere: one such thing until it is ended, or each for a while.
-    fn repeat_calls(&self, saying: &mut SimulatedReply, late: bool) {
+    /// Repeats unproductive calls: one habit until the run ends, or each for a while.
+    fn repeat_calls(&self, reply: &mut SimulatedReply, late: bool) {
         let (seed, number) = (self.shared.scenario.seed, self.shared.requests.get());
         let cycles_habits = cycles_habits(seed, self.kind);
-        let habit = if cycles_habits { seed + number / EACH_HABIT } else { seed / 2 };
-        let fails = !cycles_habits || number % EACH_HABIT < FAILURES_IN_A_ROW;
-        saying.parts = match habit % 14 {
-            even if cycles_habits && even % 2 == 0 && number.is_multiple_of(EACH_HABIT) => text(ANNOUNCEMENT),
+        let habit = if cycles_habits { seed + number / REQUESTS_PER_HABIT } else { seed / 2 };
+        let fails = !cycles_habits || number % REQUESTS_PER_HABIT < FAILURES_IN_A_ROW;
+        reply.parts = match habit % 14 {
+            even if cycles_habits && even % 2 == 0 && number.is_multiple_of(REQUESTS_PER_HABIT) => {
+                text(ANNOUNCEMENT)
+            }
             0 | 7 if late && !cycles_habits => text(ANNOUNCEMENT),
             1 => vec![self.call(number % 2, "read")],
             0 | 2 | 7 => (0..self.random.between(1, 4)).map(|at| self.call(at, "write_file")).collect(),
-            3 | 12 => vec![self.call(number, "read"), self.call(OUT_OF_REACH + number, "write_file")],
-            4 | 8 | 9 | 10 => vec![self.call(OUT_OF_REACH + number, "read")],
+            3 | 12 => vec![self.call(number, "read"), self.call(FIRST_UNWRITABLE + number, "write_file")],
+            4 | 8 | 9 | 10 => vec![self.call(FIRST_UNWRITABLE + number, "read")],
             5 | 11 | 13 if fails => vec![self.call(number, &format!("wirte_{number}"))],
             _ => vec![self.call(0, "read")],
         };
     }
 
-    fn refuse(&self, saying: &mut SimulatedReply) {
-        saying.finish = match self.random.below(6) {
+    fn refuse(&self, reply: &mut SimulatedReply) {
+        reply.finish = match self.random.below(6) {
             0 | 1 => FinishReason::Refusal,
             2 | 3 => FinishReason::ContentFilter,
             4 => FinishReason::Filtered("SAFETY".to_owned()),
             _ => FinishReason::Other("odd".to_owned()),
         };
         if self.random.one_in(8) {
-            saying.finish = FinishReason::WindowFull;
+            reply.finish = FinishReason::WindowFull;
         }
     }
 
     fn failure(&self, late: bool) -> LlmError {
-        let kinds = if late { &FAILURES[PASSING..] } else { &FAILURES[..PASSING] };
+        let kinds = if late { &FAILURES[RETRIED_FAILURES..] } else { &FAILURES[..RETRIED_FAILURES] };
         let mut error = LlmError::new(*self.random.pick(kinds), "the server has failed");
         if self.random.one_in(3) {
             error.retry_after = Some(Duration::from_secs(self.random.between(1, 150)));

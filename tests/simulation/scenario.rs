@@ -1,4 +1,4 @@
-//! A world from a seed: who the models are, what the run is held to, what goes wrong and when.
+//! A random scenario from a seed: kinds of models, limits, faults and their times.
 
 use super::random::Random;
 use crate::core::compaction::{CompactionLimits, CompactionStrategy};
@@ -13,36 +13,36 @@ use serde_json::json;
 use std::iter;
 use std::time::Duration;
 
-/// How a model behaves.
+/// Behavior of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelKind {
-    /// Works through its items, and answers when they are done.
+    /// Works through its items, then answers.
     Steady,
-    /// Makes the same call again, or two in turn.
+    /// Repeats the same call, or two in turn.
     Looping,
-    /// Writes arguments that are none, and names of tools that are none.
+    /// Writes invalid arguments and unknown tool names.
     Malformed,
-    /// Writes until the limit cuts it.
+    /// Writes until the output limit.
     Verbose,
-    /// Says nothing, or only thinks.
+    /// Answers with nothing, or only with reasoning.
     Silent,
-    /// Reports no usage, too little, too much, or what cannot be.
+    /// Reports no usage, too little, too much, or an impossible one.
     Lying,
     /// Refuses, or has its answers filtered.
     Refusing,
-    /// Has a server that fails in each way there is.
+    /// Has a server that fails in every way.
     Failing,
     /// Has a server that holds requests open.
     Slow,
-    /// Makes more calls at once than may be.
+    /// Makes more calls at once than allowed.
     Batching,
-    /// Uses ids again, and empty ones.
+    /// Repeats call ids, or leaves them empty.
     Duplicating,
-    /// Reads and writes so much that the window is soon full.
+    /// Reads and writes so much that the window soon fills.
     Bulky,
 }
 
-/// How many of the worlds begin with a model of each kind: those are more often that end a run only where its limits are so.
+/// Relative frequency of the first model's kind; higher for kinds that end a run only with certain limits.
 const FIRST_KINDS: [(ModelKind, usize); 12] = [
     (ModelKind::Steady, 3),
     (ModelKind::Looping, 10),
@@ -59,94 +59,94 @@ const FIRST_KINDS: [(ModelKind, usize); 12] = [
 ];
 
 impl ModelKind {
-    /// All of them.
+    /// Returns all kinds.
     pub fn all() -> [Self; FIRST_KINDS.len()] {
         FIRST_KINDS.map(|(kind, _)| kind)
     }
 }
 
-/// One of [`FIRST_KINDS`].
+/// Returns a random kind by the frequencies of [`FIRST_KINDS`].
 fn first_kind(random: &Random) -> ModelKind {
-    let worlds = FIRST_KINDS.into_iter().flat_map(|(kind, worlds)| iter::repeat_n(kind, worlds));
-    *random.pick(&worlds.collect::<Vec<ModelKind>>())
+    let scenarios = FIRST_KINDS.into_iter().flat_map(|(kind, scenarios)| iter::repeat_n(kind, scenarios));
+    *random.pick(&scenarios.collect::<Vec<ModelKind>>())
 }
 
-/// What goes wrong with a run, and at which record of the session.
+/// A fault of a run, with the record of the session at which it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The process is gone once this record is written.
+    /// The process dies after this record is written.
     Crash(u64),
     /// The disk is full before this record.
     Full(u64),
-    /// The person interrupts once this record is written.
+    /// The user interrupts after this record is written.
     Interrupt(u64),
-    /// The person interrupts after so long, whatever happens then.
+    /// The user interrupts after this time.
     InterruptAfter(Duration),
 }
 
-/// How often things happen around the loop: once in so many times, 0 for never.
+/// Rates of events in the services: once in how many times, 0 for never.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventRates {
     /// A call is refused.
     pub denied: u64,
     /// A call fails.
     pub fails: u64,
-    /// A call waits for a person.
+    /// A call waits for approval.
     pub asks: u64,
     /// A result is long.
     pub long: u64,
-    /// A call takes longer than anybody has.
+    /// A call exceeds every time limit.
     pub slow: u64,
-    /// A hook speaks.
+    /// A hook returns a text.
     pub hooks: u64,
-    /// A hook that speaks ends the run.
+    /// A hook that returns a text stops the run.
     pub stops: u64,
-    /// A text is one that guardrails look for.
+    /// A text triggers a guardrail.
     pub guarded: u64,
-    /// A command goes on in the background.
+    /// A command runs in the background.
     pub background: u64,
 }
 
-/// What makes it hard to keep to what may be spent.
+/// A condition that makes it hard to stay within the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultPlan {
-    /// Nothing.
+    /// None.
     Normal,
-    /// Two requests of five fail and are billed.
+    /// Two of five requests fail and are billed.
     FailingRequests,
-    /// Some results are longer than all that was said before.
+    /// Some results are longer than the whole conversation before.
     HugeResults,
 }
 
-/// A world.
+/// A scenario.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself, and any two go together")]
 pub struct Scenario {
-    /// Where it came from.
+    /// Its seed.
     pub seed: u64,
-    /// Whether all that happens follows from the conversation and the workspace, so that a crash makes no difference.
+    /// Whether everything depends only on the conversation and the workspace, so that a crash changes nothing.
     pub is_deterministic: bool,
-    /// What each model of the chain is like.
+    /// The kind of each model in the fallback chain.
     pub kinds: Vec<ModelKind>,
-    /// What the runs are held to.
+    /// The limits of the runs.
     pub limits: Limits,
-    /// Items to be worked through.
+    /// Number of items to write.
     pub items: u64,
-    /// At which request of a run a model does what its kind does in the end.
+    /// Number of the request from which a model misbehaves so that the run ends.
     pub incident: u64,
-    /// Whether the keys are refused from then on.
+    /// Whether the API keys are revoked from then on.
     pub revoked: bool,
     /// The faults of the runs, in order.
     pub faults: Vec<Fault>,
-    /// How often things happen.
+    /// Rates of events.
     pub rates: EventRates,
-    /// Whether a guardrail that finds something ends the run.
+    /// Whether a triggered guardrail ends the run.
     pub halts: bool,
-    /// Whether the calls of a turn run together.
+    /// Whether the calls of a turn run in parallel.
     pub parallel_calls: bool,
-    /// What nobody may be told.
+    /// The secret that must not be emitted.
     pub secret: Option<String>,
-    /// What makes it hard to keep to what may be spent.
+    /// The condition of the budget.
     pub fault_plan: FaultPlan,
     /// Whether the answer must fit a schema.
     pub schema: bool,
@@ -156,15 +156,15 @@ pub struct Scenario {
     pub checkpoints: u32,
 }
 
-/// The schema of the worlds that have one.
+/// Schema of the scenarios that have one.
 pub const SCHEMA: &str = r#"{"type":"object","properties":{"done":{"type":"integer"}},"required":["done"]}"#;
 
-/// Whether a model of this kind that goes nowhere does so in one way after another, and from early on.
+/// Whether a looping model changes its habit from time to time, from an early step on.
 pub fn cycles_habits(seed: u64, kind: ModelKind) -> bool {
     kind == ModelKind::Looping && !seed.is_multiple_of(3)
 }
 
-/// The tools that are offered.
+/// Returns the tools offered.
 pub fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str, description: &str| ToolDefinition {
         name: name.to_owned(),
@@ -179,13 +179,13 @@ pub fn tools() -> Vec<ToolDefinition> {
 }
 
 impl Scenario {
-    /// The world of `seed`.
+    /// Generates the scenario of `seed`.
     pub fn new(seed: u64) -> Self {
         let random = Random::new(seed, 1);
         let is_deterministic = random.one_in(8);
         let kind = first_kind(&random);
         let items = random.between(28, 60);
-        let mut world = Self {
+        let mut scenario = Self {
             seed,
             is_deterministic,
             kinds: vec![if is_deterministic { ModelKind::Steady } else { kind }],
@@ -203,19 +203,19 @@ impl Scenario {
             stream: !random.one_in(4),
             checkpoints: if random.one_in(3) { 4 } else { 0 },
         };
-        world.draw_models(&random);
+        scenario.draw_models(&random);
         if is_deterministic {
-            world.limits.max_steps = 500;
-            world.secret = None;
+            scenario.limits.max_steps = 500;
+            scenario.secret = None;
         } else {
-            world.draw_limits(&random);
-            world.draw_rates(&random);
+            scenario.draw_limits(&random);
+            scenario.draw_rates(&random);
         }
-        world.draw_faults(&random);
-        world
+        scenario.draw_faults(&random);
+        scenario
     }
 
-    /// Whether every model keeps to the limit it is sent and tells the truth about what it used.
+    /// Whether all models respect the output limit and report their true usage.
     pub fn is_honest(&self) -> bool {
         !self.kinds.contains(&ModelKind::Lying)
     }
@@ -229,8 +229,8 @@ impl Scenario {
         for _ in 0..more {
             self.kinds.push(*random.pick(&ModelKind::all()));
         }
-        let mut terms = (0..self.kinds.len()).map(|place| ModelTerms {
-            model: format!("simulated/model-{place}"),
+        let mut terms = (0..self.kinds.len()).map(|index| ModelTerms {
+            model: format!("simulated/model-{index}"),
             price: Some(price(random)),
             output_limit: random.one_in(2).then(|| u32::try_from(random.between(1_500, 5_000)).unwrap()),
             window: None,
@@ -287,7 +287,7 @@ impl Scenario {
         self.draw_windows(random);
     }
 
-    /// Windows that the conversation of such models comes to fill, and what is done then.
+    /// Draws small windows, which the conversation fills, and the reaction to it.
     fn draw_windows(&mut self, random: &Random) {
         let bulky = self.kinds.contains(&ModelKind::Bulky);
         if bulky || random.one_in(3) {
@@ -334,7 +334,7 @@ impl Scenario {
     }
 }
 
-/// One thing at most that soon is spent.
+/// Draws at most one cap that is soon reached.
 fn draw_caps(limits: &mut Limits, random: &Random) {
     match random.below(15) {
         0 | 14 => limits.caps.usd = Some(Usd::from_picodollars(random.between(26, 306) * 1_000_000_000)),
@@ -378,7 +378,7 @@ fn price(random: &Random) -> Price {
     Price { rates: quote(1), long: random.one_in(4).then(|| (4_000, quote(2))) }
 }
 
-/// The breakers as a user has them who sets nothing, or who wants runs to end at once.
+/// Draws the breaker limits: the defaults, or those that end a run at once.
 fn breakers(random: &Random) -> BreakerLimits {
     BreakerLimits {
         on_repeat: *random.pick(&[OnRepeat::WarnThenStop, OnRepeat::Stop]),

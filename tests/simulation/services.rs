@@ -1,10 +1,10 @@
-//! Tools, hooks, guardrails, background commands and checkpoints of a scenario, told as the engine tells them.
+//! Simulated tools, hooks, guardrails, background commands and checkpoints, with the events of the real engine.
 
 use super::context::SimulationContext;
 use super::deterministic_model::item_of;
 use super::random::Random;
 use super::scenario::FaultPlan;
-use super::workspace::OUT_OF_REACH;
+use super::workspace::FIRST_UNWRITABLE;
 use crate::agent::loop_services::LoopServices;
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject};
 use crate::core::decision::Denial;
@@ -26,48 +26,48 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Lines of a result that alone is longer than what was said before, some 10,000 tokens.
+/// Lines of a result that exceeds the conversation before it, about 10,000 tokens.
 const HUGE_RESULT_LINES: usize = 2_000;
 
-/// What is around the loop of one run.
+/// The services of the loop in one run.
 pub struct SimulatedServices {
-    /// What is shared.
+    /// Shared state of the scenario.
     pub shared: Rc<SimulationContext>,
-    /// Where facts are told.
+    /// The emitter.
     pub emitter: Rc<Emitter>,
     /// The clock.
     pub source: Rc<Clock>,
-    /// Its chances.
+    /// Their random numbers.
     pub random: Random,
-    /// What the person has answered.
+    /// The answers of the user to approvals.
     pub approvals: Approvals,
-    /// Whether a hook has ended the run.
+    /// Whether a hook has stopped the run.
     pub stopped: Cell<bool>,
     /// Whether a call waits.
-    pub holds: Cell<bool>,
-    /// Background commands that run, and when they end.
+    pub has_pending_call: Cell<bool>,
+    /// Running background commands, and their end times.
     pub running: RefCell<Vec<(String, Duration)>>,
-    /// Those whose beginning nobody has told.
-    pub begun: RefCell<Vec<String>>,
+    /// Started background commands that were not reported yet.
+    pub unreported: RefCell<Vec<String>>,
     /// Whether files were changed since the last checkpoint.
     pub changed: Cell<bool>,
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Default)]
-struct Done {
+struct CallResult {
     text: String,
     is_error: bool,
     changed: Vec<Change>,
     denial: Option<Denial>,
 }
 
-fn error(text: impl Into<String>) -> Done {
-    Done { text: text.into(), is_error: true, ..Done::default() }
+fn error(text: impl Into<String>) -> CallResult {
+    CallResult { text: text.into(), is_error: true, ..CallResult::default() }
 }
 
-/// Whether something is so for `id` that is so for one in `times`: the same whenever it is asked.
-fn falls_on(id: &str, salt: u64, times: u64) -> bool {
+/// Returns true for one in `times` ids, always the same ones.
+fn is_selected(id: &str, salt: u64, times: u64) -> bool {
     let sum = id.bytes().fold(salt, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     Random::new(sum, salt).one_in(times)
 }
@@ -75,7 +75,7 @@ fn falls_on(id: &str, salt: u64, times: u64) -> bool {
 impl SimulatedServices {
     fn asks(&self, call: &ToolCall) -> bool {
         call.name == "write_file"
-            && falls_on(&call.id, self.shared.scenario.seed, self.shared.scenario.rates.asks)
+            && is_selected(&call.id, self.shared.scenario.seed, self.shared.scenario.rates.asks)
     }
 
     async fn run_groups(
@@ -84,7 +84,7 @@ impl SimulatedServices {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
-        self.holds.set(false);
+        self.has_pending_call.set(false);
         let mut rest = calls;
         while let Some(first) = rest.first() {
             let together = self.shared.scenario.parallel_calls && !self.asks(first);
@@ -93,16 +93,16 @@ impl SimulatedServices {
             let (now, later) = rest.split_at(group);
             let outcomes = join_all(now.iter().map(|call| self.run_call(call, interrupt, cancel)));
             outcomes.await.into_iter().collect::<Result<(), _>>()?;
-            if self.holds.get() {
-                return self.ask_ahead(later, interrupt, cancel).await;
+            if self.has_pending_call.get() {
+                return self.request_later_approvals(later, interrupt, cancel).await;
             }
             rest = later;
         }
         Ok(())
     }
 
-    /// Asks about the calls behind one that waits.
-    async fn ask_ahead(
+    /// Requests approval of the calls behind one that waits.
+    async fn request_later_approvals(
         &self,
         later: &[ToolCall],
         interrupt: &CancellationToken,
@@ -122,7 +122,7 @@ impl SimulatedServices {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
-        let began = self.source.elapsed();
+        let start = self.source.elapsed();
         self.emitter.emit(Event::ToolCallStart { call: call.clone(), summary: call.name.clone() })?;
         let Some(done) = self.decide(call, interrupt, cancel).await? else { return Ok(()) };
         let mut text = done.text;
@@ -132,7 +132,7 @@ impl SimulatedServices {
             text = messages::withheld_text(&found.name, &found.message);
             self.emitter.emit(Event::Guardrail { triggered: found })?;
         }
-        let took = self.source.elapsed().saturating_sub(began);
+        let took = self.source.elapsed().saturating_sub(start);
         let event = Event::ToolCallEnd {
             name: call.name.clone(),
             summary: call.name.clone(),
@@ -141,19 +141,19 @@ impl SimulatedServices {
             seen: Vec::new(),
             denial: done.denial,
             simulated: false,
-            counted: CallCounts::default(),
+            guardrail_counts: CallCounts::default(),
             duration_ms: u64::try_from(took.as_millis()).unwrap(),
         };
         self.emitter.emit(event).map(drop)
     }
 
-    /// What becomes of a call; nothing when it waits.
+    /// Decides on a call; returns `None` when it waits.
     async fn decide(
         &self,
         call: &ToolCall,
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
-    ) -> Result<Option<Done>, EmitError> {
+    ) -> Result<Option<CallResult>, EmitError> {
         if let Err(problem) = call_arguments::parse(&call.arguments) {
             return Ok(Some(error(problem)));
         }
@@ -161,8 +161,8 @@ impl SimulatedServices {
             return Ok(Some(error("there is no such tool")));
         }
         if cancel.is_cancelled() {
-            let why = if interrupt.is_cancelled() { "the person" } else { "the time" };
-            return Ok(Some(error(format!("not executed: {why} ended the run"))));
+            let cause = if interrupt.is_cancelled() { "the person" } else { "the time" };
+            return Ok(Some(error(format!("not executed: {cause} ended the run"))));
         }
         if self.stopped.get() {
             return Ok(Some(error(messages::stopped_by_hook(Language::En))));
@@ -174,43 +174,47 @@ impl SimulatedServices {
         match self.approvals.answered(&call.id).map(|(_, answered)| &answered.answer) {
             Some(ApprovalAnswer::Deny { .. }) => return Ok(Some(denied(call, "the person says no"))),
             None if self.asks(call) => return self.wait(call, Some(question(call))),
-            None if self.holds.get() => return self.wait(call, None),
+            None if self.has_pending_call.get() => return self.wait(call, None),
             Some(ApprovalAnswer::Approve) | None => {}
         }
         self.execute(call, cancel).await.map(Some)
     }
 
-    fn wait(&self, call: &ToolCall, approval: Option<ApprovalRequest>) -> Result<Option<Done>, EmitError> {
-        self.holds.set(true);
-        self.shared.count("around", "a call that waits");
+    fn wait(
+        &self,
+        call: &ToolCall,
+        approval: Option<ApprovalRequest>,
+    ) -> Result<Option<CallResult>, EmitError> {
+        self.has_pending_call.set(true);
+        self.shared.count("event", "call waits for approval");
         self.emitter.emit(Event::ToolCallPending { call_id: call.id.clone(), approval })?;
         Ok(None)
     }
 
-    async fn execute(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Done, EmitError> {
+    async fn execute(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<CallResult, EmitError> {
         let item = item_of(&call.arguments).unwrap_or_default();
         let announced = change(item, self.shared.workspace.read(item).is_some());
         if call.name == "write_file" {
             let changes = vec![announced.clone()];
-            self.emitter.emit(Event::Changing { call_id: call.id.clone(), changes })?;
+            self.emitter.emit(Event::FileChangesPlanned { call_id: call.id.clone(), changes })?;
         }
         assert_eq!(self.shared.workspace.runs(&call.id), 1, "the call {} has run before", call.id);
         let done = self.effect(call, item, announced);
         let slow = self.random.one_in(self.shared.scenario.rates.slow);
         let time = if slow { 100_000 } else { self.random.between(1, 2_500) };
         if slow {
-            self.shared.count("fault", "a tool that is slow");
+            self.shared.count("fault", "slow tool");
         }
         tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(Done { text: "cut short".into(), is_error: true, ..done }),
+            () = cancel.cancelled() => return Ok(CallResult { text: "cut short".into(), is_error: true, ..done }),
             () = tokio::time::sleep(Duration::from_millis(time)) => {}
         }
         Ok(done)
     }
 
-    fn effect(&self, call: &ToolCall, item: u64, change: Change) -> Done {
-        let (place, rates) = (&self.shared.workspace, &self.shared.scenario.rates);
+    fn effect(&self, call: &ToolCall, item: u64, change: Change) -> CallResult {
+        let (workspace, rates) = (&self.shared.workspace, &self.shared.scenario.rates);
         if self.random.one_in(rates.fails) {
             return error("it failed");
         }
@@ -221,17 +225,19 @@ impl SimulatedServices {
         };
         let long = "line of a long result\n".repeat(lines);
         let mut text = match call.name.as_str() {
-            "read" => place.read(item).unwrap_or_else(|| format!("item {item} has nothing")) + &long,
+            "read" => workspace.read(item).unwrap_or_else(|| format!("item {item} has nothing")) + &long,
             "start" => self.start(),
-            _ if item >= OUT_OF_REACH => return error(format!("item {item} is too far away")),
-            _ if item % 7 == 3 && place.tries(item) == 1 => return error(format!("item {item} is locked")),
+            _ if item >= FIRST_UNWRITABLE => return error(format!("item {item} is too far away")),
+            _ if item % 7 == 3 && workspace.tries(item) == 1 => {
+                return error(format!("item {item} is locked"));
+            }
             _ => {
-                place.write(item);
+                workspace.write(item);
                 self.changed.set(true);
-                return Done {
+                return CallResult {
                     text: format!("wrote content of {item}{long}"),
                     changed: vec![change],
-                    ..Done::default()
+                    ..CallResult::default()
                 };
             }
         };
@@ -241,7 +247,7 @@ impl SimulatedServices {
         if self.random.one_in(rates.guarded) {
             text.push_str(" forbidden");
         }
-        Done { text, ..Done::default() }
+        CallResult { text, ..CallResult::default() }
     }
 
     fn start(&self) -> String {
@@ -250,11 +256,11 @@ impl SimulatedServices {
         let id = format!("bg{started}");
         let end = self.source.elapsed() + Duration::from_millis(self.random.between(1, 60_000));
         self.running.borrow_mut().push((id.clone(), end));
-        self.begun.borrow_mut().push(id.clone());
+        self.unreported.borrow_mut().push(id.clone());
         format!("{id} runs")
     }
 
-    /// A hook that may be there; what it says.
+    /// Runs a hook at random and returns its text.
     async fn hook(&self, event: HookEvent, cancel: &CancellationToken) -> Result<Vec<String>, EmitError> {
         let rates = &self.shared.scenario.rates;
         if cancel.is_cancelled() || !self.random.one_in(rates.hooks) {
@@ -300,20 +306,20 @@ impl SimulatedServices {
         })
     }
 
-    fn ended(&self, id: &str, with_run: bool) -> Result<(), EmitError> {
+    fn ended(&self, id: &str, ended_by_run_end: bool) -> Result<(), EmitError> {
         let (id, command, outcome) = (id.to_owned(), "sleep".to_owned(), "exit code 0".to_owned());
-        self.emitter.emit(Event::BackgroundEnd { id, command, outcome, with_run }).map(drop)
+        self.emitter.emit(Event::BackgroundEnd { id, command, outcome, ended_by_run_end }).map(drop)
     }
 }
 
-fn denied(call: &ToolCall, reason: &str) -> Done {
+fn denied(call: &ToolCall, reason: &str) -> CallResult {
     let denial = Denial {
         tool: call.name.clone(),
         summary: call.name.clone(),
         reason: reason.to_owned(),
         rule: "rule".to_owned(),
     };
-    Done { denial: Some(denial), ..error(reason) }
+    CallResult { denial: Some(denial), ..error(reason) }
 }
 
 fn question(call: &ToolCall) -> ApprovalRequest {
@@ -368,7 +374,7 @@ impl LoopServices for SimulatedServices {
             output: String::new(),
             duration_ms: 1,
         };
-        self.emitter.emit(Event::Gates { results: vec![result] }).map(drop)
+        self.emitter.emit(Event::QualityGates { results: vec![result] }).map(drop)
     }
 
     fn store_output(&self, _call_id: &str, _text: &str) -> bool {
@@ -376,7 +382,7 @@ impl LoopServices for SimulatedServices {
     }
 
     fn report_background(&self) -> Result<(), EmitError> {
-        for id in self.begun.take() {
+        for id in self.unreported.take() {
             self.emitter.emit(Event::BackgroundStart { id, command: "sleep".to_owned() })?;
         }
         let now = self.source.elapsed();
@@ -402,7 +408,7 @@ impl LoopServices for SimulatedServices {
             return Ok(());
         }
         let (reference, commit) = ("refs/agent/1".to_owned(), "c0ffee".to_owned());
-        self.emitter.emit(Event::Checkpoint { step, reference, commit, left_out: Vec::new() }).map(drop)
+        self.emitter.emit(Event::Checkpoint { step, reference, commit, omitted_files: Vec::new() }).map(drop)
     }
 
     fn has_guardrails(&self, _side: ConversationSide) -> bool {

@@ -1,4 +1,4 @@
-//! The life of a session in a scenario: its runs, from process to process, to an end.
+//! Runs the session of a scenario: run after run, each in a new process, to its end.
 
 use super::context::{SampleRates, SimulationContext};
 use super::invariants::{InvariantChecker, InvariantSink};
@@ -32,26 +32,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The wall clock at the beginning of a scenario: 2026-01-01.
+/// Wall-clock time at the start of a scenario: 2026-01-01.
 const WALL: Duration = Duration::from_hours(490_896);
 
-/// Runs of a session at most.
+/// Largest number of runs of a session.
 const MAX_RUNS: usize = 6;
 
-/// How a session ended that was let live to its end.
+/// The outcome of a session.
 #[derive(Debug, PartialEq)]
 pub struct SessionOutcome {
     /// The last answer.
     pub answer: String,
-    /// The workspace.
+    /// The items in the workspace.
     pub items: BTreeMap<u64, String>,
-    /// The checksum of its journal.
+    /// Checksum of its journal.
     pub journal: u32,
 }
 
-/// A session and what survives its processes.
+/// A session, and the state that survives its processes.
 pub struct SimulatedSession {
-    /// What is shared.
+    /// Shared state of the scenario.
     pub shared: Rc<SimulationContext>,
     /// The journal.
     pub disk: Rc<RefCell<Disk>>,
@@ -63,7 +63,7 @@ pub struct SimulatedSession {
 }
 
 impl SimulatedSession {
-    /// A session in `scenario` to which nothing has happened yet.
+    /// Creates an empty session in `scenario`.
     pub fn new(scenario: Scenario, samples: SampleRates) -> Self {
         let random = Random::new(scenario.seed, 2);
         let schema = scenario.schema.then(|| Rc::new(OutputSchema::parse(SCHEMA).unwrap()));
@@ -72,7 +72,7 @@ impl SimulatedSession {
         Self { shared, disk: Rc::default(), steps: RefCell::default(), checks, random, schema }
     }
 
-    /// Lives it to its end.
+    /// Runs the session to its end.
     pub async fn run_to_end(&self) -> SessionOutcome {
         let mut result = None;
         for number in 0..MAX_RUNS {
@@ -97,9 +97,9 @@ impl SimulatedSession {
         SessionOutcome { answer, items: self.shared.workspace.all(), journal }
     }
 
-    /// The person answers what was asked, or some of it; whether there was anything.
+    /// Lets the user answer some or all open approvals.
     fn answer(&self) -> bool {
-        let session = self.known(false).session;
+        let session = self.load_state(false).session;
         let asked: Vec<_> = session.approvals().unanswered().cloned().collect();
         let source = Rc::new(Clock::simulated(1, WALL));
         let next = self.disk.borrow().records.len() as u64;
@@ -118,9 +118,11 @@ impl SimulatedSession {
             } else {
                 ApprovalAnswer::Approve
             };
-            emitter.emit(Event::ApprovalAnswered { id: approval.id, answer, seal: String::new() }).unwrap();
+            emitter
+                .emit(Event::ApprovalAnswered { id: approval.id, answer, signature: String::new() })
+                .unwrap();
         }
-        self.checks.borrow_mut().resume_later(&self.known(false).session);
+        self.checks.borrow_mut().resume_later(&self.load_state(false).session);
         true
     }
 
@@ -129,71 +131,74 @@ impl SimulatedSession {
             disk: Rc::clone(&self.disk),
             fault,
             secret: self.shared.scenario.secret.clone(),
-            told: String::new(),
-            gone: CancellationToken::new(),
+            emitted_text: String::new(),
+            crashed: CancellationToken::new(),
             is_broken: false,
             read_back: self.shared.samples.read_back,
             interrupt: interrupt.clone(),
         }
     }
 
-    /// What the journal tells; `kept` when a part of it comes from a state that was kept beside it.
-    fn known(&self, kept: bool) -> SessionState {
+    /// Returns the state of the session from its journal; with `with_saved_state`, partly from a saved state.
+    fn load_state(&self, with_saved_state: bool) -> SessionState {
         let disk = self.disk.borrow();
-        let mut known = SessionState::default();
-        let at =
-            if kept { usize::try_from(self.random.below(disk.records.len() as u64 + 1)).unwrap() } else { 0 };
+        let mut state = SessionState::default();
+        let at = if with_saved_state {
+            usize::try_from(self.random.below(disk.records.len() as u64 + 1)).unwrap()
+        } else {
+            0
+        };
         let (before, after) = disk.records.split_at(at);
-        known.session = known.session.with_limits(self.shared.scenario.limits.clone());
+        state.session = state.session.with_limits(self.shared.scenario.limits.clone());
         for record in before {
-            known.apply(record);
+            state.apply(record);
         }
-        if kept {
-            let json = serde_json::to_vec(&known).unwrap();
-            known = serde_json::from_slice(&json).unwrap();
-            known.session = known.session.with_limits(self.shared.scenario.limits.clone());
+        if with_saved_state {
+            let json = serde_json::to_vec(&state).unwrap();
+            state = serde_json::from_slice(&json).unwrap();
+            state.session = state.session.with_limits(self.shared.scenario.limits.clone());
         }
         for record in after {
-            known.apply(record);
+            state.apply(record);
         }
-        known
+        state
     }
 
-    /// One run in a process of its own; its result, unless the process died.
+    /// Executes one run in its own process. Returns `None` when the process died.
     async fn run(&self, number: usize, fault: Option<Fault>) -> Option<RunResult> {
         self.shared.start_run();
-        let known = self.known(self.random.one_in(2));
+        let state = self.load_state(self.random.one_in(2));
         let fold = Session::from_records(self.shared.scenario.limits.clone(), &self.disk.borrow().records);
-        self.checks.borrow_mut().resume(&known.session, fold.with_output_schema(self.schema.clone()));
+        self.checks.borrow_mut().resume(&state.session, fold.with_output_schema(self.schema.clone()));
         let interrupt = CancellationToken::new();
         let journal = self.journal(fault, &interrupt);
-        let gone = journal.gone.clone();
-        let agent = self.agent(number, &known, journal, &interrupt);
-        let late = match fault {
+        let crashed = journal.crashed.clone();
+        let agent = self.agent(number, &state, journal, &interrupt);
+        let interrupt_after = match fault {
             Some(Fault::InterruptAfter(time)) => time,
             _ => Duration::MAX,
         };
         let work = async {
-            self.open(&agent, &known)?;
+            self.open(&agent, &state)?;
             run::run(&agent, async { Ok(()) }).await
         };
         tokio::pin!(work);
-        let verdict = tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            () = gone.cancelled() => None,
-            verdict = &mut work => Some(verdict),
-            () = tokio::time::sleep(late) => {
+            () = crashed.cancelled() => None,
+            outcome = &mut work => Some(outcome),
+            () = tokio::time::sleep(interrupt_after) => {
                 interrupt.cancel();
                 Some(work.await)
             }
         };
         self.shared.count("run", "processes");
-        if gone.is_cancelled() {
+        if crashed.is_cancelled() {
             self.shared.count("fault", "crash");
             return None;
         }
-        let result = match verdict.expect("only a process that is gone has none") {
-            Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
+        let result = match outcome.expect("only a crashed process has no outcome") {
+            Ok(outcome) => agent.session.borrow().result(outcome, agent.elapsed()),
             Err(error) => {
                 self.shared.count("fault", "disk full");
                 let result = agent.end_without_journal(&error);
@@ -201,7 +206,7 @@ impl SimulatedSession {
                 return None;
             }
         };
-        let result = agent.emit_run_end(result).ok().filter(|_| !gone.is_cancelled())?;
+        let result = agent.emit_run_end(result).ok().filter(|_| !crashed.is_cancelled())?;
         if interrupt.is_cancelled() {
             self.shared.count("fault", "interrupt");
         }
@@ -214,14 +219,14 @@ impl SimulatedSession {
     fn agent(
         &self,
         number: usize,
-        known: &SessionState,
+        state: &SessionState,
         journal: Journal,
         interrupt: &CancellationToken,
     ) -> Agent<SimulatedServices> {
         let scenario = &self.shared.scenario;
         let source = Rc::new(Clock::simulated(scenario.seed ^ number as u64, WALL));
         let began = source.next_event_time();
-        let session = known.session.clone().with_output_schema(self.schema.clone());
+        let session = state.session.clone().with_output_schema(self.schema.clone());
         let prefix = session.prefix().cloned();
         let approvals = session.approvals().clone();
         let session = Rc::new(RefCell::new(session));
@@ -232,12 +237,12 @@ impl SimulatedSession {
             .secret
             .iter()
             .map(|secret| NamedSecret { name: "KEY".to_owned(), value: Secret::new(secret.as_str()) });
-        let emitter = Emitter::new(Rc::clone(&source), format!("run-{number}"), known.about.next_seq, sinks);
+        let emitter = Emitter::new(Rc::clone(&source), format!("run-{number}"), state.about.next_seq, sinks);
         let emitter = Rc::new(emitter.with_redactor(Arc::new(Redactor::new(secrets))));
         let mut models = scenario.kinds.iter().zip(scenario.limits.models.iter()).enumerate().map(
-            |(place, (kind, terms))| {
+            |(index, (kind, terms))| {
                 self.shared.count("model", &format!("{kind:?}"));
-                let random = Random::new(scenario.seed, 100 + (number * 10 + place) as u64);
+                let random = Random::new(scenario.seed, 100 + (number * 10 + index) as u64);
                 let (shared, source, terms) = (Rc::clone(&self.shared), Rc::clone(&source), terms.clone());
                 Rc::new(Model { kind: *kind, terms, shared, source, random }) as Rc<dyn LlmClient>
             },
@@ -251,9 +256,9 @@ impl SimulatedSession {
                 random: Random::new(scenario.seed, 200 + number as u64),
                 approvals,
                 stopped: Cell::default(),
-                holds: Cell::default(),
+                has_pending_call: Cell::default(),
                 running: RefCell::default(),
-                begun: RefCell::default(),
+                unreported: RefCell::default(),
                 changed: Cell::default(),
             }),
             definitions: tools(),
@@ -271,14 +276,14 @@ impl SimulatedSession {
         }
     }
 
-    /// Tells how a run begins, in the order of the command line.
-    fn open(&self, agent: &Agent<SimulatedServices>, known: &SessionState) -> Result<(), EmitError> {
+    /// Emits the start of a run, in the order of the command line.
+    fn open(&self, agent: &Agent<SimulatedServices>, state: &SessionState) -> Result<(), EmitError> {
         let (emitter, scenario) = (&agent.emitter, &self.shared.scenario);
-        let resumed = known.about.next_seq > 0;
+        let resumed = state.about.next_seq > 0;
         if !resumed {
             let (workspace, program) = ("/work".to_owned(), "agent".to_owned());
             let session_id = format!("session-{}", scenario.seed);
-            emitter.emit(Event::SessionStart { session_id, workspace, program, brought_from: None })?;
+            emitter.emit(Event::SessionStart { session_id, workspace, program, imported_from: None })?;
         }
         let began_us = u64::try_from(agent.started_at.as_micros()).unwrap();
         let schema = self.schema.as_ref().map(|schema| schema.text().to_owned());
@@ -293,13 +298,13 @@ impl SimulatedSession {
             bounds: Some(Box::new(RunLimits { began_us, limits: scenario.limits.clone(), schema })),
         })?;
         self.end_calls(agent)?;
-        if !known.commands.gone.is_empty() {
-            let text = messages::background_commands_lost(&known.commands.gone);
+        if !state.commands.gone.is_empty() {
+            let text = messages::background_commands_lost(&state.commands.gone);
             emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
         }
-        let words = {
+        let prompt = {
             let session = agent.session.borrow();
-            let words = match resumed {
+            let prompt = match resumed {
                 true if session.has_task() && scenario.is_deterministic => {
                     session.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned())
                 }
@@ -308,22 +313,22 @@ impl SimulatedSession {
                 }
                 _ => Some(format!("Write {} items.", scenario.items)),
             };
-            session.with_schema(words)
+            session.with_schema(prompt)
         };
-        if let Some(text) = words {
+        if let Some(text) = prompt {
             emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
         }
-        if !known.about.has_system {
+        if !state.about.has_system {
             emitter.emit(Event::System { text: "Be good.".to_owned() })?;
         }
         Ok(())
     }
 
-    /// Ends the calls that a process left that died.
+    /// Records the end of calls that were interrupted by a crash.
     fn end_calls(&self, agent: &Agent<SimulatedServices>) -> Result<(), EmitError> {
-        let cut_off = agent.session.borrow().interrupted_calls();
-        for call in cut_off {
-            self.shared.count("around", "a call cut off");
+        let interrupted = agent.session.borrow().interrupted_calls();
+        for call in interrupted {
+            self.shared.count("event", "call interrupted by a crash");
             agent.emitter.emit(Event::ToolCallEnd {
                 name: call.name,
                 summary: String::new(),
@@ -332,20 +337,20 @@ impl SimulatedSession {
                 seen: Vec::new(),
                 denial: None,
                 simulated: false,
-                counted: CallCounts::default(),
+                guardrail_counts: CallCounts::default(),
                 duration_ms: 0,
             })?;
         }
         Ok(())
     }
 
-    /// Does the session again from its journal: every run must go as it went.
+    /// Replays the session from its journal: every run must repeat equally.
     async fn replay(&self) {
         let records = self.disk.borrow().records.clone();
         for replayed in replay(&records, None).await {
             assert!(
                 matches!(replayed.outcome, ReplayOutcome::Same(_) | ReplayOutcome::Incomplete),
-                "a replay goes otherwise: {:?}",
+                "a replay differs: {:?}",
                 replayed.outcome
             );
             self.shared.count("run", "replayed");

@@ -1,4 +1,4 @@
-//! What each wire format demands of the messages of a request, looked at in what the codecs write.
+//! Checks the encoded messages of a request against the rules of each wire format.
 
 use crate::llm::Request;
 use crate::llm::codec::ModelParameters;
@@ -7,7 +7,7 @@ use crate::llm::quirks::Quirks;
 use crate::llm::wire_format::WireFormat;
 use serde_json::Value;
 
-/// Writes `request` in every format and looks at its messages.
+/// Encodes `request` in every format and checks its messages.
 pub fn check(request: &Request<'_>) {
     for format in WireFormat::ALL {
         let codec = format.codec(Quirks::default());
@@ -35,7 +35,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The calls of a message are answered by as many results directly after it, in their order.
+/// Checks that the calls of a message are followed directly by one result each, in order.
 fn chat(items: &[Value]) -> Option<String> {
     let mut open: Vec<&Value> = Vec::new();
     for item in items {
@@ -54,14 +54,14 @@ fn chat(items: &[Value]) -> Option<String> {
     (!open.is_empty()).then(|| "calls without results at the end".to_owned())
 }
 
-/// No two neighbours have one role, and the person begins.
+/// Checks that the roles alternate and the user is first.
 fn alternate(items: &[Value], key: &str) -> Option<String> {
     let twice = items.windows(2).find(|two| two[0][key] == two[1][key]);
     let first = items.first().is_some_and(|item| item[key] != "user");
     twice.map(|two| format!("one role twice: {two:?}")).or(first.then(|| "the model begins".to_owned()))
 }
 
-/// The results of a turn are the first blocks of the message after it.
+/// Checks that the results of a turn are the first blocks of the next message.
 fn blocks(items: &[Value]) -> Option<String> {
     let of = |item: &Value, kind: &str, id: &str| -> Vec<Value> {
         let blocks = list(&item["content"]).iter().filter(|block| block["type"] == kind);
@@ -79,7 +79,7 @@ fn blocks(items: &[Value]) -> Option<String> {
     (!open.is_empty()).then(|| "calls without results at the end".to_owned())
 }
 
-/// As many results directly after a turn as it has calls.
+/// Checks that a turn is followed directly by as many results as it has calls.
 fn parts(items: &[Value]) -> Option<String> {
     let of =
         |item: &Value, key: &str| list(&item["parts"]).iter().filter(|part| !part[key].is_null()).count();
@@ -93,7 +93,7 @@ fn parts(items: &[Value]) -> Option<String> {
     (open > 0).then(|| "calls without results at the end".to_owned())
 }
 
-/// Each call has its output, and no output comes before its call.
+/// Checks that each call has an output, and no output precedes its call.
 fn responses(items: &[Value]) -> Option<String> {
     let mut open: Vec<&Value> = Vec::new();
     for item in items {
@@ -103,7 +103,7 @@ fn responses(items: &[Value]) -> Option<String> {
                 Some(at) => drop(open.remove(at)),
                 None => return Some(format!("an output without its call: {item}")),
             },
-            // The model may say something after its calls.
+            // The model may add a text after its calls.
             _ if item["role"] == "assistant" || item["type"] == "reasoning" || open.is_empty() => {}
             _ => return Some(format!("calls without outputs before {item}")),
         }

@@ -1,14 +1,15 @@
-//! Whether an answer ends by announcing an action, in English or Spanish, instead of taking it. Where that is in doubt it does not:
-//! a finished answer must not be questioned.
+//! Detects an answer that ends by announcing an action, in English or Spanish, instead of taking it.
+//!
+//! In doubt the result is negative, because a finished answer must not be questioned.
 
-/// Words that make what follows depend on something, concern somebody else, or deny it.
+/// Words that make a sentence conditional, negate it, or refer to somebody else.
 const NOT_NOW: [&str; 28] = [
     "if", "unless", "once", "when", "whenever", "whether", "you", "your", "you'd", "you'll", "not", "never",
     "would", "could", "should", "may", "might", "later", "can", "si", "cuando", "quieres", "quiere", "usted",
     "te", "no", "avísame", "avisame",
 ];
 
-/// Words that may stand before or within an announcement and say nothing of when.
+/// Filler words before or within an announcement that do not express a time.
 const FILLERS: [&str; 25] = [
     "ok",
     "okay",
@@ -37,11 +38,11 @@ const FILLERS: [&str; 25] = [
     "entonces",
 ];
 
-/// Words that say that it is to be done at once.
+/// Words that express an immediate action.
 const AT_ONCE: [&str; 8] =
     ["now", "next", "first", "immediately", "ahora", "primero", "enseguida", "inmediatamente"];
 
-/// What announces an action that is to be done at once.
+/// Openings that announce an immediate action.
 const DIRECT: [&[&str]; 8] = [
     &["let", "me"],
     &["let's"],
@@ -53,7 +54,7 @@ const DIRECT: [&[&str]; 8] = [
     &["i'm", "about", "to"],
 ];
 
-/// What announces an action that may be done at once.
+/// Openings that announce a future action, immediate or not.
 const FUTURE: [&[&str]; 6] = [
     &["i'll"],
     &["i", "will"],
@@ -63,7 +64,7 @@ const FUTURE: [&[&str]; 6] = [
     &["vamos", "a"],
 ];
 
-/// What one does with tools.
+/// Verbs for actions that tools perform.
 const VERBS: [&str; 45] = [
     "add",
     "adjust",
@@ -112,10 +113,10 @@ const VERBS: [&str; 45] = [
     "write",
 ];
 
-/// Announcements beyond which an answer is a plan.
+/// Number of announcements above which an answer counts as a plan.
 const MAX_IN_AN_ANSWER: usize = 2;
 
-/// Whether the last thing that `text` says is that something is done next.
+/// Whether the last sentence of `text` announces an action.
 pub fn announces(text: &str) -> bool {
     let text = text.replace('’', "'").to_lowercase();
     let Some(line) = text.lines().map(str::trim_end).rfind(|line| !line.is_empty()) else { return false };
@@ -125,12 +126,13 @@ pub fn announces(text: &str) -> bool {
     if is_of_a_list || is_in_code || line.contains('?') {
         return false;
     }
-    let futures = text.lines().flat_map(sentences).filter(|said| is_future(said)).count();
+    let futures = text.lines().flat_map(sentences).filter(|sentence| is_future(sentence)).count();
     let is_open = line.ends_with([':', '…']) || line.ends_with("...");
-    futures <= MAX_IN_AN_ANSWER && sentences(line).last().is_some_and(|said| is_announcement(said, is_open))
+    futures <= MAX_IN_AN_ANSWER
+        && sentences(line).last().is_some_and(|sentence| is_announcement(sentence, is_open))
 }
 
-/// The sentences of a line, each as its words. A dot inside a word, as in the name of a file, ends none.
+/// Splits a line into sentences of words. A dot within a word, as in a file name, does not end a sentence.
 fn sentences(line: &str) -> Vec<Vec<&str>> {
     let mut sentences = vec![Vec::new()];
     for written in line.split_whitespace() {
@@ -170,7 +172,7 @@ fn is_announcement(words: &[&str], is_open: bool) -> bool {
     is_now && is_action
 }
 
-/// The words after those that say nothing, and whether one of these said that it is now.
+/// Returns the words after the leading fillers, and whether one of the fillers expressed an immediate action.
 fn without_fillers<'a, 'b>(words: &'a [&'b str]) -> (&'a [&'b str], bool) {
     let is_filler = |word: &&&str| FILLERS.contains(*word) || AT_ONCE.contains(*word);
     let count = words.iter().take_while(is_filler).count();
@@ -178,7 +180,7 @@ fn without_fillers<'a, 'b>(words: &'a [&'b str]) -> (&'a [&'b str], bool) {
     (rest, fillers.iter().any(|word| AT_ONCE.contains(word)))
 }
 
-/// Spanish verbs that one does with tools, as they follow `voy a`.
+/// Whether `verb` is a Spanish infinitive for an action that tools perform, as it follows `voy a`.
 fn is_infinitive(verb: &str) -> bool {
     const SPANISH: [&str; 20] = [
         "abrir",
@@ -210,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_announcement_at_the_end_is_one() {
+    fn an_announcement_at_the_end_is_detected() {
         for text in [
             "Now let me create the main server structure:",
             "Let me check the tests.",
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_answer_is_none() {
+    fn a_finished_answer_is_no_announcement() {
         for text in [
             "",
             "Done.",

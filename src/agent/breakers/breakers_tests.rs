@@ -1,4 +1,4 @@
-//! The breakers alone, with made-up answers.
+//! Tests of the breakers alone, with scripted answers.
 
 use super::*;
 use crate::core::file_change::{Change, ChangeAction, ChangedBy};
@@ -6,22 +6,22 @@ use crate::core::guardrail::CallCounts;
 use crate::core::message::{Part, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 
-/// A made-up model.
+/// A scripted model.
 struct Model {
     breakers: Breakers,
     limits: BreakerLimits,
     calls: usize,
-    /// What the file holds that it writes.
+    /// Content of the file that it writes.
     content: String,
 }
 
-/// A call: its tool, what it asks, and what it gives. An error begins with `!`; an edit is the content it leaves.
+/// A call: tool, arguments and result. A result with a leading `!` is an error; an edit is the content it leaves.
 type Made<'a> = (&'a str, &'a str, &'a str);
 
 impl Model {
     fn new(limits: BreakerLimits) -> Self {
         let mut model = Self { breakers: Breakers::default(), limits, calls: 0, content: "first".into() };
-        model.tell(&Event::RunStart {
+        model.apply(&Event::RunStart {
             agent: "build".into(),
             model: "m".into(),
             mode: "yolo".into(),
@@ -34,7 +34,7 @@ impl Model {
         model
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         self.breakers.apply(event, &self.limits);
     }
 
@@ -42,22 +42,22 @@ impl Model {
         let message = Message { role: Role::Assistant, parts };
         let purpose = Purpose::Step;
         let usage = None;
-        self.tell(&Event::ModelResponse { purpose, message, finish, usage, cost_usd: None, latency_ms: 0 });
+        self.apply(&Event::ModelResponse { purpose, message, finish, usage, cost_usd: None, latency_ms: 0 });
     }
 
-    /// Says something, without a call; what follows.
+    /// Answers with a text without calls; returns the reaction.
     fn says(&mut self, text: &str) -> Option<AnswerAction> {
         self.respond(vec![Part::Text { text: text.into() }], FinishReason::Stop);
         self.breakers.answer_action(&self.limits)
     }
 
-    /// An answer with these calls; whether each of them ran.
+    /// Answers with these calls; returns which of them ran.
     fn makes(&mut self, made: &[Made<'_>]) -> Vec<bool> {
         let calls: Vec<ToolCall> = made.iter().map(|(tool, asks, _)| self.call(tool, asks)).collect();
         self.respond(calls.iter().cloned().map(Part::ToolCall).collect(), FinishReason::ToolCalls);
         let ran: Vec<bool> = calls.iter().map(|call| self.breakers.refusal(&call.id).is_none()).collect();
         for ((call, (.., gives)), ran) in calls.iter().zip(made).zip(&ran) {
-            self.tell(&ended(call, if *ran { gives } else { "!refused" }, &self.content));
+            self.apply(&ended(call, if *ran { gives } else { "!refused" }, &self.content));
             if call.name == "write_file" {
                 (*gives).clone_into(&mut self.content);
             }
@@ -65,20 +65,20 @@ impl Model {
         ran
     }
 
-    /// The same call so many times, one an answer; whether each of them ran.
+    /// Makes the same call this many times, one per answer; returns which of them ran.
     fn repeats(&mut self, made: Made<'_>, times: usize) -> Vec<bool> {
         (0..times).flat_map(|_| self.makes(&[made])).collect()
     }
 
-    /// The first word of what is to be told, which is told; or why the run ends.
-    fn hears(&mut self) -> String {
-        let told = self.breakers.warning();
-        if let Some(text) = &told {
-            self.tell(&Event::UserMessage { text: text.clone(), origin: MessageOrigin::Breaker });
+    /// Returns the first word of the due warning, which is then added, or the stop reason.
+    fn next_warning(&mut self) -> String {
+        let warning = self.breakers.warning();
+        if let Some(text) = &warning {
+            self.apply(&Event::UserMessage { text: text.clone(), origin: MessageOrigin::Breaker });
         }
-        let told =
-            told.map(|text| text.trim_start_matches("[SYSTEM] ").split(' ').next().unwrap().to_owned());
-        told.or(self.breakers.stop_reason().map(|reason| reason.to_string())).unwrap_or_default()
+        let warning =
+            warning.map(|text| text.trim_start_matches("[SYSTEM] ").split(' ').next().unwrap().to_owned());
+        warning.or(self.breakers.stop_reason().map(|reason| reason.to_string())).unwrap_or_default()
     }
 
     fn call(&mut self, tool: &str, asks: &str) -> ToolCall {
@@ -107,7 +107,7 @@ fn ended(call: &ToolCall, gives: &str, before: &str) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 0,
     }
 }
@@ -153,13 +153,13 @@ fn l28_a_call_that_repeats_one_that_failed_has_failed_too() {
     let fails = ("read_file", "none", "!no such file");
     let mut model = Model::new(limits(3));
     assert_eq!(model.repeats(fails, 3), [true, true, false]);
-    assert_eq!(model.hears(), "consecutive_errors");
+    assert_eq!(model.next_warning(), "consecutive_errors");
     let mut model = Model::new(limits(3));
     model.repeats(A, 9);
-    assert_eq!(model.hears(), "repeated_call", "one that went well has not");
+    assert_eq!(model.next_warning(), "repeated_call", "one that went well has not");
     let mut model = Model::new(limits(5));
     model.repeats(fails, 5);
-    assert_eq!(model.hears(), "repeated_call", "what it is told for comes first");
+    assert_eq!(model.next_warning(), "repeated_call", "what it is told for comes first");
 }
 
 #[test]
@@ -192,38 +192,38 @@ fn l27_the_call_that_ends_the_third_round_is_refused() {
 }
 
 #[test]
-fn a_pattern_is_told_then_the_plan_must_change_then_the_run_ends() {
+fn patterns_lead_to_a_warning_a_last_warning_and_the_end() {
     let mut model = Model::new(repeated(2));
-    let heard: Vec<String> = (0..4)
+    let warning: Vec<String> = (0..4)
         .map(|_| {
             model.makes(&[A]);
-            model.hears()
+            model.next_warning()
         })
         .collect();
-    assert_eq!(heard, ["", "You", "Your", "repeated_call"]);
+    assert_eq!(warning, ["", "You", "Your", "repeated_call"]);
     let mut model = Model::new(BreakerLimits { on_repeat: OnRepeat::Stop, ..repeated(2) });
     model.repeats(A, 2);
-    assert_eq!(model.hears(), "repeated_call");
+    assert_eq!(model.next_warning(), "repeated_call");
 }
 
 #[test]
-fn a_pattern_is_forgiven_after_fifteen_answers() {
-    for (answers, heard) in [(14, "Your"), (15, "You")] {
+fn escalation_resets_after_fifteen_answers() {
+    for (answers, warning) in [(14, "Your"), (15, "You")] {
         let mut model = Model::new(repeated(2));
         model.repeats(A, 2);
-        assert_eq!(model.hears(), "You");
+        assert_eq!(model.next_warning(), "You");
         for n in 1..answers {
             model.makes(&[("read_file", &n.to_string(), "new")]);
-            assert_eq!(model.hears(), "");
+            assert_eq!(model.next_warning(), "");
         }
         model.repeats(A, 1);
-        assert_eq!((model.hears().as_str(), model.makes(&[A])), ("", vec![false]));
-        assert_eq!(model.hears(), heard);
+        assert_eq!((model.next_warning().as_str(), model.makes(&[A])), ("", vec![false]));
+        assert_eq!(model.next_warning(), warning);
     }
 }
 
 #[test]
-fn a_kind_of_error_counts_until_its_tool_succeeds_or_a_file_changes() {
+fn same_errors_count_until_the_tool_succeeds_or_a_file_changes() {
     let limits = BreakerLimits { same_errors: 3, ..BreakerLimits::default() };
     let fails = |n: &'static str| ("edit_file", n, "!The passage was not found.");
     let after = |between: Made<'_>| {
@@ -231,7 +231,7 @@ fn a_kind_of_error_counts_until_its_tool_succeeds_or_a_file_changes() {
         for made in [fails("1"), A, fails("2"), between, fails("3")] {
             model.makes(&[made]);
         }
-        model.hears()
+        model.next_warning()
     };
     assert_eq!(after(B), "You");
     assert_eq!(after(("edit_file", "x", "done")), "");
@@ -243,11 +243,11 @@ fn a_kind_of_error_counts_until_its_tool_succeeds_or_a_file_changes() {
     );
     let mut model = Model::new(limits.clone());
     model.makes(&[fails("1"), fails("2"), fails("3"), fails("4")]);
-    assert_eq!(model.hears(), "", "calls of one answer count once");
+    assert_eq!(model.next_warning(), "", "calls of one answer count once");
 }
 
 #[test]
-fn a_result_counts_when_it_is_long_and_other_arguments_give_it_in_other_answers() {
+fn same_results_count_when_long_and_from_other_arguments_in_other_answers() {
     let long = "the same line of many words ".repeat(10);
     let limits = BreakerLimits { same_results: 3, ..BreakerLimits::default() };
     let after = |made: &[Made<'_>]| {
@@ -255,7 +255,7 @@ fn a_result_counts_when_it_is_long_and_other_arguments_give_it_in_other_answers(
         for one in made {
             model.makes(&[*one]);
         }
-        model.hears()
+        model.next_warning()
     };
     let [one, two, three] = ["1", "2", "3"].map(|asks| ("grep", asks, long.as_str()));
     assert_eq!(after(&[one, A, two, three]), "You");
@@ -265,18 +265,18 @@ fn a_result_counts_when_it_is_long_and_other_arguments_give_it_in_other_answers(
     assert_eq!(after(&["1", "2", "3"].map(|asks| ("grep", asks, "none"))), "");
     let mut model = Model::new(limits.clone());
     model.makes(&[one, two, three]);
-    assert_eq!(model.hears(), "", "calls of one answer count once");
+    assert_eq!(model.next_warning(), "", "calls of one answer count once");
 }
 
 #[test]
-fn a_file_that_goes_back_counts_until_it_has_a_new_content() {
+fn reverted_edits_count_until_the_file_has_new_contents() {
     let limits = BreakerLimits { reverted_edits: 2, ..BreakerLimits::default() };
     let after = |contents: &[&str]| {
         let mut model = Model::new(limits.clone());
         for (n, content) in contents.iter().enumerate() {
             model.makes(&[("write_file", &n.to_string(), content)]);
         }
-        model.hears()
+        model.next_warning()
     };
     assert_eq!(after(&["second", "third", "second"]), "");
     assert_eq!(after(&["second", "third", "second", "third"]), "You");
@@ -285,7 +285,7 @@ fn a_file_that_goes_back_counts_until_it_has_a_new_content() {
 }
 
 #[test]
-fn an_answer_counts_when_it_says_the_same_at_some_length() {
+fn repeated_texts_count_above_a_minimum_length() {
     let limits = BreakerLimits { repeated_texts: 2, ..BreakerLimits::default() };
     let long = "This is what I have found out about the failing test.";
     let mut model = Model::new(limits.clone());
@@ -299,30 +299,30 @@ fn an_answer_counts_when_it_says_the_same_at_some_length() {
 }
 
 #[test]
-fn an_announcement_is_asked_about_as_often_as_it_is_to_be_and_anew_after_a_call() {
+fn announcements_are_followed_up_to_the_limit_which_a_call_resets() {
     let limits = BreakerLimits { announcements: 1, ..BreakerLimits::default() };
     let mut model = Model::new(limits);
-    let asked = |model: &mut Model| {
+    let announce = |model: &mut Model| {
         let reply = model.says("Now let me fix it:");
-        model.tell(&Event::UserMessage { text: String::new(), origin: MessageOrigin::Breaker });
+        model.apply(&Event::UserMessage { text: String::new(), origin: MessageOrigin::Breaker });
         reply
     };
     assert_eq!(
-        (asked(&mut model), asked(&mut model)),
+        (announce(&mut model), announce(&mut model)),
         (Some(AnswerAction::AskToAct), Some(AnswerAction::End))
     );
     model.makes(&[A]);
-    assert_eq!(asked(&mut model), Some(AnswerAction::AskToAct));
+    assert_eq!(announce(&mut model), Some(AnswerAction::AskToAct));
     assert_eq!(model.says("It is fixed."), None);
 }
 
 proptest! {
     #[test]
-    fn what_is_new_each_time_is_never_disturbed(asks in proptest::collection::vec(0..3_u8, 1..60)) {
+    fn different_calls_are_never_refused(asks in proptest::collection::vec(0..3_u8, 1..60)) {
         let mut model = Model::new(BreakerLimits { repeat_window: 12, same_results: 4, ..repeated(3) });
         for (n, ask) in asks.iter().enumerate() {
             let ran = model.makes(&[("read_file", &ask.to_string(), &format!("result {n}"))]);
-            prop_assert_eq!((ran, model.hears()), (vec![true], String::new()));
+            prop_assert_eq!((ran, model.next_warning()), (vec![true], String::new()));
         }
     }
 
@@ -332,22 +332,22 @@ proptest! {
         for (ask, gives) in asks {
             let gives = ["same", "!error", "!Connection refused"][usize::from(gives)];
             let ran = model.makes(&[("write_file", &ask.to_string(), gives)]);
-            prop_assert_eq!((ran, model.hears()), (vec![true], String::new()));
+            prop_assert_eq!((ran, model.next_warning()), (vec![true], String::new()));
             prop_assert_eq!(model.says("Now let me fix it:"), None);
         }
     }
 
     #[test]
-    fn whatever_a_model_repeats_ends_within_its_patience(asks in proptest::collection::vec(0..3_u8, 2..5)) {
+    fn repetitions_end_within_the_limits(asks in proptest::collection::vec(0..3_u8, 2..5)) {
         let mut model = Model::new(BreakerLimits { repeat_window: 12, ..repeated(3) });
-        let mut heard = String::new();
+        let mut warning = String::new();
         for ask in asks.iter().cycle().take(60) {
             model.makes(&[("read_file", &ask.to_string(), "the same")]);
-            heard = model.hears();
-            if heard == "repeated_call" {
+            warning = model.next_warning();
+            if warning == "repeated_call" {
                 break;
             }
         }
-        prop_assert_eq!(heard, "repeated_call");
+        prop_assert_eq!(warning, "repeated_call");
     }
 }

@@ -1,70 +1,70 @@
-//! Errors in a row: counted in the order of the calls, ended by the first success.
+//! Counts errors in a row, in the order of the calls. The first success resets the count.
 
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, Pattern};
 use crate::core::limits::{BreakerLimits, OnRepeat};
 use serde::{Deserialize, Serialize};
 
-/// The least number of errors in a row that is worth a word.
-const WORTH_A_WORD: u32 = 2;
+/// Lowest number of errors in a row for a warning.
+const MIN_ERRORS_FOR_WARNING: u32 = 2;
 
-/// What an error weighs, and what one that says something new does: that of a command by which the cause of a failure is looked for.
+/// Weights of an error and of a new one: a failed command with new output, as in the search for the cause of a failure, counts half.
 const WEIGHT: u32 = 2;
-const WEIGHT_OF_NEWS: u32 = 1;
+const NEW_ERROR_WEIGHT: u32 = 1;
 
-/// Classes of errors that are remembered in a row.
+/// Number of error classes remembered in a row.
 const MAX_CLASSES: usize = 100;
 
-/// The errors since the last call that went well.
+/// The errors since the last successful call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConsecutiveErrors {
     in_a_row: u32,
     weight: u32,
-    /// What commands among them said, where they said something.
+    /// Classes of the commands' output among them.
     classes: Vec<Option<Fingerprint>>,
-    /// Answers of the model that they stand in.
+    /// Number of answers that contain them.
     answers: u32,
-    was_told: bool,
+    was_warned: bool,
 }
 
-/// What follows from them.
+/// Reaction to errors in a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ErrorAction {
-    /// The model is told.
+    /// Warn the model.
     Warn(Pattern),
-    /// The run ends.
+    /// End the run.
     End(Pattern),
 }
 
 impl ConsecutiveErrors {
-    /// Takes note of how the calls of an answer went. What goes by itself and what the person refused neither counts nor
-    /// ends the row; what a rule refused is an error, because it brings the run no further.
+    /// Records the outcomes of the calls of an answer. Transient failures and refusals by the user neither count nor reset the row. A refusal by
+    /// a rule counts as an error.
     pub fn settle<'a>(
         &mut self,
         answer: impl Iterator<Item = &'a CallOutcome>,
         limits: &BreakerLimits,
     ) -> Option<ErrorAction> {
         let mut failed = false;
-        for went in answer {
-            match went {
-                CallOutcome::Well => *self = Self::default(),
-                CallOutcome::Badly(_) => self.add(WEIGHT),
-                CallOutcome::Unsuccessfully(class) => self.failed(*class),
-                CallOutcome::Transiently | CallOutcome::Against => continue,
+        for status in answer {
+            match status {
+                CallOutcome::Success => *self = Self::default(),
+                CallOutcome::Failure(_) => self.add(WEIGHT),
+                CallOutcome::CommandFailure(class) => self.record_command_failure(*class),
+                CallOutcome::TransientFailure | CallOutcome::Declined => continue,
             }
-            failed = *went != CallOutcome::Well;
+            failed = *status != CallOutcome::Success;
         }
         self.answers = self.answers.saturating_add(u32::from(failed));
-        if failed { self.consequence(limits) } else { None }
+        if failed { self.due_action(limits) } else { None }
     }
 
-    /// A command failed: the first one, and each that says what another has said, is an error like others.
-    fn failed(&mut self, class: Option<Fingerprint>) {
-        let is_news = self.in_a_row > 0 && !self.classes.contains(&class);
+    /// Records a failed command. The first one, and one whose output repeats an earlier one, count as full errors.
+    fn record_command_failure(&mut self, class: Option<Fingerprint>) {
+        let is_new_error = self.in_a_row > 0 && !self.classes.contains(&class);
         if self.classes.len() < MAX_CLASSES {
             self.classes.push(class);
         }
-        self.add(if is_news { WEIGHT_OF_NEWS } else { WEIGHT });
+        self.add(if is_new_error { NEW_ERROR_WEIGHT } else { WEIGHT });
     }
 
     fn add(&mut self, weight: u32) {
@@ -72,22 +72,23 @@ impl ConsecutiveErrors {
         self.weight = self.weight.saturating_add(weight);
     }
 
-    /// Calls of one answer do not know of each other's errors: a run does not end before the model could react.
-    fn consequence(&mut self, limits: &BreakerLimits) -> Option<ErrorAction> {
-        let most = limits.consecutive_errors;
+    /// Returns the action that is due. The calls of one answer are made before any result is known, so the run ends only after the model could
+    /// react.
+    fn due_action(&mut self, limits: &BreakerLimits) -> Option<ErrorAction> {
+        let limit = limits.consecutive_errors;
         let pattern = Pattern::Errors(self.in_a_row);
         let could_react = self.answers > 1 || self.in_a_row == 1 || limits.on_repeat == OnRepeat::Stop;
-        if most == 0 {
+        if limit == 0 {
             return None;
         }
-        let are = |errors: u32| self.weight >= errors.saturating_mul(WEIGHT);
-        if are(most) && could_react {
+        let reaches = |errors: u32| self.weight >= errors.saturating_mul(WEIGHT);
+        if reaches(limit) && could_react {
             return Some(ErrorAction::End(pattern));
         }
-        let is_due = are(most.saturating_sub(1).max(WORTH_A_WORD)) && !self.was_told;
-        let tells = is_due && limits.on_repeat == OnRepeat::WarnThenStop;
-        self.was_told |= tells;
-        tells.then_some(ErrorAction::Warn(pattern))
+        let is_due = reaches(limit.saturating_sub(1).max(MIN_ERRORS_FOR_WARNING)) && !self.was_warned;
+        let warns = is_due && limits.on_repeat == OnRepeat::WarnThenStop;
+        self.was_warned |= warns;
+        warns.then_some(ErrorAction::Warn(pattern))
     }
 }
 
@@ -98,17 +99,17 @@ mod tests {
     fn after(answers: &[&str], consecutive_errors: u32, on_repeat: OnRepeat) -> Vec<&'static str> {
         let limits = BreakerLimits { on_repeat, consecutive_errors, ..BreakerLimits::default() };
         let mut errors = ConsecutiveErrors::default();
-        let went = |sign: char| match sign {
-            'F' => CallOutcome::Badly(None),
-            'c' => CallOutcome::Unsuccessfully(None),
-            'x' | 'y' | 'z' => CallOutcome::Unsuccessfully(Some(Fingerprint::of_text(&sign.to_string()))),
-            't' => CallOutcome::Transiently,
-            'n' => CallOutcome::Against,
-            _ => CallOutcome::Well,
+        let status = |sign: char| match sign {
+            'F' => CallOutcome::Failure(None),
+            'c' => CallOutcome::CommandFailure(None),
+            'x' | 'y' | 'z' => CallOutcome::CommandFailure(Some(Fingerprint::of_text(&sign.to_string()))),
+            't' => CallOutcome::TransientFailure,
+            'n' => CallOutcome::Declined,
+            _ => CallOutcome::Success,
         };
         let answers = answers.iter().map(|answer| {
-            let went: Vec<CallOutcome> = answer.chars().map(went).collect();
-            match errors.settle(went.iter(), &limits) {
+            let status: Vec<CallOutcome> = answer.chars().map(status).collect();
+            match errors.settle(status.iter(), &limits) {
                 None => "",
                 Some(ErrorAction::Warn(_)) => "tell",
                 Some(ErrorAction::End(_)) => "end",

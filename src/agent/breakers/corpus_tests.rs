@@ -1,4 +1,4 @@
-//! The collected traces, played to a session: every loop is to be noticed and ended, no legitimate work to be disturbed.
+//! Plays the collected traces to a session: every loop must be detected and ended, no legitimate work disturbed.
 
 use crate::agent::session::{Moment, NextAction, Session};
 use crate::config::schema::Document;
@@ -19,15 +19,15 @@ const LOOK_ALIKES: &str = include_str!("../../../tests/loops/look-alikes.json");
 const README: &str = include_str!("../../../tests/README.md");
 const UPDATE: &str = "AGENT_UPDATE_DOCS";
 
-/// What became of a trace.
+/// Result of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// Nothing was noticed.
+enum TraceOutcome {
+    /// Nothing was detected.
     Undisturbed,
-    /// The model was believed that it was done before the trace was over.
-    Believed,
-    /// The model was told, or a call refused, and the run went on.
-    Told,
+    /// The run ended with the model's answer before the trace was over.
+    Finished,
+    /// The model was warned, or a call refused, and the run continued.
+    Warned,
     /// The run was ended.
     Ended(StopReason),
 }
@@ -36,13 +36,13 @@ fn traces(json: &str) -> Vec<Value> {
     serde_json::from_str(json).unwrap()
 }
 
-/// The limits of the configuration that nobody has changed.
+/// Returns the default limits of the configuration.
 fn defaults() -> BreakerLimits {
     let document: Document = serde_yaml::from_str(include_str!("../../../config/default.yaml")).unwrap();
     document.run_loop.breakers()
 }
 
-/// The steps of a trace one by one, with the counts filled in.
+/// Returns the single steps of a trace, with the counts filled in.
 fn steps(steps: &Value, count: Option<u64>) -> Vec<Value> {
     let mut all = Vec::new();
     for step in steps.as_array().unwrap() {
@@ -67,14 +67,14 @@ fn filled_in(value: &Value, n: u64) -> Value {
     }
 }
 
-/// A session that a trace is played to.
-struct Play {
+/// A session to which a trace is played.
+struct TraceSession {
     session: Session,
     calls: usize,
-    fate: Fate,
+    outcome: TraceOutcome,
 }
 
-impl Play {
+impl TraceSession {
     fn new(breakers: BreakerLimits) -> Self {
         let limits = Limits {
             max_steps: 1000,
@@ -95,11 +95,11 @@ impl Play {
             bounds: None,
         });
         session.apply(&Event::UserMessage { text: "do it".into(), origin: MessageOrigin::Prompt });
-        Self { session, calls: 0, fate: Fate::Undisturbed }
+        Self { session, calls: 0, outcome: TraceOutcome::Undisturbed }
     }
 
-    /// Goes on until the model is asked; whether it is.
-    fn is_asked(&mut self) -> bool {
+    /// Executes actions until the model is called; returns whether it is.
+    fn runs_to_model_call(&mut self) -> bool {
         loop {
             match self.session.next_action(Moment { elapsed: Duration::ZERO, interrupted: false }) {
                 NextAction::CallModel(Purpose::Step) => return true,
@@ -108,16 +108,16 @@ impl Play {
                 }
                 NextAction::AddUserMessage(origin, text) => {
                     assert_eq!(origin, MessageOrigin::Breaker, "{text}");
-                    self.fate = Fate::Told;
+                    self.outcome = TraceOutcome::Warned;
                     self.session.apply(&Event::UserMessage { text, origin });
                 }
                 NextAction::StartClosing(reason) => {
-                    self.fate = Fate::Ended(reason);
+                    self.outcome = TraceOutcome::Ended(reason);
                     return false;
                 }
                 NextAction::Stop(verdict) => {
                     if verdict.reason != StopReason::LlmDone {
-                        self.fate = Fate::Ended(verdict.reason);
+                        self.outcome = TraceOutcome::Ended(verdict.reason);
                     }
                     return false;
                 }
@@ -126,19 +126,23 @@ impl Play {
         }
     }
 
-    fn play(mut self, trace: &Value) -> Fate {
+    fn play(mut self, trace: &Value) -> TraceOutcome {
         let steps = steps(&trace["steps"], None);
         for step in &steps {
-            if !self.is_asked() {
-                return if matches!(self.fate, Fate::Ended(_)) { self.fate } else { Fate::Believed };
+            if !self.runs_to_model_call() {
+                return if matches!(self.outcome, TraceOutcome::Ended(_)) {
+                    self.outcome
+                } else {
+                    TraceOutcome::Finished
+                };
             }
             self.step(step);
         }
-        self.is_asked();
-        self.fate
+        self.runs_to_model_call();
+        self.outcome
     }
 
-    /// One answer of the model, and what its calls give.
+    /// Adds one answer of the model and the results of its calls.
     fn step(&mut self, step: &Value) {
         let single = [step.clone()];
         let made = step["batch"].as_array().map_or(single.as_slice(), Vec::as_slice);
@@ -162,10 +166,10 @@ impl Play {
             cost_usd: None,
             latency_ms: 0,
         });
-        while let NextAction::RefuseCalls(calls, why) = self.next() {
-            self.fate = Fate::Told;
+        while let NextAction::RefuseCalls(calls, message) = self.next() {
+            self.outcome = TraceOutcome::Warned;
             for call in calls {
-                self.session.apply(&ended(&call, &json!({"error": why})));
+                self.session.apply(&ended(&call, &json!({"error": message})));
             }
         }
         if let NextAction::RunTools(calls) = self.next() {
@@ -218,14 +222,14 @@ fn ended(call: &ToolCall, one: &Value) -> Event {
         changed: changed.into_iter().collect(),
         seen: Vec::new(),
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 0,
     }
 }
 
-fn fates(traces: &[Value], limits: &BreakerLimits) -> Vec<(String, Fate)> {
+fn fates(traces: &[Value], limits: &BreakerLimits) -> Vec<(String, TraceOutcome)> {
     let named = traces.iter().map(|trace| (trace["name"].as_str().unwrap().to_owned(), trace));
-    named.map(|(name, trace)| (name, Play::new(limits.clone()).play(trace))).collect()
+    named.map(|(name, trace)| (name, TraceSession::new(limits.clone()).play(trace))).collect()
 }
 
 #[test]
@@ -238,8 +242,8 @@ fn every_loop_is_ended_for_its_reason() {
         .collect();
     let reached: Vec<(String, String)> = fates(&traces, &defaults())
         .into_iter()
-        .map(|(name, fate)| match fate {
-            Fate::Ended(reason) => (name, reason.name().to_owned()),
+        .map(|(name, outcome)| match outcome {
+            TraceOutcome::Ended(reason) => (name, reason.name().to_owned()),
             other => (name, format!("{other:?}")),
         })
         .collect();
@@ -250,45 +254,55 @@ fn every_loop_is_ended_for_its_reason() {
 fn no_legitimate_work_is_disturbed() {
     let traces = traces(LOOK_ALIKES);
     assert!(traces.len() >= 30);
-    let disturbed: Vec<(String, Fate)> =
-        fates(&traces, &defaults()).into_iter().filter(|(_, fate)| *fate != Fate::Undisturbed).collect();
+    let disturbed: Vec<(String, TraceOutcome)> = fates(&traces, &defaults())
+        .into_iter()
+        .filter(|(_, outcome)| *outcome != TraceOutcome::Undisturbed)
+        .collect();
     assert!(disturbed.is_empty(), "{disturbed:#?}");
 }
 
 #[test]
 fn l30_nothing_is_noticed_when_all_is_off() {
     for file in [LOOPS, LOOK_ALIKES] {
-        for (name, fate) in fates(&traces(file), &BreakerLimits::default()) {
-            let by_arguments = Fate::Ended(StopReason::ConsecutiveErrors);
-            let is_malformed = name == "calls that nobody can read" && fate == by_arguments;
-            assert!(is_malformed || matches!(fate, Fate::Undisturbed | Fate::Believed), "{name}: {fate:?}");
+        for (name, outcome) in fates(&traces(file), &BreakerLimits::default()) {
+            let by_arguments = TraceOutcome::Ended(StopReason::ConsecutiveErrors);
+            let is_malformed = name == "calls that nobody can read" && outcome == by_arguments;
+            assert!(
+                is_malformed || matches!(outcome, TraceOutcome::Undisturbed | TraceOutcome::Finished),
+                "{name}: {outcome:?}"
+            );
         }
     }
 }
 
 #[test]
-fn a_run_that_is_stopped_at_once_is_told_nothing_before() {
+fn no_warning_is_sent_when_the_configuration_stops_at_once() {
     let limits = BreakerLimits { on_repeat: OnRepeat::Stop, ..defaults() };
     let fates = fates(&traces(LOOPS), &limits);
-    let left: Vec<_> = fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Ended(_))).collect();
+    let left: Vec<_> =
+        fates.iter().filter(|(_, outcome)| !matches!(outcome, TraceOutcome::Ended(_))).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A line of the table: what was changed, loops ended, loops only told, legitimate work that was disturbed, by name.
+/// Returns a line of the table: changed threshold, loops ended, loops only warned about, names of disturbed legitimate work.
 fn line(what: &str, limits: &BreakerLimits, traces: &[Vec<Value>; 2]) -> String {
     let [loops, work] = [0, 1].map(|file| fates(&traces[file], limits));
-    let count = |wanted: &dyn Fn(&Fate) -> bool| loops.iter().filter(|(_, fate)| wanted(fate)).count();
-    let ended = count(&|fate| matches!(fate, Fate::Ended(_)));
+    let count =
+        |wanted: &dyn Fn(&TraceOutcome) -> bool| loops.iter().filter(|(_, outcome)| wanted(outcome)).count();
+    let ended = count(&|outcome| matches!(outcome, TraceOutcome::Ended(_)));
     let missed: Vec<&str> = loops
         .iter()
-        .filter(|(_, fate)| !matches!(fate, Fate::Ended(_)))
+        .filter(|(_, outcome)| !matches!(outcome, TraceOutcome::Ended(_)))
         .map(|(name, _)| name.as_str())
         .collect();
-    let told = count(&|fate| *fate == Fate::Told);
-    let disturbed: Vec<&str> =
-        work.iter().filter(|(_, fate)| *fate != Fate::Undisturbed).map(|(name, _)| name.as_str()).collect();
+    let warned = count(&|outcome| *outcome == TraceOutcome::Warned);
+    let disturbed: Vec<&str> = work
+        .iter()
+        .filter(|(_, outcome)| *outcome != TraceOutcome::Undisturbed)
+        .map(|(name, _)| name.as_str())
+        .collect();
     format!(
-        "| {what} | {ended} of {} | {told} | {} | {} of {} | {} |\n",
+        "| {what} | {ended} of {} | {warned} | {} | {} of {} | {} |\n",
         loops.len(),
         missed.join("; "),
         disturbed.len(),
@@ -297,7 +311,7 @@ fn line(what: &str, limits: &BreakerLimits, traces: &[Vec<Value>; 2]) -> String 
     )
 }
 
-/// The table: each threshold one lower, one higher and off.
+/// Returns the table: each threshold one lower, one higher and off.
 fn table() -> String {
     type Threshold = (&'static str, fn(&mut BreakerLimits) -> &mut u32);
     let thresholds: [Threshold; 8] = [
@@ -329,7 +343,7 @@ fn table() -> String {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "this test writes the table")]
-fn the_table_of_thresholds_is_what_they_do() {
+fn the_table_of_thresholds_is_up_to_date() {
     let (begin, end) = ("<!-- thresholds -->\n", "<!-- end of thresholds -->");
     let (start, stop) = (README.find(begin).unwrap() + begin.len(), README.find(end).unwrap());
     let table = table();

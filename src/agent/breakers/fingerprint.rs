@@ -1,4 +1,4 @@
-//! When calls, results, errors and texts count as the same: hashes of what is left without what always moves.
+//! Fingerprints that compare calls, results, errors and texts: hashes without the volatile parts.
 
 use crate::agent::volatile::strip_volatile_and_times;
 use crate::engine::call_arguments;
@@ -10,11 +10,11 @@ use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What tells two things apart that are not the same, with as good as certainty within one run.
+/// A hash that distinguishes different values within one run with near certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fingerprint(u64);
 
-/// Programs that wait, or that ask how it is with something else: calling them again is how one waits.
+/// Programs that wait or poll: repeating them is how a model waits.
 const POLLING_PROGRAMS: [&str; 22] = [
     "sleep",
     "wait",
@@ -40,7 +40,7 @@ const POLLING_PROGRAMS: [&str; 22] = [
     "jobs",
 ];
 
-/// What errors say that go by themselves: those of networks, and of servers that have too much to do.
+/// Texts of transient errors: of networks, and of overloaded servers.
 const TRANSIENT: [&str; 17] = [
     "connection refused",
     "connection reset",
@@ -71,7 +71,7 @@ impl Fingerprint {
         Self::finished(Hasher::new().update(text.as_bytes()))
     }
 
-    /// A call: its tool and its arguments, in whatever order their keys stand. Nothing where nobody can read them.
+    /// Returns the fingerprint of a call: its tool and its arguments, independent of the order of keys. `None` when the arguments are not valid.
     pub fn of_call(tool: &str, raw: &str) -> Option<Self> {
         let arguments = call_arguments::parse(raw).ok()?;
         let mut hasher = Hasher::new();
@@ -80,28 +80,28 @@ impl Fingerprint {
         Some(Self::finished(&hasher))
     }
 
-    /// What a call answered, without times: what only took longer is nothing new.
+    /// Returns the fingerprint of a result without durations and times.
     pub fn of_result(text: &str) -> Self {
         Self::of(&strip_volatile_and_times(text))
     }
 
-    /// What the model says, whatever stands between its words.
+    /// Returns the fingerprint of a text of the model, independent of whitespace.
     pub fn of_text(text: &str) -> Self {
         Self::of(&text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase())
     }
 
-    /// The content of a file by its hash; of none where there is no file.
+    /// Returns the fingerprint of a file's contents from their hash; `None` is a missing file.
     pub fn of_content(hash: Option<&str>) -> Self {
         Self::of(hash.unwrap_or_default())
     }
 
-    /// The class of an error: what it says without names, paths and numbers. Of a command that failed it is all that it
-    /// wrote; one that wrote nothing is in no class, as that is how searches say that there is nothing.
+    /// Returns the class of an error: its text without names, paths and numbers; for a failed command, its output. A command without output has
+    /// no class, because that is how searches report no match.
     pub fn of_error(tool: &str, text: &str) -> Option<Self> {
         let mut lines = text.lines().filter(|line| !matches!(line.trim(), "" | "stdout:" | "stderr:"));
         let first = lines.next()?;
-        let told: Vec<&str> = if tool == RunCommand::NAME { lines.collect() } else { vec![first] };
-        let words = told.iter().flat_map(|line| line.split_whitespace()).map(generic);
+        let relevant: Vec<&str> = if tool == RunCommand::NAME { lines.collect() } else { vec![first] };
+        let words = relevant.iter().flat_map(|line| line.split_whitespace()).map(generic);
         let words: Vec<String> = words.collect();
         (!words.is_empty()).then(|| Self::of(&format!("{tool} {}", words.join(" "))))
     }
@@ -132,7 +132,7 @@ fn add(hasher: &mut Hasher, value: &Value) {
     }
 }
 
-/// A word of an error, or a sign in place of what is particular in it.
+/// Returns a word of an error with its specific parts replaced.
 fn generic(word: &str) -> String {
     let names = ['/', '`', '\'', '"', '.', '_', '-'];
     let inner = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -141,13 +141,13 @@ fn generic(word: &str) -> String {
     if is_particular { "#".to_owned() } else { inner.to_lowercase() }
 }
 
-/// Whether an error is one of those that go by themselves.
+/// Whether an error is transient.
 pub fn is_transient(text: &str) -> bool {
     let text = text.to_lowercase();
     TRANSIENT.iter().any(|sign| text.contains(sign))
 }
 
-/// Whether a call is made to wait for something: it is to be expected that it is made again and says the same.
+/// Whether a call waits or polls, so that equal calls with equal results are expected.
 pub fn is_polling(tool: &str, raw: &str) -> bool {
     if tool != RunCommand::NAME {
         return tool == CommandOutput::NAME;
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_only_took_another_time_is_the_same() {
+    fn results_that_differ_only_in_durations_are_equal() {
         let of = Fingerprint::of_result;
         assert_eq!(of("[10:11:07] 4 passed in 0.02s"), of("[10:12:59] 4 passed in 1.5s"));
         assert_ne!(of("3 of 12 blocks"), of("4 of 12 blocks"));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_wait_by_the_programs_they_start() {
+    fn polling_is_detected_by_the_programs_of_a_command() {
         let command =
             |text: &str| is_polling("run_command", &serde_json::json!({"command": text}).to_string());
         assert!(command("sleep 5 && cat log"));

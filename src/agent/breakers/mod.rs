@@ -1,7 +1,7 @@
-//! Breakers: notice that a run goes nowhere, tell the model, and end the run when that does not help.
+//! Breakers: detect a run that makes no progress, warn the model, and end the run when the warning does not help.
 //!
-//! A pure fold of the events of one run. Each answer is looked at twice: before its calls run, for those that repeat earlier
-//! ones and do not run, and when all of them have their results.
+//! A pure fold of the events of one run. Each answer is checked twice: before its calls run, to refuse repeated ones, and when all its calls have
+//! results.
 
 mod announcement;
 mod consecutive_errors;
@@ -31,51 +31,51 @@ use std::collections::BTreeMap;
 pub use text_answers::AnswerAction;
 use text_answers::TextAnswers;
 
-/// Answers after which an earlier pattern no longer makes the next one worse.
+/// Number of answers after which an earlier pattern no longer counts.
 const RESET_AFTER_ANSWERS: u32 = 15;
 
-/// Tools by which one acts: a model without any of them announces nothing that it could do.
+/// Tools that change something. A model without any of them cannot announce an action.
 const ACTING_TOOLS: [&str; 5] =
     [RunCommand::NAME, WriteFile::NAME, EditFile::NAME, ApplyPatch::NAME, DeleteFile::NAME];
 
-/// What the breakers know of a run.
+/// State of the breakers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Breakers {
     repetition: Repetition,
     errors: ConsecutiveErrors,
-    standstill: NoProgress,
+    no_progress: NoProgress,
     texts: TextAnswers,
-    /// Whether the model has tools by which it could act.
+    /// Whether the model has a tool that changes something.
     can_act: bool,
-    /// The calls of the last answer whose results are not all known.
+    /// Calls of the last answer while results are missing.
     answer: Vec<ObservedCall>,
-    /// Those of them that do not run.
+    /// Calls of the last answer that are refused.
     refused: BTreeMap<String, Pattern>,
     outcomes: BTreeMap<String, ObservedResult>,
-    ladder: Escalation,
+    escalation: Escalation,
 }
 
-/// How far it has come: told, told once more that the plan must change, ended.
+/// Escalation level: a warning, then a last warning, then the end of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Escalation {
-    /// Patterns found, each soon after the one before.
+    /// Number of patterns found in close succession.
     found: u32,
-    /// Answers since the last.
+    /// Number of answers since the last pattern.
     since: u32,
-    /// What is to be done about it.
+    /// The action that is due.
     due: Option<PendingAction>,
 }
 
-/// What is to be done.
+/// A due action of the breakers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum PendingAction {
-    Tell(Pattern),
-    Demand(Pattern),
+    Warn(Pattern),
+    LastWarning(Pattern),
     End(StopReason),
 }
 
 impl Breakers {
-    /// Takes note of an event of the run.
+    /// Applies an event of the run.
     pub fn apply(&mut self, event: &Event, limits: &BreakerLimits) {
         match event {
             Event::RunStart { tools, .. } => {
@@ -94,36 +94,38 @@ impl Breakers {
                 }
             }
             Event::UserMessage { origin: MessageOrigin::Breaker, .. } => {
-                self.ladder.due = None;
+                self.escalation.due = None;
                 self.texts.note_warning();
             }
             _ => {}
         }
     }
 
-    /// Why a call of the last answer does not run, in words for the model.
+    /// Returns the message to the model when the call is refused.
     pub fn refusal(&self, call_id: &str) -> Option<String> {
         self.refused.get(call_id).map(|pattern| messages::repeated_call_refused(&describe(pattern)))
     }
 
-    /// What the model is to be told before it is asked again.
+    /// Returns the warning to add before the next model call.
     pub fn warning(&self) -> Option<String> {
-        match self.ladder.due.as_ref()? {
-            PendingAction::Tell(pattern) => Some(messages::no_progress_warning(&describe(pattern))),
-            PendingAction::Demand(pattern) => Some(messages::no_progress_last_warning(&describe(pattern))),
+        match self.escalation.due.as_ref()? {
+            PendingAction::Warn(pattern) => Some(messages::no_progress_warning(&describe(pattern))),
+            PendingAction::LastWarning(pattern) => {
+                Some(messages::no_progress_last_warning(&describe(pattern)))
+            }
             PendingAction::End(_) => None,
         }
     }
 
-    /// Why the run ends.
+    /// Returns the reason for which the run must end.
     pub fn stop_reason(&self) -> Option<StopReason> {
-        match self.ladder.due {
+        match self.escalation.due {
             Some(PendingAction::End(reason)) => Some(reason),
-            Some(PendingAction::Tell(_) | PendingAction::Demand(_)) | None => None,
+            Some(PendingAction::Warn(_) | PendingAction::LastWarning(_)) | None => None,
         }
     }
 
-    /// What follows from the last answer, which has no calls.
+    /// Returns the reaction to the last answer when it contains no calls.
     pub fn answer_action(&self, limits: &BreakerLimits) -> Option<AnswerAction> {
         self.texts.answer_action(limits).filter(|_| self.can_act)
     }
@@ -140,7 +142,7 @@ impl Breakers {
         }
     }
 
-    /// All calls of an answer have their results: what they show.
+    /// Evaluates an answer when all its calls have results.
     fn settle(&mut self, limits: &BreakerLimits) {
         let answer = std::mem::take(&mut self.answer);
         let refused = std::mem::take(&mut self.refused);
@@ -151,21 +153,21 @@ impl Breakers {
         for (call, outcome) in &ran {
             self.repetition.settle(call, outcome, limits);
         }
-        let stands = self.standstill.settle(ran.iter().copied(), limits);
-        // A call that does not run because it repeats one that failed has failed too.
-        let went = answer.iter().filter_map(|call| match outcomes.get(&call.id) {
-            Some(outcome) if !refused.contains_key(&call.id) => Some(&outcome.went),
+        let stalled = self.no_progress.settle(ran.iter().copied(), limits);
+        // A refused call that repeats a failed one counts as failed too.
+        let statuses = answer.iter().filter_map(|call| match outcomes.get(&call.id) {
+            Some(outcome) if !refused.contains_key(&call.id) => Some(&outcome.status),
             _ => self.repetition.failed_before(call),
         });
-        let errors = self.errors.settle(went, limits);
+        let errors = self.errors.settle(statuses, limits);
         let repeats = answer.iter().find_map(|call| refused.get(&call.id)).cloned();
-        self.ladder.climb(repeats.or(stands), limits.on_repeat);
+        self.escalation.record(repeats.or(stalled), limits.on_repeat);
         match errors {
             Some(ErrorAction::End(pattern)) if self.stop_reason().is_none() => {
-                self.ladder.due = Some(PendingAction::End(pattern.reason()));
+                self.escalation.due = Some(PendingAction::End(pattern.reason()));
             }
-            Some(ErrorAction::Warn(pattern)) if self.ladder.due.is_none() => {
-                self.ladder.due = Some(PendingAction::Tell(pattern));
+            Some(ErrorAction::Warn(pattern)) if self.escalation.due.is_none() => {
+                self.escalation.due = Some(PendingAction::Warn(pattern));
             }
             Some(ErrorAction::End(_) | ErrorAction::Warn(_)) | None => {}
         }
@@ -173,8 +175,8 @@ impl Breakers {
 }
 
 impl Escalation {
-    /// One more answer, in which a pattern was found or none.
-    fn climb(&mut self, found: Option<Pattern>, on_repeat: OnRepeat) {
+    /// Records an answer and the pattern found in it, and raises the level.
+    fn record(&mut self, found: Option<Pattern>, on_repeat: OnRepeat) {
         self.since = self.since.saturating_add(1);
         let Some(pattern) = found else { return };
         if self.since > RESET_AFTER_ANSWERS {
@@ -183,8 +185,8 @@ impl Escalation {
         self.since = 0;
         self.found = self.found.saturating_add(1);
         self.due = Some(match (on_repeat, self.found) {
-            (OnRepeat::WarnThenStop, 1) => PendingAction::Tell(pattern),
-            (OnRepeat::WarnThenStop, 2) => PendingAction::Demand(pattern),
+            (OnRepeat::WarnThenStop, 1) => PendingAction::Warn(pattern),
+            (OnRepeat::WarnThenStop, 2) => PendingAction::LastWarning(pattern),
             _ => PendingAction::End(pattern.reason()),
         });
     }

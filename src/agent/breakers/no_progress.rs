@@ -1,4 +1,4 @@
-//! Work that leads nowhere although its calls differ: the same error, the same result, the same contents of a file again.
+//! Detects a lack of progress although the calls differ: the same error, the same result, or the same contents of a file again.
 
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, ObservedCall, ObservedResult, Pattern};
@@ -6,20 +6,20 @@ use crate::core::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Classes of errors, and contents of a file, that are remembered; older ones are forgotten.
+/// Number of error classes, and of contents of a file, that are remembered; the oldest are dropped.
 const MAX_REMEMBERED: usize = 100;
 
-/// What is known of errors, results and files.
+/// State of the detector: errors, results and files of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoProgress {
     errors: Vec<SameError>,
     results: BTreeMap<String, SameResult>,
     files: BTreeMap<String, Contents>,
-    /// Answers so far.
+    /// Number of answers so far.
     answers: u32,
 }
 
-/// A class of errors of a tool that has not succeeded since.
+/// An error class of a tool that has not succeeded since.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct SameError {
     tool: String,
@@ -28,7 +28,7 @@ struct SameError {
     last: u32,
 }
 
-/// The last result of a tool, and the calls that gave it.
+/// The last result of a tool, and the calls that returned it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct SameResult {
     result: Fingerprint,
@@ -41,12 +41,12 @@ struct SameResult {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Contents {
     had: Vec<Fingerprint>,
-    /// How often it went back to one of them, since it last had a new one.
+    /// Number of returns to earlier contents since the last new contents.
     returns: u32,
 }
 
 impl NoProgress {
-    /// Takes note of the calls of an answer that ran, and of what became of them; the pattern they make.
+    /// Records the calls of an answer that ran and their outcomes. Returns the pattern that they form.
     pub fn settle<'a>(
         &mut self,
         answer: impl Iterator<Item = (&'a ObservedCall, &'a ObservedResult)>,
@@ -55,25 +55,25 @@ impl NoProgress {
         self.answers = self.answers.saturating_add(1);
         let mut found = None;
         for (call, outcome) in answer {
-            let returned = outcome.edits.iter().filter_map(|edit| self.edited(edit, limits)).last();
+            let returned = outcome.edits.iter().filter_map(|edit| self.record_edit(edit, limits)).last();
             if !outcome.edits.is_empty() {
                 self.errors.clear();
                 self.results.clear();
             }
-            let pattern = match outcome.went {
-                CallOutcome::Well => self.succeeded(call, outcome, limits),
-                CallOutcome::Badly(class) | CallOutcome::Unsuccessfully(class) => {
-                    class.and_then(|class| self.failed(call, class, limits))
+            let pattern = match outcome.status {
+                CallOutcome::Success => self.record_success(call, outcome, limits),
+                CallOutcome::Failure(class) | CallOutcome::CommandFailure(class) => {
+                    class.and_then(|class| self.record_failure(call, class, limits))
                 }
-                CallOutcome::Transiently | CallOutcome::Against => None,
+                CallOutcome::TransientFailure | CallOutcome::Declined => None,
             };
             found = found.or(returned).or(pattern);
         }
         found
     }
 
-    /// A file was changed: whether it has gone back too often.
-    fn edited(
+    /// Records a change of a file. Returns the pattern when the file has been reverted too often.
+    fn record_edit(
         &mut self,
         (path, before, after): &(String, Fingerprint, Fingerprint),
         limits: &BreakerLimits,
@@ -97,8 +97,13 @@ impl NoProgress {
         is_found.then(|| Pattern::Reverted(path.clone(), file.returns))
     }
 
-    /// A call failed. Equal errors of one answer count once: its calls did not know of each other.
-    fn failed(&mut self, call: &ObservedCall, class: Fingerprint, limits: &BreakerLimits) -> Option<Pattern> {
+    /// Records a failed call. Equal errors within one answer count once, because its calls were made before any result was known.
+    fn record_failure(
+        &mut self,
+        call: &ObservedCall,
+        class: Fingerprint,
+        limits: &BreakerLimits,
+    ) -> Option<Pattern> {
         let now = self.answers;
         let known = self.errors.iter_mut().find(|error| error.tool == call.tool && error.class == class);
         let Some(error) = known else {
@@ -113,15 +118,15 @@ impl NoProgress {
         is_found.then(|| Pattern::SameError(call.tool.clone(), error.answers))
     }
 
-    /// A call went well: whether its tool says the same whatever it is asked.
-    fn succeeded(
+    /// Records a successful call. Returns the pattern when its tool gives the same result to different calls.
+    fn record_success(
         &mut self,
         call: &ObservedCall,
         outcome: &ObservedResult,
         limits: &BreakerLimits,
     ) -> Option<Pattern> {
         self.errors.retain(|error| error.tool != call.tool);
-        let Some(key) = call.key.filter(|_| outcome.is_telling && !call.waits && !call.is_exempt) else {
+        let Some(key) = call.key.filter(|_| outcome.is_distinctive && !call.waits && !call.is_exempt) else {
             self.results.remove(&call.tool);
             return None;
         };

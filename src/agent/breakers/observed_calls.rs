@@ -1,4 +1,4 @@
-//! What the breakers remember of calls and of what became of them, and the patterns they find.
+//! The calls and outcomes that the breakers remember, and the patterns they detect.
 
 use super::fingerprint::{self, Fingerprint};
 use crate::core::decision::Denial;
@@ -11,71 +11,71 @@ use crate::tools::TypedTool;
 use crate::tools::run_command::RunCommand;
 use serde::{Deserialize, Serialize};
 
-/// Characters of a result below which it says too little to be a sign when other calls give it too.
-const MIN_TELLING_CHARS: usize = 200;
+/// Length of a result in characters below which equal results of different calls may be a coincidence.
+const MIN_DISTINCTIVE_CHARS: usize = 200;
 
 /// A call of the last answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObservedCall {
-    /// The model's name for it.
+    /// The call id.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it is; nothing where nobody can read its arguments.
+    /// Fingerprint of the call; `None` when its arguments are not valid.
     pub key: Option<Fingerprint>,
-    /// Whether it is made to wait.
+    /// Whether the call waits or polls.
     pub waits: bool,
-    /// Whether it may be made as often as the model likes.
+    /// Whether the configuration exempts the call from the limits.
     pub is_exempt: bool,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObservedResult {
-    /// What it answered.
+    /// Fingerprint of the result.
     pub result: Fingerprint,
-    /// Whether that is so long that it would not be the same by chance.
-    pub is_telling: bool,
-    /// How it went.
-    pub went: CallOutcome,
-    /// The files that a tool changed, with their contents before and after.
+    /// Whether the result is long enough that an equal one is no coincidence.
+    pub is_distinctive: bool,
+    /// How the call ended.
+    pub status: CallOutcome,
+    /// Files changed by a tool, with the fingerprints of their contents before and after.
     pub edits: Vec<(String, Fingerprint, Fingerprint)>,
 }
 
-/// How a call went.
+/// How a call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallOutcome {
-    /// Well.
-    Well,
-    /// It failed, with an error of this class.
-    Badly(Option<Fingerprint>),
-    /// It is a command that ran and ended badly, with an error of this class.
-    Unsuccessfully(Option<Fingerprint>),
-    /// It failed with an error that goes by itself.
-    Transiently,
-    /// The person said no to it.
-    Against,
+    /// Success.
+    Success,
+    /// A failure with an error of this class.
+    Failure(Option<Fingerprint>),
+    /// A command that ran and exited with a failure of this class.
+    CommandFailure(Option<Fingerprint>),
+    /// A transient failure.
+    TransientFailure,
+    /// A refusal by the user.
+    Declined,
 }
 
-/// What shows that a run goes nowhere.
+/// A pattern that indicates a lack of progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pattern {
-    /// The same call, so many times in a row.
+    /// The same call, this many times in a row.
     Call(String, u32),
-    /// The same few calls, round after round.
+    /// The same few calls in rounds.
     Cycle(Vec<String>),
-    /// So many errors in a row.
+    /// This many errors in a row.
     Errors(u32),
-    /// A tool that fails with the same class of error, in so many answers.
+    /// A tool that fails with the same class of error, in this many answers.
     SameError(String, u32),
-    /// A tool that gives the same result whatever it is asked, in so many answers.
+    /// A tool that returns the same result to different calls, in this many answers.
     SameResult(String, u32),
-    /// A file that went back to a content it had before, so many times.
+    /// A file that returned to earlier contents, this many times.
     Reverted(String, u32),
 }
 
 impl ObservedCall {
-    /// What is to be remembered of `call`.
+    /// Creates the observation of `call`.
     pub fn of(call: &ToolCall, limits: &BreakerLimits) -> Self {
         Self {
             id: call.id.clone(),
@@ -88,18 +88,18 @@ impl ObservedCall {
 }
 
 impl ObservedResult {
-    /// What is to be remembered of how a call of `tool` ended. Only what tools wrote counts as an edit: commands put files back
-    /// and forth for reasons of their own.
+    /// Creates the observation of the end of a call of `tool`. Only changes made by edit tools count as edits: commands may have reasons to
+    /// restore files.
     pub fn of(tool: &str, result: &ToolResult, denial: Option<&Denial>, changed: &[Change]) -> Self {
         let text = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
-        let went = match denial {
-            _ if !result.is_error => CallOutcome::Well,
-            Some(denial) if denial.rule == DECLINED_RULE => CallOutcome::Against,
-            None if fingerprint::is_transient(text) => CallOutcome::Transiently,
+        let status = match denial {
+            _ if !result.is_error => CallOutcome::Success,
+            Some(denial) if denial.rule == DECLINED_RULE => CallOutcome::Declined,
+            None if fingerprint::is_transient(text) => CallOutcome::TransientFailure,
             None if tool == RunCommand::NAME => {
-                CallOutcome::Unsuccessfully(Fingerprint::of_error(tool, text))
+                CallOutcome::CommandFailure(Fingerprint::of_error(tool, text))
             }
-            Some(_) | None => CallOutcome::Badly(Fingerprint::of_error(tool, text)),
+            Some(_) | None => CallOutcome::Failure(Fingerprint::of_error(tool, text)),
         };
         let edits = changed.iter().filter(|change| change.by == ChangedBy::Tool).map(|change| {
             let content = |hash: &Option<String>| Fingerprint::of_content(hash.as_deref());
@@ -107,15 +107,15 @@ impl ObservedResult {
         });
         Self {
             result: Fingerprint::of_result(text),
-            is_telling: text.chars().nth(MIN_TELLING_CHARS).is_some(),
-            went,
+            is_distinctive: text.chars().nth(MIN_DISTINCTIVE_CHARS).is_some(),
+            status,
             edits: edits.collect(),
         }
     }
 }
 
 impl Pattern {
-    /// Why a run ends that does not leave it.
+    /// Returns the stop reason of a run that does not leave the pattern.
     pub fn reason(&self) -> StopReason {
         match self {
             Self::Call(..) | Self::Cycle(_) => StopReason::RepeatedCall,

@@ -1,4 +1,4 @@
-//! Calls that repeat: the same one in a row, and the same few in turn. The call that would be once too often does not run.
+//! Detects repeated calls: the same call several times in a row, and cycles of a few calls. The call that completes the pattern is refused.
 
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, ObservedCall, ObservedResult, Pattern};
@@ -6,26 +6,25 @@ use crate::core::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How often a round of calls is made when it is noticed: with its last call.
+/// Number of rounds at which a cycle is detected, on the last call of the last round.
 const ROUNDS: usize = 3;
 
-/// How many times more often than another a call may be repeated that waits for something, or that failed for reasons
-/// that go by themselves.
-const PATIENCE: u32 = 10;
+/// Factor on the limit for calls that wait for something, or that failed with a transient error.
+const PATIENCE_FACTOR: u32 = 10;
 
-/// The least number at which a repetition can be one.
-const FEWEST: u32 = 2;
+/// Lowest limit on equal calls in a row.
+const MIN_REPEATS: u32 = 2;
 
-/// What is known of the calls so far.
+/// State of the detector: the recent calls of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
     row: Option<Row>,
     recent: VecDeque<RecentCall>,
-    /// What does not run before another call has, and why.
-    barred: Option<BlockedPattern>,
+    /// The detected pattern whose calls are refused until another call is made.
+    blocked: Option<BlockedPattern>,
 }
 
-/// The calls of a pattern that was noticed.
+/// The calls of a detected pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct BlockedPattern {
     keys: BTreeSet<Fingerprint>,
@@ -33,8 +32,8 @@ struct BlockedPattern {
 }
 
 impl BlockedPattern {
-    /// The pattern, which one of its calls goes on with.
-    fn once_more(&mut self) -> Pattern {
+    /// Counts another call of the pattern and returns the pattern.
+    fn count_repeat(&mut self) -> Pattern {
         if let Pattern::Call(_, times) = &mut self.pattern {
             *times = times.saturating_add(1);
         }
@@ -42,15 +41,15 @@ impl BlockedPattern {
     }
 }
 
-/// Equal calls in a row that gave equal results.
+/// Equal calls in a row with equal results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
     key: Fingerprint,
     result: Option<Fingerprint>,
     times: u32,
     is_patient: bool,
-    /// How the last of them went; nothing as long as that is not known.
-    went: Option<CallOutcome>,
+    /// Outcome of the last of them; `None` while it is unknown.
+    status: Option<CallOutcome>,
 }
 
 /// A call that was made.
@@ -58,12 +57,12 @@ struct Row {
 struct RecentCall {
     key: Fingerprint,
     tool: String,
-    /// Nothing as long as it is not known, or once it does not matter.
+    /// Fingerprint of the result; `None` while it is unknown.
     result: Option<Fingerprint>,
 }
 
 impl RecentCall {
-    /// Whether both are the same call, with the same result as far as that is known.
+    /// Whether both are the same call with the same result; an unknown result equals any.
     fn repeats(&self, other: &Self) -> bool {
         let same_result = match (self.result, other.result) {
             (Some(one), Some(two)) => one == two,
@@ -74,57 +73,57 @@ impl RecentCall {
 }
 
 impl Repetition {
-    /// Which calls of an answer do not run, by their ids, and why. What calls of one answer will give is not known, so equal ones
-    /// are taken to give the same.
+    /// Returns the calls of an answer to refuse, by id, each with its pattern. The results of the calls are still unknown; equal calls are
+    /// assumed to give equal results.
     pub fn plan(&mut self, answer: &[ObservedCall], limits: &BreakerLimits) -> BTreeMap<String, Pattern> {
         let mut ahead = self.clone();
         let mut refused = BTreeMap::new();
         for call in answer {
-            if let Some(pattern) = ahead.consider(call, limits) {
+            if let Some(pattern) = ahead.check_call(call, limits) {
                 refused.insert(call.id.clone(), pattern);
             }
         }
-        self.barred = ahead.barred;
+        self.blocked = ahead.blocked;
         refused
     }
 
-    /// Whether `call` would be once too often; takes note that it is made where it is not.
-    fn consider(&mut self, call: &ObservedCall, limits: &BreakerLimits) -> Option<Pattern> {
+    /// Returns the pattern that `call` completes. Otherwise records the call.
+    fn check_call(&mut self, call: &ObservedCall, limits: &BreakerLimits) -> Option<Pattern> {
         let Some(key) = call.key.filter(|_| !call.is_exempt) else {
-            self.barred = None;
-            self.interrupted();
+            self.blocked = None;
+            self.reset();
             return None;
         };
-        match &mut self.barred {
-            Some(barred) if barred.keys.contains(&key) => return Some(barred.once_more()),
-            _ => self.barred = None,
+        match &mut self.blocked {
+            Some(blocked) if blocked.keys.contains(&key) => return Some(blocked.count_repeat()),
+            _ => self.blocked = None,
         }
-        let found = self.row_with(key, call, limits).or_else(|| self.round_with(key, call, limits));
+        let found = self.find_row(key, call, limits).or_else(|| self.find_cycle(key, call, limits));
         if let Some((pattern, keys)) = found {
-            self.barred = Some(BlockedPattern { keys, pattern: pattern.clone() });
+            self.blocked = Some(BlockedPattern { keys, pattern: pattern.clone() });
             return Some(pattern);
         }
-        self.note(call, key, None, limits);
+        self.record_call(call, key, None, limits);
         None
     }
 
-    /// The pattern when `call` is one equal call too many in a row.
-    fn row_with(
+    /// Returns the pattern when `call` reaches the limit on equal calls in a row.
+    fn find_row(
         &self,
         key: Fingerprint,
         call: &ObservedCall,
         limits: &BreakerLimits,
     ) -> Option<(Pattern, BTreeSet<Fingerprint>)> {
         let row = self.row.as_ref().filter(|row| row.key == key)?;
-        let patience = if row.is_patient || call.waits { PATIENCE } else { 1 };
-        let most = limits.repeated_calls.max(FEWEST).saturating_mul(patience);
+        let patience = if row.is_patient || call.waits { PATIENCE_FACTOR } else { 1 };
+        let limit = limits.repeated_calls.max(MIN_REPEATS).saturating_mul(patience);
         let times = row.times.saturating_add(1);
-        (limits.repeated_calls > 0 && times >= most)
+        (limits.repeated_calls > 0 && times >= limit)
             .then(|| (Pattern::Call(call.tool.clone(), times), BTreeSet::from([key])))
     }
 
-    /// The pattern when `call` ends the last of several equal rounds. Of one call a round is not made: that is a row.
-    fn round_with(
+    /// Returns the pattern when `call` completes the last of several equal rounds of at least two different calls.
+    fn find_cycle(
         &self,
         key: Fingerprint,
         call: &ObservedCall,
@@ -144,21 +143,21 @@ impl Repetition {
         })
     }
 
-    /// Takes note of what became of `call`.
+    /// Records the outcome of `call`.
     pub fn settle(&mut self, call: &ObservedCall, outcome: &ObservedResult, limits: &BreakerLimits) {
         match call.key.filter(|_| !call.is_exempt) {
-            Some(key) => self.note(call, key, Some(outcome), limits),
-            None => self.interrupted(),
+            Some(key) => self.record_call(call, key, Some(outcome), limits),
+            None => self.reset(),
         }
     }
 
-    /// How the last call failed, when that is the one that `call` repeats.
+    /// Returns the failed outcome of the last call, if `call` repeats it.
     pub fn failed_before(&self, call: &ObservedCall) -> Option<&CallOutcome> {
         let row = self.row.as_ref().filter(|row| Some(row.key) == call.key)?;
-        row.went.as_ref().filter(|went| **went != CallOutcome::Well)
+        row.status.as_ref().filter(|status| **status != CallOutcome::Success)
     }
 
-    fn note(
+    fn record_call(
         &mut self,
         call: &ObservedCall,
         key: Fingerprint,
@@ -170,11 +169,11 @@ impl Repetition {
         let repeats = |row: &Row| row.result.is_none() || result.is_none() || row.result == result;
         let times = earlier.as_ref().filter(|row| repeats(row)).map_or(1, |row| row.times.saturating_add(1));
         let result = result.or(earlier.as_ref().and_then(|row| row.result));
-        let went = outcome.map(|outcome| outcome.went.clone()).or(earlier.and_then(|row| row.went));
-        let is_patient = call.waits || went == Some(CallOutcome::Transiently);
-        self.row = Some(Row { key, result, times, is_patient, went });
+        let status = outcome.map(|outcome| outcome.status.clone()).or(earlier.and_then(|row| row.status));
+        let is_patient = call.waits || status == Some(CallOutcome::TransientFailure);
+        self.row = Some(Row { key, result, times, is_patient, status });
         if is_patient {
-            // Where something is waited for, rounds are made on purpose.
+            // Polling makes rounds on purpose.
             return self.recent.clear();
         }
         self.recent.push_back(RecentCall { key, tool: call.tool.clone(), result });
@@ -184,8 +183,8 @@ impl Repetition {
         }
     }
 
-    /// Something else was done.
-    fn interrupted(&mut self) {
+    /// Resets the detector after a call that is not counted.
+    fn reset(&mut self) {
         self.row = None;
         self.recent.clear();
     }

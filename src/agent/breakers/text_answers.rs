@@ -1,4 +1,4 @@
-//! Answers without calls: the same text again, and actions that are announced and not taken.
+//! Checks answers without calls: repeated texts, and actions that are announced but not taken.
 
 use super::announcement::announces;
 use super::fingerprint::Fingerprint;
@@ -6,31 +6,31 @@ use crate::core::event::FinishReason;
 use crate::core::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 
-/// Characters of a text below which it says too little to be compared: one word may be the right answer twice.
+/// Length of a text in characters below which it is not compared: a short answer may be correct twice.
 const MIN_COMPARED_CHARS: usize = 40;
 
-/// What is known of the answers since the last call.
+/// State of the check: the answers since the last call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextAnswers {
     last: Option<Fingerprint>,
     times: u32,
-    /// The last one ends with what is to be done next.
+    /// Whether the last answer ends by announcing an action.
     announces: bool,
-    /// How often the model was asked to do it.
-    asked: u32,
+    /// How often the model was asked to take the action.
+    reminders: u32,
 }
 
-/// What follows from the last answer.
+/// Reaction to the last answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerAction {
-    /// The model is asked to do what it announced.
+    /// Ask the model to take the announced action.
     AskToAct,
-    /// The run ends.
+    /// End the run.
     End,
 }
 
 impl TextAnswers {
-    /// Takes note of an answer without calls, of a model that could act.
+    /// Records an answer without calls.
     pub fn answered(&mut self, text: &str, finish: &FinishReason) {
         let is_long = text.chars().nth(MIN_COMPARED_CHARS).is_some();
         let print = (is_long && finish.is_usable()).then(|| Fingerprint::of_text(text));
@@ -39,23 +39,23 @@ impl TextAnswers {
         self.announces = matches!(finish, FinishReason::Stop | FinishReason::ToolCalls) && announces(text);
     }
 
-    /// The model has called a tool.
+    /// Resets the check after a tool call.
     pub fn called(&mut self) {
         *self = Self::default();
     }
 
-    /// The model was told that it goes nowhere.
+    /// Records that the model was warned.
     pub fn note_warning(&mut self) {
-        self.asked = self.asked.saturating_add(u32::from(self.announces));
+        self.reminders = self.reminders.saturating_add(u32::from(self.announces));
     }
 
-    /// What follows.
+    /// Returns the reaction to the last answer.
     pub fn answer_action(&self, limits: &BreakerLimits) -> Option<AnswerAction> {
         let repeats = limits.repeated_texts > 0 && self.last.is_some() && self.times >= limits.repeated_texts;
         match limits.announcements {
             _ if repeats => Some(AnswerAction::End),
-            most if most > 0 && self.announces => {
-                Some(if self.asked < most { AnswerAction::AskToAct } else { AnswerAction::End })
+            limit if limit > 0 && self.announces => {
+                Some(if self.reminders < limit { AnswerAction::AskToAct } else { AnswerAction::End })
             }
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! Makes a conversation shorter: what can go, and what it becomes. Exchanges stay whole, so that no result loses its call.
+//! Selects and replaces the parts of a conversation that compaction removes. Exchanges stay whole, so that each result keeps its call.
 
 pub mod summary;
 
@@ -12,55 +12,55 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Characters that stay of an output that is shortened.
+/// Characters that remain of a shortened output.
 const OUTPUT_CHARS: usize = 400;
 
-/// Characters of an output from which on it is worth shortening: what is said about the rest takes room too.
+/// Length in characters above which an output is shortened; below it, the notice about the removed part would outweigh the gain.
 const LONG_OUTPUT_CHARS: usize = 1200;
 
-/// The messages that stay whatever is left out: where they stand.
+/// Positions of the user prompts, which compaction never removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptPositions {
-    /// The task: what the person said first.
+    /// The task: the first user message.
     task: Option<usize>,
-    /// What the person said last.
+    /// The last user message.
     last: Option<usize>,
 }
 
 impl PromptPositions {
-    /// The person has said what stands at `place`.
-    pub fn record(&mut self, place: usize) {
-        self.task = self.task.or(Some(place));
-        self.last = Some(place);
+    /// Records a user message at `position`.
+    pub fn record(&mut self, position: usize) {
+        self.task = self.task.or(Some(position));
+        self.last = Some(position);
     }
 
-    /// The task among `messages`.
+    /// Returns the task among `messages`.
     pub fn task(self, messages: &[Arc<Message>]) -> Option<&Message> {
-        self.task.and_then(|place| messages.get(place)).map(AsRef::as_ref)
+        self.task.and_then(|position| messages.get(position)).map(AsRef::as_ref)
     }
 
-    /// What the person said in `messages` first, and last where that is something else.
+    /// Returns the first user message in `messages`, and the last one if it differs.
     pub fn first_and_last(self, messages: &[Arc<Message>]) -> Vec<String> {
         let last = self.last.filter(|_| self.last != self.task);
-        let places = [self.task, last].into_iter().flatten();
-        places.filter_map(|place| messages.get(place)).map(|message| message.joined_text()).collect()
+        let positions = [self.task, last].into_iter().flatten();
+        positions.filter_map(|position| messages.get(position)).map(|message| message.joined_text()).collect()
     }
 
-    /// A message was put in front of all others.
+    /// Shifts the positions after a message was inserted in front of all others.
     pub fn shift_by_one(&mut self) {
-        for place in [&mut self.task, &mut self.last].into_iter().flatten() {
-            *place = place.saturating_add(1);
+        for position in [&mut self.task, &mut self.last].into_iter().flatten() {
+            *position = position.saturating_add(1);
         }
     }
 }
 
-/// Where the exchanges of a conversation begin: its answers with calls, each of which goes on with their results.
+/// Returns the positions at which exchanges start: the assistant messages with calls, each followed by its results.
 fn exchanges(messages: &[Arc<Message>]) -> Vec<usize> {
     let calls = |message: &Message| message.role == Role::Assistant && message.tool_calls().next().is_some();
     messages.iter().enumerate().filter(|(_, message)| calls(message)).map(|(at, _)| at).collect()
 }
 
-/// The messages before the last `keep` exchanges, from the first that may go; none when nothing comes before them.
+/// Returns the range of removable messages before the last `keep` exchanges; `None` when it is empty.
 pub fn before_recent(messages: &[Arc<Message>], keep: usize) -> Option<Range<usize>> {
     let begins = exchanges(messages);
     let end = *begins.get(begins.len().checked_sub(keep.max(1))?)?;
@@ -68,24 +68,24 @@ pub fn before_recent(messages: &[Arc<Message>], keep: usize) -> Option<Range<usi
     (start < end).then_some(start..end)
 }
 
-/// Whether something of `range` goes when it is replaced: more than the prompts that stay, and a summary alone.
+/// Whether replacing `range` removes anything: it contains more than the prompts that stay and a single summary.
 pub fn removes_anything(messages: &[Arc<Message>], range: &Range<usize>, prompts: PromptPositions) -> bool {
     let stays = |at: usize| Some(at) == prompts.task || Some(at) == prompts.last;
-    let mut going = range.clone().filter(|at| !stays(*at)).filter_map(|at| messages.get(at));
-    going.any(|message| !summary::is_summary(message))
+    let mut removed = range.clone().filter(|at| !stays(*at)).filter_map(|at| messages.get(at));
+    removed.any(|message| !summary::is_summary(message))
 }
 
-/// The calls in `messages` whose outputs are worth shortening, with these outputs.
-pub fn long_outputs<'a>(messages: &'a [Arc<Message>], mark: &Delimiter) -> Vec<(&'a str, &'a str)> {
+/// Returns the calls in `messages` whose outputs are long enough to shorten, with these outputs.
+pub fn long_outputs<'a>(messages: &'a [Arc<Message>], delimiter: &Delimiter) -> Vec<(&'a str, &'a str)> {
     let results = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-        Part::ToolResult(result) => Some((result.call_id.as_str(), mark.strip(&result.text))),
+        Part::ToolResult(result) => Some((result.call_id.as_str(), delimiter.strip(&result.text))),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     });
     results.filter(|(_, text)| text.len() > LONG_OUTPUT_CHARS).collect()
 }
 
 /// Shortens the outputs of the calls `ids`.
-pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], mark: &Delimiter) {
+pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], delimiter: &Delimiter) {
     let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let concerned = |message: &Message| {
         let mut parts = message.parts.iter();
@@ -94,49 +94,52 @@ pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], mark: &Del
     for message in messages.iter_mut().filter(|message| concerned(message)) {
         for part in &mut Arc::make_mut(message).parts {
             match part {
-                Part::ToolResult(result) if ids.contains(result.call_id.as_str()) => shorten(result, mark),
+                Part::ToolResult(result) if ids.contains(result.call_id.as_str()) => {
+                    shorten(result, delimiter);
+                }
                 _ => {}
             }
         }
     }
 }
 
-fn shorten(result: &mut ToolResult, mark: &Delimiter) {
-    let whole = mark.strip(&result.text);
+fn shorten(result: &mut ToolResult, delimiter: &Delimiter) {
+    let whole = delimiter.strip(&result.text);
     let cut = excerpt::by_chars(whole, OUTPUT_CHARS);
     let text = messages::output_shortened(&cut, whole.chars().count(), &Outputs::name(&result.call_id));
-    result.text = mark.wrap(&text);
+    result.text = delimiter.wrap(&text);
 }
 
-/// Puts `notes` in the place of the messages before `upto`, but for the instructions and the prompts that stay.
+/// Replaces the messages before `message_count` with `notes`, except for the system message and the prompts that stay.
 pub fn replace(
     messages: &mut Vec<Arc<Message>>,
     prompts: &mut PromptPositions,
-    upto: usize,
+    message_count: usize,
     notes: Vec<Arc<Message>>,
 ) {
-    let rest = messages.split_off(upto.min(messages.len()));
+    let rest = messages.split_off(message_count.min(messages.len()));
     let taken = std::mem::take(messages);
-    let at = |place: Option<usize>| place.and_then(|place| taken.get(place)).cloned();
+    let at = |position: Option<usize>| position.and_then(|position| taken.get(position)).cloned();
     let (task, last) = (at(prompts.task), at(prompts.last));
-    let moved = |place: usize, kept: usize| place.saturating_sub(upto).saturating_add(kept);
+    let moved =
+        |position: usize, offset: usize| position.saturating_sub(message_count).saturating_add(offset);
     messages.extend(taken.first().filter(|first| first.role == Role::System).cloned());
-    let task_place = task.is_some().then_some(messages.len());
+    let task_position = task.is_some().then_some(messages.len());
     messages.extend(task);
     messages.extend(notes);
     let is_other = prompts.last != prompts.task;
-    let last_place =
-        last.is_some().then_some(if is_other { Some(messages.len()) } else { task_place }).flatten();
+    let last_position =
+        last.is_some().then_some(if is_other { Some(messages.len()) } else { task_position }).flatten();
     messages.extend(last.filter(|_| is_other));
-    let kept = messages.len();
+    let offset = messages.len();
     *prompts = PromptPositions {
-        task: task_place.or_else(|| prompts.task.map(|place| moved(place, kept))),
-        last: last_place.or_else(|| prompts.last.map(|place| moved(place, kept))),
+        task: task_position.or_else(|| prompts.task.map(|position| moved(position, offset))),
+        last: last_position.or_else(|| prompts.last.map(|position| moved(position, offset))),
     };
     messages.extend(rest);
 }
 
-/// The summary among `messages`, where there is one.
+/// Returns the summary among `messages`.
 pub fn earlier_summary(messages: &[Arc<Message>]) -> Option<Arc<Message>> {
     messages.iter().find(|message| summary::is_summary(message)).cloned()
 }

@@ -1,4 +1,4 @@
-//! The summary that stands for exchanges that were left out: asked of the model, or put together from the calls.
+//! The summary that replaces removed exchanges: requested from the model, or built from the calls.
 
 use crate::core::message::{Message, Part, Role};
 use crate::messages::{self, SUMMARY_HEADING};
@@ -7,19 +7,19 @@ use crate::text::excerpt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Characters of an output that the request for a summary shows (spec.md 1.5).
+/// Characters of an output shown in the request for a summary (spec.md 1.5).
 const OUTPUT_CHARS: usize = 300;
 
-/// Characters of the arguments of a call that it shows.
+/// Characters of the arguments of a call shown in the request.
 const ARGUMENTS_CHARS: usize = 300;
 
-/// Characters of what somebody said that it shows.
-const WORDS_CHARS: usize = 2000;
+/// Characters of a message shown in the request.
+const MESSAGE_CHARS: usize = 2000;
 
-/// Characters of an earlier summary that one without the model goes on with.
+/// Characters of an earlier summary that a summary built without the model includes.
 const EARLIER_CHARS: usize = 4000;
 
-/// Lines of the calls in a summary without the model.
+/// Lines of calls in a summary built without the model.
 const MAX_LINES: usize = 60;
 
 /// Whether `message` is a summary.
@@ -28,36 +28,36 @@ pub fn is_summary(message: &Message) -> bool {
         && matches!(message.parts.first(), Some(Part::Text { text }) if text.starts_with(SUMMARY_HEADING))
 }
 
-/// The message that holds the summary `text`.
+/// Creates the message that contains the summary `text`.
 pub fn message(text: &str) -> Arc<Message> {
     Arc::new(Message::text(Role::User, format!("{SUMMARY_HEADING}\n{text}")))
 }
 
-/// What the model is asked for a summary of `going`, in at most about `most` characters; `task` is what it all is about.
+/// Builds the request for a summary of `removed`, the messages to remove, in about `max_chars` characters at most; `task` is the user's task.
 pub fn request(
     task: Option<&Message>,
-    going: &[Arc<Message>],
-    mark: &Delimiter,
-    most: usize,
+    removed: &[Arc<Message>],
+    delimiter: &Delimiter,
+    max_chars: usize,
 ) -> Vec<Arc<Message>> {
     let task = task.map(Message::joined_text).unwrap_or_default();
-    let record: String = going.iter().map(|message| render(message, mark)).collect();
-    let record = excerpt::by_chars(&record, most);
-    let text = messages::summary_request(&excerpt::by_chars(&task, WORDS_CHARS), &mark.wrap(&record));
+    let record: String = removed.iter().map(|message| render(message, delimiter)).collect();
+    let record = excerpt::by_chars(&record, max_chars);
+    let text = messages::summary_request(&excerpt::by_chars(&task, MESSAGE_CHARS), &delimiter.wrap(&record));
     vec![
         Arc::new(Message::text(Role::System, messages::SUMMARY_INSTRUCTIONS)),
         Arc::new(Message::text(Role::User, text)),
     ]
 }
 
-/// A message as the request for a summary shows it.
-fn render(message: &Message, mark: &Delimiter) -> String {
+/// Renders a message for the request.
+fn render(message: &Message, delimiter: &Delimiter) -> String {
     let whole = is_summary(message);
     let part = |part: &Part| match part {
         Part::Text { text } if whole => format!("{text}\n"),
         Part::Text { text } => {
             let who = if message.role == Role::Assistant { "ASSISTANT" } else { "USER" };
-            format!("{who}: {}\n", excerpt::by_chars(text, WORDS_CHARS))
+            format!("{who}: {}\n", excerpt::by_chars(text, MESSAGE_CHARS))
         }
         Part::Thinking { .. } => String::new(),
         Part::ToolCall(call) => {
@@ -65,15 +65,15 @@ fn render(message: &Message, mark: &Delimiter) -> String {
         }
         Part::ToolResult(result) => {
             let how = if result.is_error { "FAILED" } else { "RESULT" };
-            format!("{how} {}\n", excerpt::by_chars(mark.strip(&result.text), OUTPUT_CHARS))
+            format!("{how} {}\n", excerpt::by_chars(delimiter.strip(&result.text), OUTPUT_CHARS))
         }
     };
     message.parts.iter().map(part).collect()
 }
 
-/// A summary of `going` without the model: which calls there were, how often, and whether they failed.
-pub fn without_model(going: &[Arc<Message>]) -> String {
-    let failed: BTreeMap<&str, bool> = going
+/// Builds a summary of `removed` without the model: the calls, how often each was made, and whether they failed.
+pub fn without_model(removed: &[Arc<Message>]) -> String {
+    let failed: BTreeMap<&str, bool> = removed
         .iter()
         .flat_map(|message| &message.parts)
         .filter_map(|part| match part {
@@ -82,7 +82,7 @@ pub fn without_model(going: &[Arc<Message>]) -> String {
         })
         .collect();
     let mut lines: Vec<(String, u32, u32)> = Vec::new();
-    for call in going.iter().flat_map(|message| message.tool_calls()) {
+    for call in removed.iter().flat_map(|message| message.tool_calls()) {
         let arguments = excerpt::by_chars(&call.arguments, ARGUMENTS_CHARS / 2);
         let line = format!("{} {}", call.name, arguments.replace('\n', " "));
         let at = lines.iter().position(|(known, ..)| *known == line).unwrap_or_else(|| {
@@ -95,7 +95,7 @@ pub fn without_model(going: &[Arc<Message>]) -> String {
             *failures = failures.saturating_add(u32::from(has_failed));
         }
     }
-    let earlier = going.iter().find(|message| is_summary(message)).map(|message| message.joined_text());
+    let earlier = removed.iter().find(|message| is_summary(message)).map(|message| message.joined_text());
     let earlier = earlier.as_deref().and_then(|text| text.strip_prefix(SUMMARY_HEADING)).map(str::trim_start);
     let earlier = earlier.map(|text| excerpt::by_chars(text, EARLIER_CHARS).into_owned());
     messages::mechanical_summary(earlier.as_deref(), &lines, MAX_LINES)

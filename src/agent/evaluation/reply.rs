@@ -1,50 +1,50 @@
-//! What an evaluation says: the JSON object in the reply of the model, wherever it stands.
+//! Parses the verdict of an evaluation: the JSON object in the model's reply.
 
 use crate::core::evaluation::{Assessment, Confidence};
 use crate::text::{excerpt, json_bounds};
 use serde_json::{Map, Value};
 
-/// Bytes of a reply that are looked at: one that was asked for has some hundred.
+/// Bytes of a reply that are parsed; a normal reply has a few hundred.
 const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// Braces at which an object is looked for: each look reads the rest of the reply.
+/// Number of opening braces at which parsing is tried: each try scans the rest of the reply.
 const MAX_TRIES: usize = 100;
 
-/// Issues that are kept: more do not help the model.
+/// Number of issues retained.
 const MAX_ISSUES: usize = 20;
 
 /// Characters of an issue, and of the suggestion.
 const MAX_CHARS: usize = 1000;
 
-/// What `reply` says: it is the whole text, or stands in its first code fence, or is its first object. Nothing where that does not
-/// say what was asked for.
+/// Parses the verdict in `reply`: the whole text, its first code fence, or its first JSON object. Returns `None` when no object has the required
+/// fields.
 pub fn read(reply: &str) -> Option<Assessment> {
     let reply = reply.get(..reply.floor_char_boundary(MAX_REPLY_BYTES)).unwrap_or_default();
     let whole = object(reply);
     let fenced = || fenced(reply).and_then(object);
-    finding(&whole.or_else(fenced).or_else(|| embedded(reply))?)
+    assessment_of(&whole.or_else(fenced).or_else(|| embedded(reply))?)
 }
 
-/// The object that `text` is.
+/// Parses `text` as a JSON object.
 fn object(text: &str) -> Option<Map<String, Value>> {
     json_bounds::check(text.as_bytes()).ok()?;
     serde_json::from_str(text).ok()
 }
 
-/// What stands in the first code fence.
+/// Returns the content of the first code fence.
 fn fenced(text: &str) -> Option<&str> {
     let (_, after) = text.split_once("```")?;
     let (_, body) = after.split_once('\n')?;
     body.split_once("```").map(|(body, _)| body)
 }
 
-/// The first passage between braces that is an object.
+/// Returns the first JSON object between braces in the text.
 fn embedded(text: &str) -> Option<Map<String, Value>> {
     let starts = text.match_indices('{').take(MAX_TRIES);
     starts.filter_map(|(start, _)| balanced(text.get(start..)?)).find_map(object)
 }
 
-/// The passage from the brace that `text` begins with to the one that closes it; braces in strings do not count.
+/// Returns the text from its first brace to the matching one. Braces in strings do not count.
 fn balanced(text: &str) -> Option<&str> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -66,18 +66,18 @@ fn balanced(text: &str) -> Option<&str> {
     None
 }
 
-/// What an object says; nothing where a field is missing or of another type.
-fn finding(object: &Map<String, Value>) -> Option<Assessment> {
+/// Converts an object to a verdict. Returns `None` when a field is missing or has another type.
+fn assessment_of(object: &Map<String, Value>) -> Option<Assessment> {
     let issues = match object.get("issues") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(issues)) => {
-            issues.iter().take(MAX_ISSUES).map(said).collect::<Option<Vec<String>>>()?
+            issues.iter().take(MAX_ISSUES).map(bounded_text).collect::<Option<Vec<String>>>()?
         }
         Some(_) => return None,
     };
     let suggestion = match object.get("suggestion") {
         None | Some(Value::Null) => String::new(),
-        Some(suggestion) => said(suggestion)?,
+        Some(suggestion) => bounded_text(suggestion)?,
     };
     Some(Assessment {
         completed: object.get("completed")?.as_bool()?,
@@ -87,7 +87,7 @@ fn finding(object: &Map<String, Value>) -> Option<Assessment> {
     })
 }
 
-fn said(value: &Value) -> Option<String> {
+fn bounded_text(value: &Value) -> Option<String> {
     value.as_str().map(|text| excerpt::by_chars(text.trim(), MAX_CHARS).into_owned())
 }
 

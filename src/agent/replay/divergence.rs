@@ -1,4 +1,4 @@
-//! What a run tells when it is done again, compared with what it told then.
+//! Compares the events of a replayed run with the recorded ones.
 
 use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, Record};
@@ -7,39 +7,38 @@ use serde_json::Value;
 /// Characters shown of a value.
 const VALUE_CHARS: usize = 200;
 
-/// The first place where a run does not go as its journal says.
+/// The first point at which a replayed run differs from its journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Divergence {
-    /// What the journal says.
+    /// The recorded event.
     pub recorded: Record,
-    /// What the loop tells, or is about to do, instead.
+    /// The event that the loop emits, or is about to cause, instead.
     pub actual: Event,
 }
 
-/// Where two events differ.
+/// The first difference between two events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The place, keys with dots between them; empty when they are of different types.
+    /// The path of the value, keys separated by dots; empty when the types of the events differ.
     pub place: String,
-    /// What the journal says there, as bounded JSON.
+    /// The recorded value, as bounded JSON.
     pub recorded: String,
-    /// What stands there now.
+    /// The present value, as bounded JSON.
     pub actual: String,
 }
 
-/// Whether an event only tells what somebody noticed: nothing is decided by it, and a replay, which has neither tools to offer
-/// nor a provider with a cache, cannot notice it again. The journal's own are taken as they are.
+/// Whether an event only reports an observation, on which no decision depends. A replay has no tools to offer and no provider cache, so it cannot
+/// repeat these; the journal's are passed as they are.
 pub fn is_observation(event: &Event) -> bool {
-    matches!(event, Event::Notice { .. } | Event::RequestPrefix { .. } | Event::StateKept { .. })
+    matches!(event, Event::Notice { .. } | Event::RequestPrefix { .. } | Event::StateSaved { .. })
 }
 
-/// Whether `now` says what `then` says, apart from what cannot be the same:
+/// Whether `now` equals `then`, except for values that cannot be the same:
 ///
-/// - `latency_ms` of an answer: it is measured before the event is stamped, by a clock that a journal does not keep;
+/// - `latency_ms` of an answer: it is measured before the event gets its time, by a clock that is not recorded;
 /// - `session_id` of a result: an imported or forked session has its own;
-/// - `context` of a result, and the `tokens` of a compaction: they are estimated from the length of texts, and what was taken
-///   out of them is none;
-/// - a `digest` that the journal does not have: it was taken out with what it was made of (`sessions export --redact`).
+/// - `context` of a result, and the `tokens` of a compaction: estimates from the length of texts, which redaction changes;
+/// - a `digest` that is missing in the journal: redaction removed it together with the texts (`sessions export --redact`).
 pub fn is_equivalent(then: &Event, now: &Event) -> bool {
     then == now || *then == with_recorded_values(then, now)
 }
@@ -69,7 +68,7 @@ fn with_recorded_values(then: &Event, now: &Event) -> Event {
 }
 
 impl Divergence {
-    /// Where the two first differ.
+    /// Returns the first difference between the two events.
     pub fn difference(&self) -> Difference {
         let json = |event: &Event| serde_json::to_value(event).unwrap_or_default();
         let then = &self.recorded.event;
@@ -86,7 +85,7 @@ impl Divergence {
     }
 }
 
-/// The first key or place whose values differ.
+/// Returns the path and the values of the first difference.
 fn first_difference<'a>(one: &'a Value, other: &'a Value) -> Option<(String, &'a Value, &'a Value)> {
     const NOTHING: &Value = &Value::Null;
     match (one, other) {
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_that_differs_is_named() {
+    fn the_path_of_the_first_difference_is_returned() {
         let found = difference(asked(Some("a")), asked(Some("b")));
         let (place, recorded, now) = ("digest".into(), "\"a\"".into(), "\"b\"".into());
         assert_eq!(found, Difference { place, recorded, actual: now });
@@ -144,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_digest_that_was_taken_out_may_be_another() {
+    fn only_a_redacted_digest_may_differ() {
         assert!(is_equivalent(&asked(None), &asked(Some("b"))));
         assert!(!is_equivalent(&asked(Some("a")), &asked(Some("b"))));
         assert!(!is_equivalent(&asked(Some("a")), &asked(None)));
     }
 
     #[test]
-    fn what_a_compaction_estimated_may_be_another_and_what_it_came_to_may_not() {
+    fn estimates_of_a_compaction_may_differ_but_not_its_result() {
         let end = |tokens, enough| Event::Compaction { part: CompactionEvent::End { tokens, enough } };
         let start = |tokens, window| Event::Compaction { part: CompactionEvent::Start { tokens, window } };
         assert!(is_equivalent(&end(10_239, true), &end(10_233, true)));

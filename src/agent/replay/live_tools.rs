@@ -1,7 +1,7 @@
-//! The calls of a journal done again (`--live-tools`): in a copy of the workspace, by the engine that a run would have now.
+//! Repeats the tool calls of a journal (`--live-tools`) in a copy of the workspace, with a current engine.
 //!
-//! Nothing that a journal says makes a call run: the present policy decides, and where it would ask, nobody is there. A call
-//! that did not run then does not run now.
+//! A journal cannot make a call run: the present policy decides, and a request for approval is denied. A call that did not run in the recording
+//! does not run now.
 
 use super::replayed_files::ReplayedFiles;
 use super::workspace_paths::WorkspacePaths;
@@ -24,7 +24,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
-/// The end of the last call, as the engine tells it; a clone is the same.
+/// Event sink that stores the end of the last call; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct LastToolEnd(Rc<RefCell<Option<Event>>>);
 
@@ -37,37 +37,37 @@ impl EventSink for LastToolEnd {
     }
 }
 
-/// What calls are done again with.
+/// Everything that is needed to repeat calls.
 pub struct LiveTools {
     /// The engine, which works in the copy.
     pub engine: Engine,
-    /// What the engine tells.
+    /// The events of the engine.
     pub ends: LastToolEnd,
     /// The files of the copy.
     pub files: ReplayedFiles,
-    /// The names of the workspace.
+    /// The paths of the workspace.
     pub paths: WorkspacePaths,
     /// The long outputs of the session.
     pub outputs: Outputs,
-    /// Fires when the person asks to stop.
+    /// Fires when the user interrupts the replay.
     pub interrupt: CancellationToken,
-    /// What became of the calls.
+    /// Counts of the calls.
     pub calls: RerunCounts,
 }
 
-/// What became of the calls of a journal.
+/// Counts of the calls of a journal.
 #[derive(Debug, Default)]
 pub struct RerunCounts {
-    /// How many were made again.
+    /// Number of calls repeated.
     pub rerun: Cell<usize>,
-    /// How many were taken from the journal, by the reason.
+    /// Number of calls taken from the journal, by reason.
     pub from_journal: RefCell<BTreeMap<&'static str, usize>>,
-    /// The tools that the run at work was offered.
+    /// The tools offered in the current run.
     offered: RefCell<Vec<String>>,
 }
 
 impl LiveTools {
-    /// Begins with the run whose records are `own`.
+    /// Prepares the run whose records are `own`.
     pub(super) fn start_run(&self, before: &[Record], own: &[Record]) {
         self.files.start_run(before, own);
         self.engine.is_stopped_by_hook.set(false);
@@ -78,16 +78,16 @@ impl LiveTools {
         self.calls.offered.replace(offered.unwrap_or_default());
     }
 
-    /// Does `call` again, which ended as `then` says; how it ends now, where that is another end.
+    /// Repeats `call`, whose recorded end is `then`. Returns its new end if it differs.
     pub(super) async fn call(
         &self,
         call: &ToolCall,
         then: &Event,
         is_cut_short: bool,
     ) -> Result<Option<Event>, EmitError> {
-        if let Some(why) = self.reason_not_rerun(&call.name, then, is_cut_short) {
-            *self.calls.from_journal.borrow_mut().entry(why).or_default() += 1;
-            self.take(then);
+        if let Some(reason) = self.reason_not_rerun(&call.name, then, is_cut_short) {
+            *self.calls.from_journal.borrow_mut().entry(reason).or_default() += 1;
+            self.apply_recorded(then);
             return Ok(None);
         }
         self.ends.0.take();
@@ -102,12 +102,12 @@ impl LiveTools {
         Ok(self.difference(&call.name, then, end))
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub(super) async fn end(&self) -> Result<(), EmitError> {
         self.engine.end_background().await
     }
 
-    /// Why a call of `tool` is not done again that ended as `then` says. Of which tool the end says that it is does not count.
+    /// Returns why a call of `tool` with the recorded end `then` is not repeated. The name of the tool in `then` is not trusted.
     fn reason_not_rerun(&self, tool: &str, then: &Event, is_cut_short: bool) -> Option<&'static str> {
         let is_offered = self.calls.offered.borrow().iter().any(|offered| offered == tool);
         let did_run = matches!(then, Event::ToolCallEnd { denial: None, simulated: false, .. });
@@ -125,8 +125,8 @@ impl LiveTools {
         }
     }
 
-    /// Takes over what a call did then: to files, to what the model has seen, to limits, and its long output.
-    fn take(&self, then: &Event) {
+    /// Applies the recorded effects of a call: on files, on the files that were read, on limits, and its long output.
+    fn apply_recorded(&self, then: &Event) {
         let Event::ToolCallEnd { result, changed, seen, .. } = then else { return };
         self.files.apply_recorded(changed);
         self.engine.guardrails.note(then);
@@ -134,14 +134,14 @@ impl LiveTools {
             self.engine.observed_files.record(&seen.path, &seen.hash);
         }
         let mut bytes = Vec::new();
-        let kept = self.outputs.open(&Outputs::name(&result.call_id));
-        if kept.and_then(|file| file.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)).is_ok() {
-            // A call that reads it says that it is not there.
+        let stored = self.outputs.open(&Outputs::name(&result.call_id));
+        if stored.and_then(|file| file.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)).is_ok() {
+            // If it could not be stored, a call that reads it reports that.
             let _ = self.engine.outputs.store(&result.call_id, &bytes);
         }
     }
 
-    /// `now`, where the model would read something else than what it read `then`.
+    /// Returns `now` if the model would read another result than the recorded one.
     fn difference(&self, tool: &str, then: &Event, now: Event) -> Option<Event> {
         let Event::ToolCallEnd { result: ToolResult { text, is_error, .. }, denial, .. } = now else {
             return Some(now);
@@ -149,7 +149,7 @@ impl LiveTools {
         let mut end = then.clone();
         let Event::ToolCallEnd { result, denial: refused, .. } = &mut end else { return None };
         let text = self.paths.to_recorded(&text);
-        // What was read then may name the workspace as it is here, too.
+        // The recorded text may contain the present path of the workspace, too.
         let was = self.paths.to_recorded(&result.text);
         let is_same = match tool {
             RunCommand::NAME | StopCommand::NAME => strip_volatile(&was) == strip_volatile(&text),

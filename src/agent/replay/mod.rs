@@ -1,9 +1,9 @@
-//! Runs of a journal, done again without model, tools and network: what they decided must follow once more from what the
-//! journal says that happened to them. With a [`LiveTools`] the tools are called again too.
+//! Replays the runs of a journal without model, tools and network, and checks that they decide the same again.
 //!
-//! The loop is the real one, and so is the session. Around them stands the `playback::Playback`: it gives what came from outside
-//! (answers, results, hooks, verdicts of guardrails, interrupts, times) when its turn has come, and compares what the loop
-//! tells with what it told then.
+//! With [`LiveTools`] the tool calls are repeated too.
+//!
+//! The loop and the session are the real ones. The `playback::Playback` supplies everything external (answers, results, hooks, guardrail
+//! verdicts, interrupts, times) in the recorded order, and compares the events of the loop with the recorded ones.
 
 mod divergence;
 mod live_tools;
@@ -33,62 +33,62 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 pub use workspace_paths::WorkspacePaths;
 
-/// What became of one run that was done again.
+/// The result of one replayed run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayedRun {
-    /// The number of its first record.
+    /// Sequence number of its first record.
     pub from_seq: u64,
-    /// How many of its records were given or compared.
+    /// Number of records played back or compared.
     pub records: usize,
-    /// How many of its requests could be compared with what was asked.
+    /// Number of requests whose digest was compared.
     pub digests: usize,
-    /// How many requests there are.
+    /// Number of requests.
     pub requests: usize,
-    /// How it went.
+    /// How the replay ended.
     pub outcome: ReplayOutcome,
 }
 
-/// How a run went that was done again.
+/// How the replay of a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplayOutcome {
-    /// As the journal says, to its end for this reason.
+    /// Equal to the journal up to the end of the run, with its stop reason.
     Same(Option<StopReason>),
-    /// As the journal says, which ends before the run did: its process was killed.
+    /// Equal to the journal, which ends before the run: the process was killed.
     Incomplete,
-    /// As the journal says up to a place where it lacks the record with this number.
+    /// Equal to the journal up to the missing record with this number.
     MissingRecord(u64),
-    /// Otherwise than the journal says.
+    /// Different from the journal.
     Differs(Box<Divergence>),
-    /// Not at all: the journal does not say what the run was held to, for this reason.
+    /// Not replayed, because the journal does not contain the limits of the run, for this reason.
     Unknown(String),
-    /// As the journal says until the person asked to stop.
+    /// Equal to the journal until the user interrupted the replay.
     Interrupted,
 }
 
-/// Does the runs of a journal again, in order, up to the first that does not go as `records` say; their calls with `live`.
+/// Replays the runs of a journal in order, up to the first that differs; with `live`, repeats their calls.
 pub async fn replay(records: &[Record], live: Option<&LiveTools>) -> Vec<ReplayedRun> {
     let mut replayed = Vec::new();
     let begins = |record: &Record| matches!(record.event, Event::RunStart { .. });
     for (at, _) in records.iter().enumerate().filter(|(_, record)| begins(record)) {
         let (before, rest) = records.split_at(first_of_run(records, at));
         let one = replay_run(before, rest, live).await;
-        let goes_on = matches!(one.outcome, ReplayOutcome::Same(_) | ReplayOutcome::Incomplete);
+        let is_unchanged = matches!(one.outcome, ReplayOutcome::Same(_) | ReplayOutcome::Incomplete);
         replayed.push(one);
-        if !goes_on {
+        if !is_unchanged {
             break;
         }
     }
     replayed
 }
 
-/// Where the records of the run begin whose start is at `at`.
+/// Returns the position of the first record of the run that starts at `at`.
 fn first_of_run(records: &[Record], at: usize) -> usize {
     let before = at.checked_sub(1).and_then(|before| records.get(before));
     let is_session_start = |record: &Record| matches!(record.event, Event::SessionStart { .. });
     at.saturating_sub(usize::from(before.is_some_and(is_session_start)))
 }
 
-/// The records of the run that `rest` begins with, and the number of the one that is lacking in or before them.
+/// Returns the records of the first run in `rest`, and the number of a record that is missing in or before them.
 fn first_run_records<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Option<u64>) {
     let run = rest.first().map(|record| record.run.as_str());
     let own = rest.iter().take_while(|record| Some(record.run.as_str()) == run).count();
@@ -106,7 +106,7 @@ fn first_run_records<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record]
 async fn replay_run(before: &[Record], rest: &[Record], live: Option<&LiveTools>) -> ReplayedRun {
     let (own, lacks) = first_run_records(before, rest);
     let digest_of = |record: &Record| match &record.event {
-        // What is asked aside is made from the conversation, whose other requests show it.
+        // Internal requests are derived from the conversation, whose other requests have a digest.
         Event::StepStart { purpose, digest, .. } if !purpose.is_internal() => Some(digest.is_some()),
         _ => None,
     };
@@ -124,18 +124,18 @@ async fn replay_run(before: &[Record], rest: &[Record], live: Option<&LiveTools>
     replayed.outcome = match (bounds, lacks) {
         (None, Some(seq)) => ReplayOutcome::MissingRecord(seq),
         (None | Some(None), _) => {
-            ReplayOutcome::Unknown("an earlier version of agent has written it".to_owned())
+            ReplayOutcome::Unknown("it was written by an earlier version of agent".to_owned())
         }
         (Some(Some(bounds)), lacks) => match (replay_bounded(before, own, bounds, live).await, lacks) {
             (Ok(ReplayOutcome::Incomplete), Some(seq)) => ReplayOutcome::MissingRecord(seq),
             (Ok(outcome), _) => outcome,
-            (Err(why), _) => ReplayOutcome::Unknown(why),
+            (Err(reason), _) => ReplayOutcome::Unknown(reason),
         },
     };
     replayed
 }
 
-/// Does a run again that was held to `bounds`.
+/// Replays a run that was limited by `bounds`.
 async fn replay_bounded(
     before: &[Record],
     own: &[Record],
@@ -179,14 +179,14 @@ async fn replay_bounded(
         started_at: Duration::from_micros(bounds.began_us),
     };
     let given = async {
-        // What was planned and shown before the work, behind the hooks of the beginning.
+        // Events of planning and preview, which follow the hooks of the start.
         playback.skip_startup();
         Ok(())
     };
     if let Ok(outcome) = run::run(&agent, given).await {
         let mut result = agent.session.borrow().result(outcome, agent.elapsed());
         result.executables = playback.executables();
-        // Whether it was told then is what the end of the playback says.
+        // The end of the playback reports whether this event was recorded.
         let _ = agent.emitter.emit(Event::RunEnd { result: Box::new(result) });
     }
     Ok(match playback.end() {

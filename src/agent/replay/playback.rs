@@ -1,4 +1,4 @@
-//! The records of a run, given when their turn has come and compared with what the loop tells.
+//! Plays back the records of a run in order, and compares them with the events of the loop.
 
 use super::divergence::{Divergence, is_equivalent, is_observation};
 use crate::agent::session::Session;
@@ -14,18 +14,18 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How a tape came to its end.
+/// How a playback ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlaybackEnd {
-    /// With the end of the run, whose reason that is.
+    /// At the recorded end of the run, with its stop reason.
     Same(Option<StopReason>),
-    /// In the middle of the run.
+    /// In the middle of the run, where the records end.
     Incomplete,
-    /// Before its end.
+    /// At a difference.
     Differs(Box<Divergence>),
 }
 
-/// The records of a run. The session is their fold: what passes is applied to it as the journal has it.
+/// The records of a run and the current position. Each record passed is applied to the session.
 pub struct Playback {
     records: Vec<Record>,
     at: Cell<usize>,
@@ -33,12 +33,12 @@ pub struct Playback {
     session: Rc<RefCell<Session>>,
     source: Rc<Clock>,
     interrupt: CancellationToken,
-    /// From where on the person had interrupted the run.
+    /// Position from which the run was interrupted.
     interrupted_from: usize,
 }
 
 impl Playback {
-    /// A tape of `records`, which moves `session`, the clock of `source`, and `interrupt` on.
+    /// Creates the playback of `records`, which advances `session` and the clock of `source`, and fires `interrupt`.
     pub fn new(
         records: Vec<Record>,
         session: Rc<RefCell<Session>>,
@@ -50,7 +50,7 @@ impl Playback {
         Self { records, at, divergence, session, source, interrupt, interrupted_from }
     }
 
-    /// Passes what a run tells before its loop begins: nothing of it is decided by the loop.
+    /// Passes the events that a run emits before its loop starts; the loop decides nothing about them.
     pub fn skip_startup(&self) {
         self.advance_while(|event| match event {
             Event::SessionStart { .. }
@@ -73,12 +73,12 @@ impl Playback {
         });
     }
 
-    /// What comes next; nothing once the run went another way.
+    /// Returns the next event; `None` at the end or after a difference.
     pub fn peek(&self) -> Option<&Event> {
         self.remaining().first().map(|record| &record.event)
     }
 
-    /// What is still to come.
+    /// Returns the records that remain; none after a difference.
     pub fn remaining(&self) -> &[Record] {
         if self.divergence.borrow().is_some() {
             return &[];
@@ -86,7 +86,7 @@ impl Playback {
         self.records.get(self.at.get()..).unwrap_or_default()
     }
 
-    /// Passes what comes next, and what was only noticed after it.
+    /// Passes the next record, and the observations after it.
     pub fn advance(&self) {
         while let Some(Record { mono_us, event, .. }) = self.remaining().first() {
             self.session.borrow_mut().apply(event);
@@ -101,7 +101,7 @@ impl Playback {
         }
     }
 
-    /// Passes what comes next as long as `fits` says so.
+    /// Passes records while `fits` returns true.
     pub fn advance_while(&self, fits: impl Fn(&Event) -> bool) {
         while self.peek().is_some_and(&fits) {
             self.advance();
@@ -113,7 +113,7 @@ impl Playback {
         self.interrupt.cancel();
     }
 
-    /// Whether no step follows in a run that a person or the time ended: calls at work then were cut short.
+    /// Whether the run ended by interrupt or timeout and no step follows: its running calls were interrupted.
     pub fn is_cut_short(&self) -> bool {
         let ended = |record: &Record| match &record.event {
             Event::RunEnd { result } => {
@@ -126,21 +126,21 @@ impl Playback {
         self.records.last().is_some_and(ended) && !self.remaining().iter().any(is_step)
     }
 
-    /// Lets the time pass up to `record`.
+    /// Advances the clock to the time of `record`.
     pub fn advance_clock_to(&self, record: &Record) {
         self.source.set(Duration::from_micros(record.mono_us));
     }
 
-    /// The run goes another way: `now` comes where the journal has `recorded`, or where it ends.
+    /// Records that the run differs: it emits `now` where the journal has `recorded`, or where the journal ends.
     pub fn diverge(&self, recorded: Option<&Record>, now: Event) -> EmitError {
         if let Some(recorded) = recorded {
             let divergence = Divergence { recorded: recorded.clone(), actual: now };
             self.divergence.borrow_mut().get_or_insert(Box::new(divergence));
         }
-        EmitError(io::Error::other("the journal does not go on like this"))
+        EmitError(io::Error::other("the run differs from its journal"))
     }
 
-    /// Takes note that the loop tells `now`, in the step with this number.
+    /// Compares the event `now` of the loop, in this step, with the next record.
     fn compare_emitted(&self, now: &Event, step: u32) -> Result<(), EmitError> {
         match self.remaining().first() {
             Some(record) if record.step == step && is_equivalent(&record.event, now) => {
@@ -151,7 +151,7 @@ impl Playback {
         }
     }
 
-    /// What the files with a right to be executed were that the run had made: nobody looks at files now.
+    /// Returns the executable files recorded at the end of the run; a replay does not inspect files.
     pub fn executables(&self) -> Executables {
         match self.peek() {
             Some(Event::RunEnd { result }) => result.executables.clone(),
@@ -159,7 +159,7 @@ impl Playback {
         }
     }
 
-    /// How it came to its end.
+    /// Returns how the playback ended.
     pub fn end(&self) -> PlaybackEnd {
         if let Some(divergence) = &*self.divergence.borrow() {
             return PlaybackEnd::Differs(divergence.clone());
@@ -173,8 +173,8 @@ impl Playback {
     }
 }
 
-/// Where in a run that a person interrupted nothing follows but what an end tells. Whether the interrupt came a little
-/// earlier makes no difference to what the loop decides: an answer that was given up for it says so itself.
+/// Returns the position after which an interrupted run contains only events of its end. The exact time of the interrupt does not matter: an
+/// abandoned answer has an event of its own.
 fn interrupted_from(records: &[Record]) -> usize {
     let ended = |record: &Record| match &record.event {
         Event::RunEnd { result } => result.stop_reason == Some(StopReason::UserInterrupt),
@@ -191,7 +191,7 @@ fn interrupted_from(records: &[Record]) -> usize {
     records.iter().rposition(|record| !of_the_end(record)).map_or(0, |last| last.saturating_add(1))
 }
 
-/// The tape as the one listener to the run.
+/// Event sink of the loop that compares its events with the playback.
 pub struct PlaybackSink(pub Rc<Playback>);
 
 impl EventSink for PlaybackSink {

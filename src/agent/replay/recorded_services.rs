@@ -1,4 +1,4 @@
-//! What was around the loop of a run, as its playback tells it: the model, and everything else.
+//! The recorded model and the recorded services of the loop for a replay.
 
 use super::live_tools::LiveTools;
 use super::playback::Playback;
@@ -17,11 +17,11 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A model that answers as it answered then.
+/// A model that returns its recorded answers.
 pub struct RecordedModel {
-    /// `provider/model`.
+    /// Name of the model, `provider/model`.
     pub name: String,
-    /// What it answered.
+    /// The playback with its answers.
     pub playback: Rc<Playback>,
 }
 
@@ -60,7 +60,7 @@ impl LlmClient for RecordedModel {
                             delay,
                             error: &error,
                         });
-                        // Now the run may find that it cannot pay for another attempt.
+                        // The loop may now find that it cannot pay for another attempt.
                         tokio::task::yield_now().await;
                     }
                     _ => return self.outcome().await,
@@ -71,23 +71,20 @@ impl LlmClient for RecordedModel {
 }
 
 impl RecordedModel {
-    /// How the call ended.
+    /// Returns the recorded result of the call.
     async fn outcome(&self) -> Result<Response, LlmError> {
         let ahead = self.playback.remaining();
-        let kept = matches!(self.playback.peek(), Some(Event::KeptAnswer));
-        let told_before = |record: &&Record| match &record.event {
-            Event::KeptAnswer => true,
+        let is_cached = matches!(self.playback.peek(), Some(Event::CachedAnswer));
+        let precedes_answer = |record: &&Record| match &record.event {
+            Event::CachedAnswer => true,
             Event::Guardrail { triggered } => triggered.on == ConversationSide::Output,
             _ => false,
         };
-        let last = ahead.iter().find(|record| !told_before(record));
+        let last = ahead.iter().find(|record| !precedes_answer(record));
         match last.map(|record| (record, &record.event)) {
-            Some((_, Event::ModelResponse { message, finish, usage, .. })) => Ok(Response {
-                message: message.clone(),
-                finish: finish.clone(),
-                usage: *usage,
-                is_cached: kept,
-            }),
+            Some((_, Event::ModelResponse { message, finish, usage, .. })) => {
+                Ok(Response { message: message.clone(), finish: finish.clone(), usage: *usage, is_cached })
+            }
             Some((_, Event::ModelFailed { failure, billed, .. })) => Err(LlmError {
                 retryable: failure.retryable,
                 usage: billed.map(|billed| billed.usage),
@@ -99,27 +96,27 @@ impl RecordedModel {
             }
             Some((record, Event::ModelAbandoned { .. })) => {
                 self.playback.advance_clock_to(record);
-                Err(LlmError::new(FailureKind::Timeout, "the time that the journal gives the call is over"))
+                Err(LlmError::new(FailureKind::Timeout, "the recorded time of the call is over"))
             }
             other => {
                 self.playback.diverge(other.map(|(record, _)| record), Event::RequestSent { attempt: 1 });
-                Err(LlmError::new(FailureKind::Internal, "the journal has no answer"))
+                Err(LlmError::new(FailureKind::Internal, "the journal contains no answer"))
             }
         }
     }
 }
 
-/// Tools, hooks, background commands and guardrails that do what they did then.
+/// Tools, hooks, background commands and guardrails with their recorded results.
 pub struct RecordedServices<'a> {
-    /// What they did.
+    /// The playback with their results.
     pub playback: Rc<Playback>,
-    /// What the tools are called again with, where they are.
+    /// The tools with which calls are repeated.
     pub live: Option<&'a LiveTools>,
 }
 
 impl RecordedServices<'_> {
-    /// Calls the tools again, in the model's order, up to the first that gives another result.
-    async fn call_again(&self, live: &LiveTools, calls: &[ToolCall]) -> Result<(), EmitError> {
+    /// Repeats calls in the model's order, up to the first with a different result.
+    async fn repeat_calls(&self, live: &LiveTools, calls: &[ToolCall]) -> Result<(), EmitError> {
         let batch = self.playback.remaining().iter().take_while(|record| is_of_calls(&record.event));
         let ends: Vec<&Record> =
             batch.filter(|record| matches!(record.event, Event::ToolCallEnd { .. })).collect();
@@ -140,10 +137,10 @@ impl RecordedServices<'_> {
         Ok(())
     }
 
-    /// Whether `calls` are those of the batch that comes next; the first other one is told.
+    /// Compares `calls` with the recorded batch; fails at the first difference.
     fn compare(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         let about_to = |call: &ToolCall| Event::ToolCallStart { call: call.clone(), summary: String::new() };
-        let (mut begun, mut waits) = (Vec::new(), false);
+        let (mut started, mut waits) = (Vec::new(), false);
         for record in self.playback.remaining() {
             let id = match &record.event {
                 Event::ToolCallStart { call, .. } => &call.id,
@@ -151,7 +148,7 @@ impl RecordedServices<'_> {
                 Event::ToolCallPending { call_id, .. } => call_id,
                 event if is_of_calls(event) => continue,
                 _ => {
-                    let left_out = calls.iter().find(|call| !waits && !begun.contains(&&call.id));
+                    let left_out = calls.iter().find(|call| !waits && !started.contains(&&call.id));
                     return left_out
                         .map_or(Ok(()), |call| Err(self.playback.diverge(Some(record), about_to(call))));
                 }
@@ -163,7 +160,7 @@ impl RecordedServices<'_> {
                 }
                 _ => true,
             });
-            let open = calls.iter().find(|call| !begun.contains(&&call.id));
+            let open = calls.iter().find(|call| !started.contains(&&call.id));
             match wanted.or(open) {
                 Some(call) if !as_recorded => {
                     return Err(self.playback.diverge(Some(record), about_to(call)));
@@ -171,19 +168,19 @@ impl RecordedServices<'_> {
                 None => return Err(self.playback.diverge(Some(record), Event::StepEnd)),
                 Some(_) => {}
             }
-            begun.push(id);
+            started.push(id);
             waits |= matches!(record.event, Event::ToolCallPending { .. });
         }
         Ok(())
     }
 }
 
-/// Whether calls that run tell `event`.
+/// Whether `event` can be emitted while calls run.
 fn is_of_calls(event: &Event) -> bool {
     matches!(
         event,
         Event::ToolCallStart { .. }
-            | Event::Changing { .. }
+            | Event::FileChangesPlanned { .. }
             | Event::ToolCallEnd { .. }
             | Event::ToolCallPending { .. }
             | Event::Subagent { .. }
@@ -193,10 +190,10 @@ fn is_of_calls(event: &Event) -> bool {
     )
 }
 
-/// What it says when a hook or the end of a command speaks to the model.
-fn said(event: &Event, who: MessageOrigin) -> Option<&str> {
+/// Returns the text of `event` if it is a user message from `source`, a hook or a background command.
+fn message_text(event: &Event, source: MessageOrigin) -> Option<&str> {
     match event {
-        Event::UserMessage { text, origin } if *origin == who => Some(text),
+        Event::UserMessage { text, origin } if *origin == source => Some(text),
         _ => None,
     }
 }
@@ -210,7 +207,10 @@ impl LoopServices for RecordedServices<'_> {
     ) -> Result<Vec<String>, EmitError> {
         self.playback.advance_while(|next| matches!(next, Event::HookEnd { on, .. } if on == event.name()));
         let ahead = self.playback.remaining().iter();
-        Ok(ahead.map_while(|record| said(&record.event, MessageOrigin::Hook)).map(str::to_owned).collect())
+        Ok(ahead
+            .map_while(|record| message_text(&record.event, MessageOrigin::Hook))
+            .map(str::to_owned)
+            .collect())
     }
 
     async fn run_calls(
@@ -221,21 +221,21 @@ impl LoopServices for RecordedServices<'_> {
     ) -> Result<(), EmitError> {
         self.compare(calls)?;
         if let Some(live) = self.live {
-            self.call_again(live, calls).await?;
+            self.repeat_calls(live, calls).await?;
         }
         self.playback.advance_while(is_of_calls);
         Ok(())
     }
 
     async fn run_gates(&self, _cancel: &CancellationToken) -> Result<(), EmitError> {
-        self.playback.advance_while(|next| matches!(next, Event::Gates { .. }));
+        self.playback.advance_while(|next| matches!(next, Event::QualityGates { .. }));
         Ok(())
     }
 
     fn report_background(&self) -> Result<(), EmitError> {
         self.playback.advance_while(|next| match next {
             Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,
-            other => said(other, MessageOrigin::Background).is_some(),
+            other => message_text(other, MessageOrigin::Background).is_some(),
         });
         Ok(())
     }
@@ -250,8 +250,8 @@ impl LoopServices for RecordedServices<'_> {
 
     fn store_output(&self, call_id: &str, _text: &str) -> bool {
         match self.playback.peek() {
-            Some(Event::Compaction { part: CompactionEvent::Outputs { call_ids } }) => {
-                call_ids.iter().any(|kept| kept == call_id)
+            Some(Event::Compaction { part: CompactionEvent::OutputsShortened { call_ids } }) => {
+                call_ids.iter().any(|id| id == call_id)
             }
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! The files of the copy, brought to what they were at each moment of the session that only its journal tells.
+//! Restores the files of a workspace copy to their state at each point of a recorded session.
 
 use crate::core::event::{Event, Record};
 use crate::core::file_change::{Change, ChangeAction, FileState};
@@ -12,22 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The files of the copy.
 pub struct ReplayedFiles {
     copy: Workspace,
-    /// Where some of what the session left may still be.
+    /// The present workspace, which may still contain recorded contents.
     present: Workspace,
     contents: ContentStore,
-    /// The number of the first record that nothing was done for.
+    /// Sequence number of the first record that was not applied yet.
     next: Cell<u64>,
-    /// Those that are not what they were.
+    /// Files that could not be restored.
     lost: RefCell<BTreeSet<String>>,
 }
 
 impl ReplayedFiles {
-    /// Those of `copy`, a copy of `present`; `contents` are those that the changes of its sessions displaced.
+    /// Creates the files of `copy`, a copy of `present`; `contents` stores the contents that its sessions have replaced.
     pub fn new(copy: Workspace, present: Workspace, contents: ContentStore) -> Self {
         Self { copy, present, contents, next: Cell::default(), lost: RefCell::default() }
     }
 
-    /// Brings every file to what it was before the first of `records` changed it.
+    /// Restores every file to its state before the first of `records` changed it.
     pub fn rewind(&self, records: &[Record]) {
         for change in first_changes(records).into_values() {
             self.restore_to(&change.path, &change.before_state());
@@ -37,9 +37,8 @@ impl ReplayedFiles {
         }
     }
 
-    /// Does what happened since the run before, to begin with the run whose records are `own`: what was put back, what a call
-    /// that was cut off had done, and what somebody else made of the files that this run changes. The first run begins with what
-    /// was before the session.
+    /// Applies the changes between the previous run and the run with the records `own`: restored files, changes of interrupted calls, and changes
+    /// by others to files that this run changes. The first run starts with the state before the session.
     pub fn start_run(&self, before: &[Record], own: &[Record]) {
         let between = before.iter().filter(|record| record.seq >= self.next.get());
         let begins = own.iter().position(|record| is_work(&record.event)).unwrap_or(own.len());
@@ -56,14 +55,14 @@ impl ReplayedFiles {
         self.next.set(own.last().map_or(0, |last| last.seq.saturating_add(1)));
     }
 
-    /// Does what a call did then that is not done again.
+    /// Applies the recorded changes of a call that is not repeated.
     pub fn apply_recorded(&self, changes: &[Change]) {
         for change in changes {
             self.restore_to(&change.path, &change.after_state());
         }
     }
 
-    /// The files that could not be brought to what they were, since the last look.
+    /// Returns, and clears, the files that could not be restored.
     pub fn lost(&self) -> Vec<String> {
         self.lost.take().into_iter().collect()
     }
@@ -90,7 +89,7 @@ impl ReplayedFiles {
         done.ok().map(drop)
     }
 
-    /// The content with this hash, which `path` had.
+    /// Returns the content of `path` that has this hash.
     fn content(&self, path: &RelPath, wanted: &str) -> Option<Vec<u8>> {
         self.contents.get(wanted).or_else(|| {
             let found = [&self.copy, &self.present].map(|it| it.content_of(path, MAX_FILE_BYTES));
@@ -99,12 +98,12 @@ impl ReplayedFiles {
     }
 }
 
-/// Whether a run has begun to work: what it tells before is about what was.
+/// Whether the event belongs to the work of a run; events before it concern earlier runs.
 fn is_work(event: &Event) -> bool {
     matches!(event, Event::StepStart { .. } | Event::ToolCallStart { .. })
 }
 
-/// The first change of each file.
+/// Returns the first change of each file.
 fn first_changes(records: &[Record]) -> BTreeMap<&str, &Change> {
     let mut first = BTreeMap::new();
     for record in records {

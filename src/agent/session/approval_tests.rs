@@ -1,6 +1,6 @@
-//! Turns in which calls wait for a person: what runs, what is cut off, what is said when.
+//! Tests of turns with calls that wait for approval: what runs, what is interrupted, and the order of messages.
 
-use super::tests::{answer_call, begun, call, ended, limits, now, prompt, respond, stop_of, text};
+use super::tests::{answer_call, call, ended, limits, now, prompt, respond, started_session, stop_of, text};
 use super::*;
 use crate::core::approval::{ApprovalAnswer, sample_request};
 use crate::core::limits::SpendingCaps;
@@ -11,7 +11,7 @@ fn start(session: &mut Session, id: &str) {
     session.apply(&Event::ToolCallStart { call, summary: String::new() });
 }
 
-/// The call was taken up and waits, for an answer or for its turn.
+/// Records that the call waits, for approval or for its turn.
 fn wait(session: &mut Session, id: &str, is_asked: bool) {
     start(session, id);
     let approval = is_asked.then(|| sample_request(&format!("ask-{id}"), id));
@@ -20,12 +20,12 @@ fn wait(session: &mut Session, id: &str, is_asked: bool) {
 
 fn approve(session: &mut Session, id: &str) {
     let (id, seal) = (format!("ask-{id}"), String::new());
-    session.apply(&Event::ApprovalAnswered { id, answer: ApprovalAnswer::Approve, seal });
+    session.apply(&Event::ApprovalAnswered { id, answer: ApprovalAnswer::Approve, signature: seal });
 }
 
-/// A session whose model made these calls.
-fn asked(ids: &[&str], limits: Limits) -> Session {
-    let mut session = begun(limits);
+/// Returns a session whose model made these calls.
+fn session_with_calls(ids: &[&str], limits: Limits) -> Session {
+    let mut session = started_session(limits);
     let calls = ids.iter().map(|id| call(id, "{}")).collect();
     respond(&mut session, Purpose::Step, calls, FinishReason::ToolCalls);
     session
@@ -57,7 +57,7 @@ fn ids(calls: Vec<ToolCall>) -> Vec<String> {
 
 #[test]
 fn s21_a_call_that_waits_ends_the_run_and_runs_when_it_is_answered() {
-    let mut session = asked(&["a"], limits());
+    let mut session = session_with_calls(&["a"], limits());
     wait(&mut session, "a", true);
     let verdict = stop_of(&session, now());
     assert_eq!(verdict.reason, StopReason::AwaitingApproval);
@@ -73,7 +73,7 @@ fn s21_a_call_that_waits_ends_the_run_and_runs_when_it_is_answered() {
 
 #[test]
 fn s21_no_call_overtakes_one_that_waits() {
-    let mut session = asked(&["a", "b", "c", "d", "e"], limits());
+    let mut session = session_with_calls(&["a", "b", "c", "d", "e"], limits());
     assert_eq!(to_run(&session).len(), 5);
     start(&mut session, "a");
     answer_call(&mut session, "a");
@@ -88,7 +88,7 @@ fn s21_no_call_overtakes_one_that_waits() {
 
 #[test]
 fn s21_only_what_had_begun_is_cut_off_where_a_call_waits() {
-    let mut session = asked(&["a", "b", "c"], limits());
+    let mut session = session_with_calls(&["a", "b", "c"], limits());
     assert_eq!(ids(session.interrupted_calls()), ["a", "b", "c"], "nobody knows how far a turn came");
     wait(&mut session, "a", true);
     wait(&mut session, "c", false);
@@ -103,7 +103,7 @@ fn s21_only_what_had_begun_is_cut_off_where_a_call_waits() {
 
 #[test]
 fn s21_what_is_said_while_a_call_waits_follows_the_results() {
-    let mut session = asked(&["a", "b"], limits());
+    let mut session = session_with_calls(&["a", "b"], limits());
     answer_call(&mut session, "a");
     wait(&mut session, "b", true);
     prompt(&mut session, "one");
@@ -122,7 +122,7 @@ fn s21_what_is_said_while_a_call_waits_follows_the_results() {
 
 #[test]
 fn s21_an_interrupt_and_a_hook_that_ends_the_run_are_told_before_what_waits() {
-    let mut session = asked(&["a"], limits());
+    let mut session = session_with_calls(&["a"], limits());
     wait(&mut session, "a", true);
     let interrupted = Moment { interrupted: true, ..now() };
     assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
@@ -144,7 +144,7 @@ fn s21_an_interrupt_and_a_hook_that_ends_the_run_are_told_before_what_waits() {
 #[test]
 fn s21_calls_that_waited_count_among_those_of_the_run_that_runs_them() {
     let caps = SpendingCaps { tool_calls: Some(2), ..SpendingCaps::default() };
-    let mut session = asked(&["a", "b", "c"], Limits { caps, ..limits() });
+    let mut session = session_with_calls(&["a", "b", "c"], Limits { caps, ..limits() });
     wait(&mut session, "a", true);
     approve(&mut session, "a");
     again(&mut session);

@@ -1,4 +1,4 @@
-//! Calls of the last answer that wait for a person: which of them have begun, and what is said meanwhile.
+//! Tracks the calls of the last answer that wait for approval, and holds back messages until they have results.
 
 use super::{Moment, NextAction, Session};
 use crate::core::event::{Event, MessageOrigin};
@@ -9,75 +9,75 @@ use crate::journal::approvals::Approvals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What is known of a turn in which a call has waited.
+/// State of a turn in which a call waits for approval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PendingApprovals {
     approvals: Approvals,
-    /// Calls that were taken up and neither ended nor put off.
-    begun: BTreeSet<String>,
-    /// A call has waited: those that have not begun are still to run.
-    held: bool,
-    /// What was said since; it follows the results.
-    said: Vec<(String, MessageOrigin)>,
+    /// Calls that have started and neither ended nor been postponed.
+    started: BTreeSet<String>,
+    /// Whether a call has waited: calls that have not started are still to run.
+    has_waited: bool,
+    /// Messages that arrived meanwhile; they follow the results.
+    held_messages: Vec<(String, MessageOrigin)>,
 }
 
 impl PendingApprovals {
-    /// Takes note of an event.
+    /// Applies an event.
     pub(super) fn apply(&mut self, event: &Event) {
         self.approvals.apply(event);
         match event {
-            Event::ToolCallStart { call, .. } => drop(self.begun.insert(call.id.clone())),
+            Event::ToolCallStart { call, .. } => drop(self.started.insert(call.id.clone())),
             Event::ToolCallPending { call_id, .. } => {
-                self.begun.remove(call_id);
-                self.held = true;
+                self.started.remove(call_id);
+                self.has_waited = true;
             }
-            Event::ToolCallEnd { result, .. } => drop(self.begun.remove(&result.call_id)),
+            Event::ToolCallEnd { result, .. } => drop(self.started.remove(&result.call_id)),
             _ => {}
         }
     }
 
-    /// Whether nobody has answered yet what was asked about a call.
+    /// Whether the approval of a call is still open.
     pub(super) fn is_open(&self, call_id: &str) -> bool {
         self.approvals.unanswered().any(|approval| approval.call_id == call_id)
     }
 }
 
 impl Session {
-    /// The calls without a result of which nobody knows what became of them, when an earlier process died over them. Those
-    /// that wait are not among them, nor those behind one that waits: they have not begun.
+    /// Returns the calls whose outcome is unknown because an earlier process died while they ran. Calls that wait, and calls behind one that
+    /// waits, have not started and are not included.
     pub fn interrupted_calls(&self) -> Vec<ToolCall> {
-        let PendingApprovals { begun, held, .. } = &self.waiting;
-        self.open_calls().into_iter().filter(|call| !held || begun.contains(&call.id)).collect()
+        let PendingApprovals { started, has_waited, .. } = &self.pending_approvals;
+        self.open_calls().into_iter().filter(|call| !has_waited || started.contains(&call.id)).collect()
     }
 
-    /// How many calls of an earlier run this one has to run.
+    /// Returns the number of calls of an earlier run that this run has to run.
     pub(super) fn resumed_call_count(&self) -> usize {
-        if self.waiting.held { self.open_calls().len() } else { 0 }
+        if self.pending_approvals.has_waited { self.open_calls().len() } else { 0 }
     }
 
-    /// What was asked about calls that have no result yet.
+    /// Returns the approvals requested for calls without a result.
     pub fn approvals(&self) -> &Approvals {
-        &self.waiting.approvals
+        &self.pending_approvals.approvals
     }
 
-    /// The calls that wait for an answer.
+    /// Returns the calls that wait for approval.
     pub fn awaiting_approval(&self) -> Vec<PendingApproval> {
-        let open = self.waiting.approvals.unanswered().cloned();
-        open.map(|asked| PendingApproval {
-            id: asked.id,
-            tool: asked.tool,
-            summary: asked.summary,
-            reason: asked.reason,
+        let open = self.pending_approvals.approvals.unanswered().cloned();
+        open.map(|approval| PendingApproval {
+            id: approval.id,
+            tool: approval.tool,
+            summary: approval.summary,
+            reason: approval.reason,
         })
         .collect()
     }
 
-    /// Whether the run ends although calls are left, which a later one can run: they were approved for that.
+    /// Whether the run must end and leave its approved calls to a later run.
     pub(super) fn should_pause(&self, moment: Moment) -> bool {
-        self.waiting.held && (moment.interrupted || self.run.stopped.is_some())
+        self.pending_approvals.has_waited && (moment.interrupted || self.run.stopped.is_some())
     }
 
-    /// The run ends, and calls are left to run.
+    /// Ends the run with calls left to run.
     pub(super) fn pause(&self, moment: Moment) -> NextAction {
         match &self.run.stopped {
             _ if moment.interrupted => self.stop(StopReason::UserInterrupt, None),
@@ -86,19 +86,19 @@ impl Session {
         }
     }
 
-    /// Keeps what is said while calls wait until they have their results; whether it did.
+    /// Holds back a message while calls wait. Returns whether it was held back.
     pub(super) fn hold_message(&mut self, text: &str, origin: MessageOrigin) -> bool {
-        let waits = self.waiting.held && !self.pending.is_empty();
+        let waits = self.pending_approvals.has_waited && !self.pending.is_empty();
         if waits {
-            self.waiting.said.push((text.to_owned(), origin));
+            self.pending_approvals.held_messages.push((text.to_owned(), origin));
         }
         waits
     }
 
-    /// The calls have their results: says what was said meanwhile.
+    /// Adds the messages that were held back, after the results of the calls.
     pub(super) fn release_held_messages(&mut self) {
-        for (text, origin) in std::mem::take(&mut self.waiting).said {
-            self.user_message(&text, origin);
+        for (text, origin) in std::mem::take(&mut self.pending_approvals).held_messages {
+            self.add_user_message(&text, origin);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a session does when its breakers have noticed something: refuses a call, tells the model, ends the run.
+//! Applies the findings of the breakers in a session: refuses a call, warns the model, ends the run.
 
 use super::{NextAction, Session};
 use crate::agent::breakers::AnswerAction;
@@ -9,31 +9,32 @@ use crate::core::stop_reason::StopReason;
 use crate::messages;
 
 impl Session {
-    /// Whether `calls` are all of the last answer, so that its step ends with them.
+    /// Whether `calls` are all calls of the last answer, so that its step ends with them.
     pub fn is_whole_turn(&self, calls: &[ToolCall]) -> bool {
         self.pending == calls
     }
 
-    /// The next calls of the last answer that do not run because they repeat earlier ones.
+    /// Returns the action that refuses the next repeated calls of the last answer.
     pub(super) fn refuse_repeated_calls(&self) -> Option<NextAction> {
         let open = self.pending.iter().filter(|call| !self.results.contains_key(&call.id));
-        let mut refused =
-            open.filter_map(|call| self.run.breakers.refusal(&call.id).map(|why| (call, why))).peekable();
-        let why = refused.peek()?.1.clone();
-        let calls = refused.filter(|(_, other)| *other == why).map(|(call, _)| call.clone()).collect();
-        Some(NextAction::RefuseCalls(calls, why))
+        let mut refused = open
+            .filter_map(|call| self.run.breakers.refusal(&call.id).map(|message| (call, message)))
+            .peekable();
+        let message = refused.peek()?.1.clone();
+        let calls = refused.filter(|(_, other)| *other == message).map(|(call, _)| call.clone()).collect();
+        Some(NextAction::RefuseCalls(calls, message))
     }
 
-    /// The model is asked for the next step, and before that told where the last ones led.
+    /// Returns the action before the next step: the breakers' warning to the model, or the model call.
     pub(super) fn warn_or_call_model(&self) -> NextAction {
-        let words = self.run.breakers.warning();
-        words.map_or(NextAction::CallModel(Purpose::Step), |text| {
+        let warning = self.run.breakers.warning();
+        warning.map_or(NextAction::CallModel(Purpose::Step), |text| {
             NextAction::AddUserMessage(MessageOrigin::Breaker, text)
         })
     }
 
-    /// What follows an answer without calls that says what was said before, or that only announces something. Where there are
-    /// gates, or evaluations that the model is told of, those decide what an answer is worth, and how often.
+    /// Returns the action after an answer without calls that repeats an earlier one or only announces an action. Quality gates and full
+    /// evaluation replace this check.
     pub(super) fn after_stalled_answer(&self, text: &str) -> Option<NextAction> {
         if self.limits.gate_rounds.is_some() || self.limits.evaluation.mode == EvaluationMode::Full {
             return None;
@@ -48,11 +49,11 @@ impl Session {
         })
     }
 
-    /// The model was asked about its answer, which stays: what follows may be a word about it.
+    /// Retains the answer as a prefix of the next one, which may only comment on it.
     pub(super) fn retain_answer(&mut self) {
-        let said = self.answer();
-        if !said.is_empty() {
-            self.answer_so_far = format!("{said}\n\n");
+        let answer = self.answer();
+        if !answer.is_empty() {
+            self.answer_so_far = format!("{answer}\n\n");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A session that is paid for: budgets, caps, costs.
+//! Tests of budgets, caps and costs of a session.
 
 use super::tests::*;
 use super::*;
@@ -10,8 +10,7 @@ use crate::core::usage::Usage;
 use crate::text::tokens;
 use std::rc::Rc;
 
-/// The limits of a run with a model that is paid for: ten dollars for a million prompt tokens, a hundred for a million
-/// generated ones.
+/// Limits of a run with a paid model: ten dollars per million prompt tokens, a hundred per million output tokens.
 pub(super) fn paid(usd: Option<f64>, tokens: Option<u64>) -> Limits {
     let quote = PriceQuote { input: 10.0, output: 100.0, cached_read: Some(1.0), cached_write: Some(12.5) };
     let price = Price { rates: TokenRates::try_from(quote).unwrap(), long: None };
@@ -28,7 +27,7 @@ pub(super) fn paid(usd: Option<f64>, tokens: Option<u64>) -> Limits {
 
 #[test]
 fn l12_the_longest_answer_shrinks_with_what_is_left_until_it_is_of_no_use() {
-    let mut session = begun(paid(Some(1.0), None));
+    let mut session = started_session(paid(Some(1.0), None));
     let spend = |session: &mut Session, dollars: f64| {
         session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
         session.apply(&Event::ModelResponse {
@@ -54,14 +53,14 @@ fn l12_the_longest_answer_shrinks_with_what_is_left_until_it_is_of_no_use() {
 
 #[test]
 fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
-    let session = begun(paid(Some(0.05), None));
+    let session = started_session(paid(Some(0.05), None));
     assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::BudgetExceeded));
     let mut closing = session.clone();
     closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
     let verdict = stop_of(&closing, now());
     assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(ReachedLimit::Usd)));
     assert!(
-        verdict.output.text().contains("what is left of the budget does not pay for another call"),
+        verdict.output.text().contains("the remaining budget is too small for another call"),
         "{verdict:?}"
     );
 }
@@ -71,7 +70,7 @@ fn l13_the_schema_of_the_answer_is_paid_for_also_where_a_prompt_was_counted_with
     let schema =
         Rc::new(OutputSchema::parse(r#"{"type": "string", "description": "of the answer"}"#).unwrap());
     let prompt = |demanded: Option<Rc<OutputSchema>>| {
-        let mut session = begun(paid(Some(1.0), None)).with_output_schema(demanded);
+        let mut session = started_session(paid(Some(1.0), None)).with_output_schema(demanded);
         let caps = session.limits().caps;
         let before = session.run.spending.prompt(&caps);
         respond(&mut session, Purpose::Step, text("x"), FinishReason::Stop);
@@ -84,7 +83,7 @@ fn l13_the_schema_of_the_answer_is_paid_for_also_where_a_prompt_was_counted_with
 #[test]
 fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
     let caps = SpendingCaps { tool_calls: Some(2), closes: true, ..SpendingCaps::default() };
-    let mut session = begun(Limits { caps, ..limits() });
+    let mut session = started_session(Limits { caps, ..limits() });
     let calls = vec![call("a", "{}"), call("b", "{}"), call("c", "{}")];
     respond(&mut session, Purpose::Step, calls, FinishReason::ToolCalls);
     let NextAction::RunTools(run) = session.next_action(now()) else { panic!("nothing runs") };
@@ -104,7 +103,7 @@ fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
 
 #[test]
 fn a_run_of_a_resumed_session_has_a_budget_of_its_own_and_the_costs_add_up() {
-    let mut session = begun(paid(Some(1.0), None));
+    let mut session = started_session(paid(Some(1.0), None));
     let cost = Usd::try_from(0.95).unwrap();
     for finish in [FinishReason::Stop, FinishReason::ToolCalls] {
         session.apply(&run_start());

@@ -1,5 +1,6 @@
-//! What a session does about a conversation that fills the window: shortens old outputs, has old exchanges summed up, leaves
-//! the oldest out; each only as far as the ones before it did not make room enough.
+//! Compacts a conversation that fills the window: shortens old outputs, summarizes old exchanges, then drops the oldest.
+//!
+//! Each stage runs only if the stages before it did not free enough.
 
 use super::{Moment, NextAction, Session};
 use crate::agent::compaction::{self, summary};
@@ -14,112 +15,112 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A compaction must free this part of the window, or the run ends: otherwise it would soon be at it again.
+/// Share of the window (one third) that a compaction must free; otherwise the run ends, because the next compaction would soon be due.
 const FREED_SHARE: u64 = 3;
 
-/// The part of the window that the request for a summary may take.
+/// Share of the window that the request for a summary may take (one half).
 const REQUEST_SHARE: u64 = 2;
 
-/// The part of the window that a summary may take.
+/// Share of the window that a summary may take (one sixteenth).
 const SUMMARY_SHARE: u64 = 16;
 
-/// Tokens of the longest summary: some 150 lines.
+/// Tokens of the longest summary: about 150 lines.
 const MAX_SUMMARY_TOKENS: u64 = 4096;
 
-/// Tokens of the shortest summary that is worth a request.
+/// Tokens of the shortest useful summary.
 const MIN_SUMMARY_TOKENS: u64 = 256;
 
-/// Characters of a token in what the request for a summary shows.
+/// Characters per token in the request for a summary.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// What the loop is to do to make the conversation shorter.
+/// An action of the loop during a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompactionAction {
-    /// Say that it begins.
+    /// Emit the start.
     Start {
-        /// Tokens of the next prompt, about.
+        /// Estimated tokens of the next prompt.
         tokens: u64,
         /// Tokens of the window.
         window: u64,
     },
-    /// Keep these outputs, each with its call, elsewhere, and shorten those that are kept.
+    /// Store these outputs, each with its call id, and shorten the stored ones.
     Outputs(Vec<(String, String)>),
-    /// Say what is done.
+    /// Emit this part.
     Record(CompactionEvent),
 }
 
-/// A compaction under way.
+/// State of a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct CompactionProgress {
-    /// Tokens of the prompt when it began.
+    /// Tokens of the prompt at its start.
     before: u64,
     window: u64,
     stage: CompactionStage,
     answer: SummaryReply,
 }
 
-/// What became of the request for a summary.
+/// State of the request for a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum SummaryReply {
-    /// It was not made yet.
-    Open,
-    /// It has this answer.
-    Came(String),
-    /// It has none.
+    /// Not sent yet.
+    NotSent,
+    /// Answered with this text.
+    Received(String),
+    /// Failed.
     Missing,
 }
 
-/// What is next, in order.
+/// Stages of a compaction, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum CompactionStage {
-    /// Outputs of old exchanges are shortened.
+    /// Shorten the outputs of old exchanges.
     OldOutputs,
-    /// Old exchanges are summed up.
+    /// Summarize old exchanges.
     Summary,
-    /// All exchanges but the last are left out.
-    LeaveOut,
-    /// The outputs of the last exchange are shortened.
+    /// Drop all exchanges but the last.
+    DropExchanges,
+    /// Shorten the outputs of the last exchange.
     LastOutputs,
-    /// Nothing more.
+    /// No stage is left.
     Over,
 }
 
 impl Session {
-    /// Whether the next prompt has to become shorter first, or the run ends.
+    /// Returns the next action of a compaction that is under way or due.
     pub(super) fn compaction_step(&self, moment: Moment) -> Option<NextAction> {
-        let Some(under_way) = &self.run.compacting else {
+        let Some(progress) = &self.run.compaction else {
             let (tokens, window) = self.compaction_due()?;
             return Some(NextAction::Compact(CompactionAction::Start { tokens, window }));
         };
         let tokens = self.prompt_tokens();
-        let enough = under_way.before.saturating_sub(tokens) >= under_way.window / FREED_SHARE;
-        let range = || self.removable_messages(under_way.stage);
-        let next = match under_way.stage {
+        let enough = progress.before.saturating_sub(tokens) >= progress.window / FREED_SHARE;
+        let range = || self.removable_messages(progress.stage);
+        let next = match progress.stage {
             _ if enough => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
             CompactionStage::OldOutputs => CompactionAction::Outputs(self.long_outputs(range())),
             CompactionStage::LastOutputs => {
                 CompactionAction::Outputs(self.long_outputs(Some(0..self.messages.len())))
             }
-            CompactionStage::Summary => match (range(), &under_way.answer) {
-                (Some(_), SummaryReply::Open) if self.asks_for_summary(moment) => {
+            CompactionStage::Summary => match (range(), &progress.answer) {
+                (Some(_), SummaryReply::NotSent) if self.asks_for_summary(moment) => {
                     return Some(NextAction::CallModel(Purpose::Summary));
                 }
                 (range, answer) => CompactionAction::Record(self.summary_part(range, answer)),
             },
-            CompactionStage::LeaveOut => CompactionAction::Record(CompactionEvent::LeftOut {
-                upto: range().map_or(0, |range| range.end),
+            CompactionStage::DropExchanges => CompactionAction::Record(CompactionEvent::MessagesDropped {
+                message_count: range().map_or(0, |range| range.end),
             }),
             CompactionStage::Over => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
         };
         Some(NextAction::Compact(next))
     }
 
-    /// Whether the last compaction did not make room enough.
+    /// Whether the last compaction did not free enough.
     pub(super) fn is_still_full(&self) -> bool {
-        self.run.cramped
+        self.run.still_full
     }
 
-    /// What takes the room in the window.
+    /// Returns the use of the window for the result.
     pub(super) fn context_use(&self) -> ContextUse {
         let instructions = self.messages.first().filter(|first| first.role == Role::System);
         ContextUse {
@@ -132,26 +133,28 @@ impl Session {
         }
     }
 
-    /// Tokens of the next prompt, about.
+    /// Returns the estimated tokens of the next prompt.
     fn prompt_tokens(&self) -> u64 {
-        self.filling.estimate(self.limits.tools_bytes)
+        self.prompt_estimate.estimate(self.limits.tools_bytes)
     }
 
-    /// The tokens of the next prompt and of the window, when there is too little room between them and something can go.
+    /// Returns the tokens of the next prompt and of the window, when a compaction is due and can remove something.
     fn compaction_due(&self) -> Option<(u64, u64)> {
         let limits = self.limits.compaction;
         let tokens = self.prompt_tokens();
         let refused =
             self.run.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::ContextOverflow);
-        let window = self.filling.effective_window(self.terms().window).map(|window| window.tokens);
+        let window = self.prompt_estimate.effective_window(self.terms().window).map(|window| window.tokens);
         let is_full =
             |window: u64| tokens.saturating_mul(100) > window.saturating_mul(limits.at_percent.into());
         let full = window.is_some_and(is_full) || self.overflow().is_some();
-        let rested =
+        let is_interval_over =
             self.compacted_at.is_none_or(|at| self.tally.steps.saturating_sub(at) >= limits.every_steps);
-        let wanted =
-            limits.strategy != CompactionStrategy::Off && (full || refused) && rested && !self.run.cramped;
-        // A server that refuses a prompt says that its window is smaller than we think.
+        let wanted = limits.strategy != CompactionStrategy::Off
+            && (full || refused)
+            && is_interval_over
+            && !self.run.still_full;
+        // A server that refuses a prompt has a smaller window than assumed.
         let window = if refused { tokens } else { window.unwrap_or(tokens) };
         (wanted && self.can_compact()).then_some((tokens, window))
     }
@@ -159,26 +162,26 @@ impl Session {
     fn can_compact(&self) -> bool {
         compaction::before_recent(&self.messages, 1)
             .is_some_and(|old| compaction::removes_anything(&self.messages, &old, self.prompts))
-            || !compaction::long_outputs(&self.messages, &self.mark).is_empty()
+            || !compaction::long_outputs(&self.messages, &self.delimiter).is_empty()
     }
 
-    /// The messages that go at `stage`.
+    /// Returns the range of messages that `stage` removes.
     fn removable_messages(&self, stage: CompactionStage) -> Option<Range<usize>> {
         let recent = usize::try_from(self.limits.compaction.keep_recent_steps).unwrap_or(usize::MAX);
-        let keep = if stage == CompactionStage::LeaveOut { 1 } else { recent };
+        let keep = if stage == CompactionStage::DropExchanges { 1 } else { recent };
         let range = compaction::before_recent(&self.messages, keep)?;
-        let goes = stage == CompactionStage::OldOutputs
+        let is_removable = stage == CompactionStage::OldOutputs
             || compaction::removes_anything(&self.messages, &range, self.prompts);
-        goes.then_some(range)
+        is_removable.then_some(range)
     }
 
     fn long_outputs(&self, range: Option<Range<usize>>) -> Vec<(String, String)> {
         let messages = range.and_then(|range| self.messages.get(range)).unwrap_or_default();
-        let long = compaction::long_outputs(messages, &self.mark);
+        let long = compaction::long_outputs(messages, &self.delimiter);
         long.into_iter().map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
     }
 
-    /// Whether the model is asked for a summary: it is wanted, and there is money and time for it.
+    /// Whether to request a summary from the model: it is configured and fits into the budget and the time.
     fn asks_for_summary(&self, moment: Moment) -> bool {
         self.limits.compaction.strategy == CompactionStrategy::Layered
             && self.exceeded_limit(Purpose::Summary).is_none()
@@ -186,63 +189,63 @@ impl Session {
     }
 
     fn summary_part(&self, range: Option<Range<usize>>, answer: &SummaryReply) -> CompactionEvent {
-        let (going, upto) = match range {
+        let (removed, message_count) = match range {
             Some(range) if self.limits.compaction.strategy == CompactionStrategy::Layered => {
                 (self.messages.get(range.clone()).unwrap_or_default(), range.end)
             }
-            // Without a summary, nothing is left out before it has to be.
+            // Without a summary, nothing is dropped before the last stage.
             _ => (&[][..], 0),
         };
-        let said = match answer {
-            SummaryReply::Came(text) => Some(text.trim()).filter(|text| !text.is_empty()),
-            SummaryReply::Open | SummaryReply::Missing => None,
+        let reply = match answer {
+            SummaryReply::Received(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+            SummaryReply::NotSent | SummaryReply::Missing => None,
         };
-        let text = said.map_or_else(|| summary::without_model(going), str::to_owned);
-        CompactionEvent::Summary { upto, text, by_model: said.is_some() }
+        let text = reply.map_or_else(|| summary::without_model(removed), str::to_owned);
+        CompactionEvent::Summary { message_count, text, by_model: reply.is_some() }
     }
 
-    /// What the model is sent for `purpose`.
+    /// Returns the messages of the request for `purpose`.
     pub fn request(&self, purpose: Purpose) -> Vec<Arc<Message>> {
         match purpose {
             Purpose::Step | Purpose::Closing => return self.messages.clone(),
             Purpose::Evaluation => return self.evaluation_request(),
             Purpose::Summary => {}
         }
-        let going = self
+        let removed = self
             .removable_messages(CompactionStage::Summary)
             .and_then(|range| self.messages.get(range))
             .unwrap_or_default();
-        let window = self.run.compacting.as_ref().map_or(0, |compacting| compacting.window);
-        let most = (window / REQUEST_SHARE).saturating_mul(CHARS_PER_TOKEN);
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        summary::request(self.prompts.task(&self.messages), going, &self.mark, most)
+        let window = self.run.compaction.as_ref().map_or(0, |compaction| compaction.window);
+        let max_chars = (window / REQUEST_SHARE).saturating_mul(CHARS_PER_TOKEN);
+        let max_chars = usize::try_from(max_chars).unwrap_or(usize::MAX);
+        summary::request(self.prompts.task(&self.messages), removed, &self.delimiter, max_chars)
     }
 
-    /// Tokens of the longest summary that is asked for.
+    /// Returns the limit on the tokens of a summary.
     pub(super) fn summary_tokens(&self) -> u32 {
-        let window = self.run.compacting.as_ref().map_or(0, |compacting| compacting.window);
+        let window = self.run.compaction.as_ref().map_or(0, |compaction| compaction.window);
         let tokens = (window / SUMMARY_SHARE).clamp(MIN_SUMMARY_TOKENS, MAX_SUMMARY_TOKENS);
         u32::try_from(tokens).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn compaction(&mut self, part: &CompactionEvent) {
+    pub(super) fn apply_compaction_event(&mut self, part: &CompactionEvent) {
         match part {
             CompactionEvent::Start { tokens, window } => {
                 let (before, window, stage) = (*tokens, *window, CompactionStage::OldOutputs);
-                self.run.compacting =
-                    Some(CompactionProgress { before, window, stage, answer: SummaryReply::Open });
+                self.run.compaction =
+                    Some(CompactionProgress { before, window, stage, answer: SummaryReply::NotSent });
             }
-            CompactionEvent::End { enough, .. } => self.compaction_ends(*enough),
+            CompactionEvent::End { enough, .. } => self.end_compaction(*enough),
             part => self.apply_compaction(part),
         }
     }
 
-    /// The request for a summary has ended, with `answer` where one came that nobody withholds.
+    /// Records the reply to the request for a summary; a withheld reply counts as missing.
     pub(super) fn record_summary(&mut self, answer: Option<String>) {
-        let answer = answer.filter(|_| !self.run.screening.is_withheld());
-        self.run.screening.note_message();
-        if let Some(compacting) = &mut self.run.compacting {
-            compacting.answer = answer.map_or(SummaryReply::Missing, SummaryReply::Came);
+        let answer = answer.filter(|_| !self.run.guardrails.is_withheld());
+        self.run.guardrails.note_message();
+        if let Some(compaction) = &mut self.run.compaction {
+            compaction.answer = answer.map_or(SummaryReply::Missing, SummaryReply::Received);
         }
     }
 
@@ -250,44 +253,44 @@ impl Session {
         let (bytes, tools) =
             (context_window::bytes_of(self.messages.iter().map(AsRef::as_ref)), self.limits.tools_bytes);
         match part {
-            CompactionEvent::Outputs { call_ids } => {
-                compaction::shorten_outputs(&mut self.messages, call_ids, &self.mark);
+            CompactionEvent::OutputsShortened { call_ids } => {
+                compaction::shorten_outputs(&mut self.messages, call_ids, &self.delimiter);
             }
-            CompactionEvent::Summary { upto: 0, .. }
-            | CompactionEvent::LeftOut { upto: 0 }
+            CompactionEvent::Summary { message_count: 0, .. }
+            | CompactionEvent::MessagesDropped { message_count: 0 }
             | CompactionEvent::Start { .. }
             | CompactionEvent::End { .. } => {}
-            CompactionEvent::Summary { upto, text, .. } => {
+            CompactionEvent::Summary { message_count, text, .. } => {
                 compaction::replace(
                     &mut self.messages,
                     &mut self.prompts,
-                    *upto,
+                    *message_count,
                     vec![summary::message(text)],
                 );
             }
-            CompactionEvent::LeftOut { upto } => {
-                let gone = self.messages.get(..*upto).unwrap_or_default();
+            CompactionEvent::MessagesDropped { message_count } => {
+                let gone = self.messages.get(..*message_count).unwrap_or_default();
                 let earlier = compaction::earlier_summary(gone);
                 let note = earlier.unwrap_or_else(|| summary::message(messages::STEPS_OMITTED));
-                compaction::replace(&mut self.messages, &mut self.prompts, *upto, vec![note]);
+                compaction::replace(&mut self.messages, &mut self.prompts, *message_count, vec![note]);
             }
         }
-        self.filling.scale_to(self.messages.iter().map(AsRef::as_ref), bytes, tools);
+        self.prompt_estimate.scale_to(self.messages.iter().map(AsRef::as_ref), bytes, tools);
         self.recount();
-        if let Some(compacting) = &mut self.run.compacting {
-            compacting.stage = match compacting.stage {
+        if let Some(compaction) = &mut self.run.compaction {
+            compaction.stage = match compaction.stage {
                 CompactionStage::OldOutputs => CompactionStage::Summary,
-                CompactionStage::Summary => CompactionStage::LeaveOut,
-                CompactionStage::LeaveOut => CompactionStage::LastOutputs,
+                CompactionStage::Summary => CompactionStage::DropExchanges,
+                CompactionStage::DropExchanges => CompactionStage::LastOutputs,
                 CompactionStage::LastOutputs | CompactionStage::Over => CompactionStage::Over,
             };
         }
     }
 
-    /// It is over: the step begins that it was for, or the run ends.
-    fn compaction_ends(&mut self, enough: bool) {
-        self.run.compacting = None;
-        self.run.cramped = !enough;
+    /// Records the end of a compaction: the step follows, or the run ends.
+    fn end_compaction(&mut self, enough: bool) {
+        self.run.compaction = None;
+        self.run.still_full = !enough;
         self.compacted_at = Some(self.tally.steps);
         self.tally.compactions = self.tally.compactions.saturating_add(1);
         let refused = |failure: &Failure| failure.kind == FailureKind::ContextOverflow;

@@ -1,6 +1,6 @@
-//! Compaction, driven by made-up models: what goes, what stays, and that it comes to an end.
+//! Tests of compaction with scripted models: what is removed, what stays, and that it ends.
 
-use super::tests::{begun, check_pairs, limits, now, prompt};
+use super::tests::{check_pairs, limits, now, prompt, started_session};
 use super::*;
 use crate::agent::compaction::summary;
 use crate::core::compaction::{CompactionEvent, CompactionLimits, CompactionStrategy};
@@ -19,7 +19,7 @@ fn windowed(strategy: CompactionStrategy) -> Limits {
     Limits { max_steps: 500, models: FallbackChain { first, fallbacks: Vec::new() }, compaction, ..limits() }
 }
 
-/// An exchange: calls with outputs of so many bytes each.
+/// Adds an exchange: calls with outputs of these lengths in bytes.
 fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
     let id = |at: usize| format!("c{serial}_{at}");
     let call = |at: usize| {
@@ -45,7 +45,7 @@ fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
             seen: Vec::new(),
             denial: None,
             simulated: false,
-            counted: CallCounts::default(),
+            guardrail_counts: CallCounts::default(),
             duration_ms: 1,
         });
     }
@@ -71,7 +71,7 @@ fn summed_up(session: &mut Session, text: Option<&str>) {
     }
 }
 
-/// Does what the session wants until it wants a step or the end; what was done, and what comes then.
+/// Executes actions until a step or the end; returns what was done, and the next action.
 fn compact(session: &mut Session, summary: Option<&str>) -> (Vec<String>, NextAction) {
     let mut done = Vec::new();
     for _ in 0..20 {
@@ -82,14 +82,18 @@ fn compact(session: &mut Session, summary: Option<&str>) -> (Vec<String>, NextAc
             NextAction::Compact(CompactionAction::Outputs(outputs)) => {
                 let call_ids: Vec<String> = outputs.into_iter().map(|(id, _)| id).collect();
                 done.push(format!("outputs {}", call_ids.join(" ")));
-                Event::Compaction { part: CompactionEvent::Outputs { call_ids } }
+                Event::Compaction { part: CompactionEvent::OutputsShortened { call_ids } }
             }
             NextAction::Compact(CompactionAction::Record(part)) => {
                 done.push(match &part {
-                    CompactionEvent::Summary { upto, by_model, .. } => format!("summary {upto} {by_model}"),
-                    CompactionEvent::LeftOut { upto } => format!("left out {upto}"),
+                    CompactionEvent::Summary { message_count, by_model, .. } => {
+                        format!("summary {message_count} {by_model}")
+                    }
+                    CompactionEvent::MessagesDropped { message_count } => format!("left out {message_count}"),
                     CompactionEvent::End { enough, .. } => format!("end {enough}"),
-                    CompactionEvent::Start { .. } | CompactionEvent::Outputs { .. } => unreachable!(),
+                    CompactionEvent::Start { .. } | CompactionEvent::OutputsShortened { .. } => {
+                        unreachable!()
+                    }
                 });
                 Event::Compaction { part }
             }
@@ -117,7 +121,7 @@ fn texts(session: &Session) -> Vec<String> {
 
 #[test]
 fn k02_old_exchanges_become_a_summary_and_task_last_prompt_and_recent_exchanges_stay() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     (0..30).for_each(|serial| exchange(&mut session, serial, &[900]));
     prompt(&mut session, "and now the tests");
     exchange(&mut session, 30, &[900]);
@@ -138,7 +142,7 @@ fn k02_old_exchanges_become_a_summary_and_task_last_prompt_and_recent_exchanges_
 
 #[test]
 fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bounded_outputs() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
     compact(&mut session, Some("the first notes"));
     (32..70).for_each(|serial| exchange(&mut session, serial, &[900]));
@@ -146,7 +150,7 @@ fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bou
         panic!()
     };
     session.apply(&Event::Compaction { part: CompactionEvent::Start { tokens, window } });
-    session.apply(&Event::Compaction { part: CompactionEvent::Outputs { call_ids: Vec::new() } });
+    session.apply(&Event::Compaction { part: CompactionEvent::OutputsShortened { call_ids: Vec::new() } });
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Summary));
     let request = session.request(Purpose::Summary);
     let shown = request[1].joined_text();
@@ -163,32 +167,32 @@ fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bou
 
 #[test]
 fn k03_without_the_model_the_summary_lists_the_calls() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     (0..32).for_each(|serial| exchange(&mut session, serial % 3 * 100 + serial, &[900]));
     let (done, next) = compact(&mut session, None);
     assert_eq!(done[1..], ["asks", "summary 62 false", "end true"]);
     assert_eq!(next, NextAction::CallModel(Purpose::Step));
     let summary =
         session.messages().iter().find(|message| summary::is_summary(message)).unwrap().joined_text();
-    assert!(summary.contains("[Mechanical summary: the model could not be asked]"), "{summary}");
+    assert!(summary.contains("[Mechanical summary: the model was not available]"), "{summary}");
     assert!(summary.contains("read_file {\"path\":\"f101\"}"), "{summary}");
 }
 
 #[test]
 fn k04_without_summaries_the_oldest_exchanges_are_left_out_whole() {
-    let mut session = begun(windowed(CompactionStrategy::Truncate));
+    let mut session = started_session(windowed(CompactionStrategy::Truncate));
     (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
     let (done, next) = compact(&mut session, None);
     assert_eq!(done, ["outputs ", "summary 0 false", "left out 64", "end true"]);
     assert_eq!(next, NextAction::CallModel(Purpose::Step));
     let texts = texts(&session);
     assert_eq!(texts.len(), 5);
-    assert!(texts[2].contains("were left out to make room"), "{texts:?}");
+    assert!(texts[2].contains("were omitted to make room"), "{texts:?}");
 }
 
 #[test]
 fn k05_outputs_are_shortened_first_and_that_is_all_where_it_is_enough() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     (0..6).for_each(|serial| exchange(&mut session, serial, &[6000]));
     let (done, _) = compact(&mut session, None);
     assert_eq!(done, ["outputs c0_0 c1_0 c2_0 c3_0", "end true"]);
@@ -207,7 +211,7 @@ fn k05_nothing_is_done_where_it_is_off_or_nobody_knows_the_window() {
         windowed(CompactionStrategy::Off),
         Limits { models: FallbackChain::default(), ..windowed(CompactionStrategy::Layered) },
     ] {
-        let mut session = begun(limits);
+        let mut session = started_session(limits);
         (0..34).for_each(|serial| exchange(&mut session, serial, &[900]));
         assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     }
@@ -215,7 +219,7 @@ fn k05_nothing_is_done_where_it_is_off_or_nobody_knows_the_window() {
 
 #[test]
 fn k06_the_providers_count_decides_when() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     (0..4).for_each(|serial| exchange(&mut session, serial, &[100]));
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
@@ -237,7 +241,7 @@ fn k06_the_providers_count_decides_when() {
 
 #[test]
 fn l14_a_compaction_that_frees_too_little_ends_the_run_as_context_full() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     session.apply(&Event::UserMessage { text: "y".repeat(30_000), origin: MessageOrigin::Prompt });
     exchange(&mut session, 0, &[100]);
     exchange(&mut session, 1, &[100]);
@@ -248,7 +252,7 @@ fn l14_a_compaction_that_frees_too_little_ends_the_run_as_context_full() {
 
 #[test]
 fn l14_it_does_not_happen_again_within_so_many_steps() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
     compact(&mut session, Some("notes"));
     exchange(&mut session, 40, &[15_000]);
@@ -265,7 +269,7 @@ fn l14_it_does_not_happen_again_within_so_many_steps() {
 
 #[test]
 fn l14_a_batch_that_overflows_alone_is_shortened_too() {
-    let mut session = begun(windowed(CompactionStrategy::Layered));
+    let mut session = started_session(windowed(CompactionStrategy::Layered));
     exchange(&mut session, 0, &[5_000; 9]);
     let (done, next) = compact(&mut session, None);
     assert!(done.iter().any(|what| what.starts_with("outputs c0_0 c0_1")), "{done:?}");
@@ -275,7 +279,7 @@ fn l14_a_batch_that_overflows_alone_is_shortened_too() {
 #[test]
 fn l14_a_server_that_refuses_the_prompt_gets_a_shorter_one() {
     let mut session =
-        begun(Limits { models: FallbackChain::default(), ..windowed(CompactionStrategy::Layered) });
+        started_session(Limits { models: FallbackChain::default(), ..windowed(CompactionStrategy::Layered) });
     (0..20).for_each(|serial| exchange(&mut session, serial, &[900]));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     session.apply(&Event::ModelFailed {
@@ -290,14 +294,14 @@ fn l14_a_server_that_refuses_the_prompt_gets_a_shorter_one() {
 
 proptest! {
     #[test]
-    fn whatever_was_said_a_compaction_ends_keeps_pairs_and_prompts_and_folds_again(
+    fn compaction_ends_and_keeps_pairs_and_prompts_and_folds_again(
         outputs in prop::collection::vec(prop::collection::vec(0usize..8_000, 1..4), 1..40),
         prompts in prop::collection::vec(0usize..40, 0..4),
         layered in any::<bool>(),
         summary in prop::option::of("[a-z ]{0,3000}"),
     ) {
         let strategy = if layered { CompactionStrategy::Layered } else { CompactionStrategy::Truncate };
-        let mut session = begun(windowed(strategy));
+        let mut session = started_session(windowed(strategy));
         let mut last = "do it".to_owned();
         for (serial, outputs) in outputs.iter().enumerate() {
             if prompts.contains(&serial) {

@@ -1,4 +1,4 @@
-//! How what is said joins the conversation: by the person or the loop, and by the model.
+//! Adds user messages and answers to the conversation.
 
 use super::{ClosingStage, Session};
 use crate::core::event::{FinishReason, MessageOrigin, Purpose};
@@ -6,7 +6,7 @@ use crate::core::message::{Message, Role};
 use crate::engine::call_arguments;
 
 impl Session {
-    pub(super) fn user_message(&mut self, text: &str, origin: MessageOrigin) {
+    pub(super) fn add_user_message(&mut self, text: &str, origin: MessageOrigin) {
         if self.hold_message(text, origin) {
             return;
         }
@@ -17,7 +17,7 @@ impl Session {
                 self.continuations = self.continuations.saturating_add(1);
             }
             MessageOrigin::Breaker => self.retain_answer(),
-            // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
+            // These messages can arrive at any time, also between the pieces of an answer.
             MessageOrigin::Hook | MessageOrigin::Background | MessageOrigin::Remaining => {}
             MessageOrigin::Prompt
             | MessageOrigin::System
@@ -32,20 +32,20 @@ impl Session {
         }
         self.note_user_message(text, origin);
         if origin == MessageOrigin::System {
-            self.told_to_close = true;
+            self.instructed_to_close = true;
             self.set_closing_stage(ClosingStage::Instructed);
         } else if origin == MessageOrigin::Prompt {
-            self.told_to_close = false;
+            self.instructed_to_close = false;
             self.has_task = true;
             self.prompts.record(self.messages.len());
         }
-        self.demand.note_message(origin);
+        self.structured_output.note_message(origin);
         match origin {
-            MessageOrigin::Gate => self.run.gating.note_retry(),
+            MessageOrigin::Gate => self.run.gates.note_retry(),
             MessageOrigin::Remaining => self.run.spending.mark_low_budget_reported(),
             _ => {}
         }
-        self.run.evaluating.note_message(origin);
+        self.run.evaluation.note_message(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
     }
@@ -55,16 +55,16 @@ impl Session {
         self.continuations = 0;
     }
 
-    pub(super) fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
-        let said = || finish.is_usable().then(|| message.joined_text());
+    pub(super) fn add_response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
+        let usable_text = || finish.is_usable().then(|| message.joined_text());
         match purpose {
-            Purpose::Summary => return self.record_summary(said()),
-            Purpose::Evaluation => return self.record_evaluation_reply(said()),
+            Purpose::Summary => return self.record_summary(usable_text()),
+            Purpose::Evaluation => return self.record_evaluation_reply(usable_text()),
             Purpose::Step | Purpose::Closing => {}
         }
         self.push_results();
         self.uses_before = self.tally.tools_used.len();
-        self.dropped = 0;
+        self.dropped_calls = 0;
         let mut message = message.clone();
         if purpose == Purpose::Closing {
             self.set_closing_stage(ClosingStage::Over);
@@ -72,7 +72,7 @@ impl Session {
                 closing.text = Some(message.joined_text());
             }
         } else if !finish.is_usable() && message.tool_calls().next().is_some() {
-            self.dropped = message.tool_calls().count();
+            self.dropped_calls = message.tool_calls().count();
             message = message.without_calls();
         } else {
             for call in message.tool_calls() {
@@ -91,9 +91,9 @@ impl Session {
         }
         self.finish = Some(finish.clone());
         self.run.answered = true;
-        self.run.screening.answered();
-        self.run.gating.answered();
-        self.run.evaluating.answered();
+        self.run.guardrails.answered();
+        self.run.gates.answered();
+        self.run.evaluation.answered();
         self.unread.clear();
         self.run.spending.called(self.pending.len());
         self.push(message);

@@ -1,5 +1,4 @@
-//! What a session does about self-evaluation: an answer counts as done when the model, asked for a verdict, says so; of those that
-//! were found wanting the best is kept.
+//! Handles self-evaluation in a session: requests a verdict on each finished answer and retains the best answer.
 
 use super::{Moment, NextAction, RunOutcome, Session};
 use crate::agent::evaluation::{self, EvaluationInput, reply};
@@ -15,32 +14,32 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Characters of what is judged that a token of a window has room for: half of them, as the reply needs room too.
+/// Characters of evaluation input per token of the window: half of the usual number, because the reply needs room too.
 const CHARS_PER_TOKEN: u64 = 2;
 
-/// How far the evaluations of a run have come.
+/// State of the evaluations in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct EvaluationProgress {
-    /// What became of the request about the last answer.
+    /// State of the request about the last answer.
     reply: EvaluationReply,
-    /// What it found.
+    /// Verdict on the last answer.
     last: Option<Evaluation>,
     best: Option<BestAnswer>,
-    /// How many answers were evaluated.
+    /// Number of answers evaluated.
     rounds: u32,
-    /// How often the model was told.
-    told: u32,
+    /// How often the model was asked to improve its answer.
+    retries: u32,
 }
 
-/// What became of a request for a verdict.
+/// State of a request for a verdict.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum EvaluationReply {
-    /// It was not made yet.
+    /// Not sent yet.
     #[default]
-    Open,
-    /// It has this reply.
-    Came(String),
-    /// It has none, for this reason.
+    NotSent,
+    /// Answered with this reply.
+    Received(String),
+    /// Failed, for this reason.
     Missing(String),
 }
 
@@ -52,34 +51,33 @@ struct BestAnswer {
 }
 
 impl EvaluationProgress {
-    /// There is another answer.
+    /// Resets the request and the verdict, because a new answer arrived.
     pub(super) fn answered(&mut self) {
-        (self.reply, self.last) = (EvaluationReply::Open, None);
+        (self.reply, self.last) = (EvaluationReply::NotSent, None);
     }
 
-    /// Somebody said something to the model.
+    /// Records a user message.
     pub(super) fn note_message(&mut self, origin: MessageOrigin) {
-        self.told = self.told.saturating_add(u32::from(origin == MessageOrigin::Evaluation));
+        self.retries = self.retries.saturating_add(u32::from(origin == MessageOrigin::Evaluation));
     }
 
-    /// What was found about the answer that is the output of the run.
+    /// Returns the evaluation of the answer that is the output of the run.
     pub(super) fn reported(&self) -> Option<Evaluation> {
         let best = self.best.as_ref()?;
         Some(Evaluation { rounds: self.rounds, ..best.evaluation.clone() })
     }
 
-    /// Whether an answer was evaluated that is worth keeping.
+    /// Whether an evaluated answer is retained.
     pub(super) fn has_best(&self) -> bool {
         self.best.is_some()
     }
 }
 
 impl Session {
-    /// The end of a run whose model says that it is done and whose gates have passed, once its answer was evaluated; or what is to
-    /// be done first.
+    /// Returns the action after a finished answer whose gates have passed: evaluate it, ask for an improvement, or end the run.
     pub(super) fn check_evaluation(&self, done: RunOutcome, moment: Moment) -> NextAction {
         let limits = self.limits.evaluation;
-        let Some(last) = &self.run.evaluating.last else {
+        let Some(last) = &self.run.evaluation.last else {
             return match limits.mode {
                 EvaluationMode::Off => NextAction::Stop(done),
                 EvaluationMode::Basic | EvaluationMode::Full => self.evaluation_step(done, moment),
@@ -87,47 +85,47 @@ impl Session {
         };
         let may_improve = limits.mode == EvaluationMode::Full
             && last.was_performed()
-            && self.run.evaluating.told < limits.max_retries
+            && self.run.evaluation.retries < limits.max_retries
             && self.has_room_for_a_step(moment);
         if last.passed {
             NextAction::Stop(done)
         } else if may_improve && moment.interrupted {
             self.stop(StopReason::UserInterrupt, None)
         } else if may_improve {
-            let findings = self.mark.wrap(&messages::evaluation_findings(last));
+            let findings = self.delimiter.wrap(&messages::evaluation_findings(last));
             NextAction::AddUserMessage(MessageOrigin::Evaluation, messages::answer_rejected(last, &findings))
         } else {
             self.stop_partial(done)
         }
     }
 
-    /// The end of a run whose model says that it is done, which it is not: with the best of its answers.
+    /// Ends the run as `partial`, with the best of its answers.
     pub(super) fn stop_partial(&self, done: RunOutcome) -> NextAction {
         let output = self.best_output().unwrap_or(done.output);
         NextAction::Stop(RunOutcome { status: Status::Partial, output, ..done })
     }
 
-    /// The best answer so far, where one was evaluated.
+    /// Returns the best evaluated answer so far.
     pub(super) fn best_output(&self) -> Option<Output> {
-        let answer = &self.run.evaluating.best.as_ref().filter(|best| !best.answer.is_empty())?.answer;
+        let answer = &self.run.evaluation.best.as_ref().filter(|best| !best.answer.is_empty())?.answer;
         match self.schema() {
             Some(schema) => schema.parse_answer(answer).ok().map(Output::Value),
             None => Some(answer.as_str().into()),
         }
     }
 
-    /// What is said where the output of a run that ended with `verdict` is an earlier answer than its last.
+    /// Returns the notice for a run whose output is an earlier answer than its last.
     pub fn best_answer_notice(&self, verdict: &RunOutcome) -> Option<String> {
-        let Evaluation { round, rounds, .. } = self.run.evaluating.reported()?;
+        let Evaluation { round, rounds, .. } = self.run.evaluation.reported()?;
         let is_earlier = round < rounds || verdict.reason != StopReason::LlmDone;
         let is_output = || self.best_output().as_ref() == Some(&verdict.output);
         (is_earlier && is_output()).then(|| messages::best_answer(round, rounds))
     }
 
-    /// Asks for a verdict on the last answer, or tells what became of that.
+    /// Requests a verdict on the last answer, or records the verdict that arrived.
     fn evaluation_step(&self, done: RunOutcome, moment: Moment) -> NextAction {
-        let why = match &self.run.evaluating.reply {
-            EvaluationReply::Came(reply) => {
+        let reason = match &self.run.evaluation.reply {
+            EvaluationReply::Received(reply) => {
                 let unreadable = || EvaluationError {
                     kind: EvaluationErrorKind::Unreadable,
                     message: messages::EVALUATION_UNREADABLE.to_owned(),
@@ -136,20 +134,20 @@ impl Session {
                     self.evaluation_of(reply::read(reply).ok_or_else(unreadable)),
                 );
             }
-            EvaluationReply::Open | EvaluationReply::Missing(_) if moment.interrupted => {
+            EvaluationReply::NotSent | EvaluationReply::Missing(_) if moment.interrupted => {
                 let output = self.best_output().unwrap_or(done.output);
                 return NextAction::Stop(RunOutcome {
                     output,
                     ..self.stop_with(StopReason::UserInterrupt, None)
                 });
             }
-            EvaluationReply::Open => match self.evaluation_obstacle(moment) {
+            EvaluationReply::NotSent => match self.evaluation_obstacle(moment) {
                 None => return NextAction::CallModel(Purpose::Evaluation),
-                Some(why) => why.to_owned(),
+                Some(reason) => reason.to_owned(),
             },
-            EvaluationReply::Missing(why) => why.clone(),
+            EvaluationReply::Missing(reason) => reason.clone(),
         };
-        let error = EvaluationError { kind: EvaluationErrorKind::NotMade, message: why };
+        let error = EvaluationError { kind: EvaluationErrorKind::NotMade, message: reason };
         NextAction::RecordEvaluation(self.evaluation_of(Err(error)))
     }
 
@@ -159,7 +157,7 @@ impl Session {
             Ok(found) => (found, None),
             Err(error) => (Assessment::default(), Some(error)),
         };
-        let round = self.run.evaluating.rounds.saturating_add(1);
+        let round = self.run.evaluation.rounds.saturating_add(1);
         Evaluation {
             mode: limits.mode,
             passed: error.is_none() && found.completed && found.confidence >= limits.threshold,
@@ -173,7 +171,7 @@ impl Session {
         }
     }
 
-    /// Why the model cannot be asked for a verdict.
+    /// Returns why a verdict cannot be requested.
     fn evaluation_obstacle(&self, moment: Moment) -> Option<&'static str> {
         let left = self.limits.step_time(moment.elapsed);
         if self.exceeded_limit(Purpose::Evaluation).is_some() {
@@ -185,29 +183,29 @@ impl Session {
         }
     }
 
-    /// Whether the run may take another step: it would be pointless to tell the model anything otherwise.
+    /// Whether the run may take another step. Without one, asking for an improvement is pointless.
     fn has_room_for_a_step(&self, moment: Moment) -> bool {
         self.run.steps < self.limits.max_steps
             && self.exceeded_limit(Purpose::Step).is_none()
             && self.limits.work_time().is_none_or(|end| moment.elapsed < end)
     }
 
-    /// What the model is asked about the last answer.
+    /// Builds the request for a verdict on the last answer.
     pub(super) fn evaluation_request(&self) -> Vec<Arc<Message>> {
         let window = self.terms().window.map_or(u64::MAX, |window| window.tokens);
-        let most = usize::try_from(window.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
+        let max_chars = usize::try_from(window.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
         let subject = EvaluationInput {
             task: self.prompts.first_and_last(&self.messages),
             answer: &self.answer(),
             messages: &self.messages,
             calls: self.tally.tool_calls,
             files: &self.tally.files,
-            gates: self.run.gating.results(),
+            gates: self.run.gates.results(),
         };
-        evaluation::request(&subject, &self.mark, most)
+        evaluation::request(&subject, &self.delimiter, max_chars)
     }
 
-    /// What the next request for `purpose` is paid from, knowing how long it is.
+    /// Returns the spending for the next request for `purpose`, with the length of that request.
     pub(super) fn spending_for(&self, purpose: Purpose) -> Cow<'_, Spending> {
         let spending = &self.run.spending;
         if purpose != Purpose::Evaluation || !self.limits.caps.limit_requests() {
@@ -217,35 +215,35 @@ impl Session {
         Cow::Owned(spending.for_request(request.iter().map(AsRef::as_ref)))
     }
 
-    /// The request for a verdict has ended, with `reply` where one came that nobody withholds.
+    /// Records the reply to the request for a verdict; a withheld reply counts as missing.
     pub(super) fn record_evaluation_reply(&mut self, reply: Option<String>) {
-        let reply = reply.filter(|_| !self.run.screening.is_withheld());
-        self.run.screening.note_message();
+        let reply = reply.filter(|_| !self.run.guardrails.is_withheld());
+        self.run.guardrails.note_message();
         let missing = || EvaluationReply::Missing(messages::EVALUATION_NO_REPLY.to_owned());
-        self.run.evaluating.reply = reply.map_or_else(missing, EvaluationReply::Came);
+        self.run.evaluation.reply = reply.map_or_else(missing, EvaluationReply::Received);
     }
 
-    /// The request for a verdict has ended without a reply.
+    /// Records that the request for a verdict failed.
     pub(super) fn record_missing_evaluation(
         &mut self,
         failure: Option<&Failure>,
         abandoned: Option<StopReason>,
     ) {
-        let why = match (failure, abandoned) {
+        let reason = match (failure, abandoned) {
             (Some(failure), _) => failure.message.clone(),
             (None, Some(StopReason::BudgetExceeded)) => messages::EVALUATION_OVER_BUDGET.to_owned(),
             (None, _) => messages::EVALUATION_OUT_OF_TIME.to_owned(),
         };
-        self.run.evaluating.reply = EvaluationReply::Missing(why);
+        self.run.evaluation.reply = EvaluationReply::Missing(reason);
         if abandoned == Some(StopReason::UserInterrupt) {
             self.run.abandoned = abandoned;
         }
     }
 
-    /// The last answer was evaluated.
+    /// Records the evaluation of the last answer.
     pub(super) fn record_evaluation(&mut self, evaluation: &Evaluation) {
         let answer = self.answer();
-        let EvaluationProgress { last, best, rounds, .. } = &mut self.run.evaluating;
+        let EvaluationProgress { last, best, rounds, .. } = &mut self.run.evaluation;
         *rounds = evaluation.round;
         *last = Some(evaluation.clone());
         if best.as_ref().is_none_or(|best| evaluation.rank() >= best.evaluation.rank()) {

@@ -1,10 +1,10 @@
-//! A session in which guardrails on the conversation speak.
+//! Tests of a session in which text guardrails trigger.
 
 use super::tests::*;
 use super::*;
 use crate::core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 
-fn speaks(on: ConversationSide, action: GuardrailAction) -> Event {
+fn triggered(on: ConversationSide, action: GuardrailAction) -> Event {
     let (name, message) = ("marked".to_owned(), "not this".to_owned());
     Event::Guardrail { triggered: TriggeredGuardrail { name, on, severity: Severity::Low, action, message } }
 }
@@ -17,9 +17,9 @@ fn guardrail_ends(session: &Session) {
 #[test]
 fn s19_a_run_that_is_halted_ends_with_the_reason_and_the_next_one_goes_on() {
     for on in [ConversationSide::Input, ConversationSide::Output] {
-        let mut session = begun(limits());
+        let mut session = started_session(limits());
         respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
-        session.apply(&speaks(on, GuardrailAction::Halt));
+        session.apply(&triggered(on, GuardrailAction::Halt));
         assert!(matches!(session.next_action(now()), NextAction::RunTools(_)), "every call has its result");
         answer_call(&mut session, "a");
         guardrail_ends(&session);
@@ -33,10 +33,10 @@ fn s19_a_run_that_is_halted_ends_with_the_reason_and_the_next_one_goes_on() {
 #[test]
 fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
     let withheld = |session: &mut Session| {
-        session.apply(&speaks(ConversationSide::Output, GuardrailAction::Block));
+        session.apply(&triggered(ConversationSide::Output, GuardrailAction::Block));
         respond(session, Purpose::Step, text("[withheld]"), FinishReason::Stop);
     };
-    let asked_again = |session: &mut Session| {
+    let expect_retry = |session: &mut Session| {
         let NextAction::AddUserMessage(origin, text) = session.next_action(now()) else {
             panic!("{:?}", session.next_action(now()))
         };
@@ -45,16 +45,16 @@ fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
         session.apply(&Event::UserMessage { text, origin });
         assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     };
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     for _ in 0..2 {
         withheld(&mut session);
-        asked_again(&mut session);
+        expect_retry(&mut session);
     }
     respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "a");
     for _ in 0..2 {
         withheld(&mut session);
-        asked_again(&mut session);
+        expect_retry(&mut session);
     }
     withheld(&mut session);
     guardrail_ends(&session);
@@ -62,15 +62,15 @@ fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
 
 #[test]
 fn s19_pieces_of_an_answer_that_is_withheld_are_not_gone_on_with() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     respond(&mut session, Purpose::Step, text("first "), FinishReason::Length);
     session.apply(&Event::UserMessage { text: "go on".into(), origin: MessageOrigin::Continuation });
-    session.apply(&speaks(ConversationSide::Output, GuardrailAction::Block));
+    session.apply(&triggered(ConversationSide::Output, GuardrailAction::Block));
     respond(&mut session, Purpose::Step, text("[withheld]"), FinishReason::Length);
-    let NextAction::AddUserMessage(origin, words) = session.next_action(now()) else {
+    let NextAction::AddUserMessage(origin, message) = session.next_action(now()) else {
         panic!("{:?}", session.next_action(now()))
     };
-    session.apply(&Event::UserMessage { text: words, origin });
+    session.apply(&Event::UserMessage { text: message, origin });
     assert_eq!(session.partial_answer(), "");
     respond(&mut session, Purpose::Step, text("whole"), FinishReason::Stop);
     assert_eq!(stop_of(&session, now()).output.text(), "whole");
@@ -78,7 +78,7 @@ fn s19_pieces_of_an_answer_that_is_withheld_are_not_gone_on_with() {
 
 #[test]
 fn s19_what_the_model_has_not_read_is_everything_since_its_last_answer_but_our_own_words() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     let unread = |session: &Session| {
         session
             .unread()

@@ -1,4 +1,4 @@
-//! What a session does when a guardrail or a hook has spoken: asks for another answer, or ends the run.
+//! Handles guardrails and hooks that stop a run in a session: requests another answer, or ends the run.
 
 use super::{NextAction, Session};
 use crate::core::event::MessageOrigin;
@@ -8,22 +8,22 @@ use crate::core::stop_reason::StopReason;
 use crate::messages;
 use serde::{Deserialize, Serialize};
 
-/// How often in a row the model is asked again for an answer.
+/// How often in a row the model is asked for another answer.
 const MAX_ASKED_AGAIN: u32 = 2;
 
-/// What guardrails have done in a run.
+/// State of the guardrails in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct GuardrailState {
-    /// Why the run ends.
+    /// Why the run must end.
     halted: Option<String>,
     /// Why the last answer was withheld.
     withheld: Option<String>,
-    /// Answers that were withheld in a row.
+    /// Number of answers withheld in a row.
     in_a_row: u32,
 }
 
 impl GuardrailState {
-    /// The model has answered.
+    /// Records an answer of the model.
     pub(super) fn answered(&mut self) {
         if self.withheld.is_none() {
             self.in_a_row = 0;
@@ -35,7 +35,7 @@ impl GuardrailState {
         self.withheld.is_some()
     }
 
-    /// Somebody said something to the model.
+    /// Records a user message.
     pub(super) fn note_message(&mut self) {
         self.withheld = None;
     }
@@ -44,36 +44,36 @@ impl GuardrailState {
 /// A text that the model has not read yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnreadText<'a> {
-    /// What it is told by a person, a hook or a command that ended.
+    /// A message of the user, a hook or a background command.
     Message(&'a str),
-    /// The result of one of its calls.
+    /// The result of a call.
     Result(&'a str),
 }
 
 impl Session {
-    /// Whether a hook has ended this run.
+    /// Whether a hook has stopped this run.
     pub fn is_stopped_by_hook(&self) -> bool {
         self.run.stopped.is_some()
     }
 
-    /// A hook has ended the run, for this reason.
+    /// Records that a hook stopped the run, with its reason.
     pub(super) fn set_stopped_by_hook(&mut self, reason: &str) {
         self.run.stopped = Some(reason.to_owned());
     }
 
-    /// What the model reads first with the next request, our own words aside.
+    /// Returns the unread texts of the next request, except the agent's own messages.
     pub fn unread(&self) -> impl Iterator<Item = UnreadText<'_>> {
         let new = self.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
         let results = new.flat_map(|message| &message.parts).filter_map(|part| match part {
             Part::ToolResult(result) => Some(UnreadText::Result(&result.text)),
             Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
         });
-        self.unread.iter().map(|words| UnreadText::Message(words)).chain(results)
+        self.unread.iter().map(|text| UnreadText::Message(text)).chain(results)
     }
 
-    /// Somebody said something to the model.
+    /// Records a user message.
     pub(super) fn note_user_message(&mut self, text: &str, origin: MessageOrigin) {
-        self.run.screening.note_message();
+        self.run.guardrails.note_message();
         match origin {
             MessageOrigin::Prompt
             | MessageOrigin::Hook
@@ -93,29 +93,29 @@ impl Session {
         }
     }
 
-    pub(super) fn triggered(&mut self, triggered: &TriggeredGuardrail) {
+    pub(super) fn record_guardrail(&mut self, triggered: &TriggeredGuardrail) {
         self.tally.add_guardrail(triggered);
-        let screening = &mut self.run.screening;
+        let guardrails = &mut self.run.guardrails;
         match (triggered.action, triggered.on) {
-            (GuardrailAction::Halt, _) => screening.halted = Some(triggered.message.clone()),
+            (GuardrailAction::Halt, _) => guardrails.halted = Some(triggered.message.clone()),
             (GuardrailAction::Block, ConversationSide::Output) => {
-                screening.withheld = Some(triggered.message.clone());
-                screening.in_a_row = screening.in_a_row.saturating_add(1);
+                guardrails.withheld = Some(triggered.message.clone());
+                guardrails.in_a_row = guardrails.in_a_row.saturating_add(1);
             }
             (GuardrailAction::Block, ConversationSide::Input) => {}
         }
     }
 
-    /// The end of a run that a guardrail ends.
+    /// Returns the action that ends the run when a guardrail has halted it.
     pub(super) fn guardrail_halt(&self) -> Option<NextAction> {
-        let reason = self.run.screening.halted.clone()?;
+        let reason = self.run.guardrails.halted.clone()?;
         Some(self.stop_with_answer(StopReason::Guardrail, reason, None))
     }
 
-    /// What follows an answer that was withheld.
+    /// Returns the action after a withheld answer.
     pub(super) fn after_withheld_answer(&self) -> Option<NextAction> {
-        let reason = self.run.screening.withheld.clone()?;
-        Some(if self.run.screening.in_a_row <= MAX_ASKED_AGAIN {
+        let reason = self.run.guardrails.withheld.clone()?;
+        Some(if self.run.guardrails.in_a_row <= MAX_ASKED_AGAIN {
             NextAction::AddUserMessage(MessageOrigin::Guardrail, messages::ANSWER_WITHHELD.to_owned())
         } else {
             self.stop_with_answer(StopReason::Guardrail, reason, None)

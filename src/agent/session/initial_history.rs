@@ -1,14 +1,14 @@
-//! What was said before the session began, as it is given to it.
+//! Adds the history that was passed to a new session.
 
 use super::Session;
 use crate::core::message::{HistoryMessage, Message};
 
 impl Session {
-    /// The conversation goes on after `said`. Whoever wrote the answers in it, this model reads them for the first time.
-    pub(super) fn add_history(&mut self, said: &[HistoryMessage]) {
-        for one in said {
-            self.unread.push(one.content.clone());
-            self.push(Message::from(one));
+    /// Adds the messages of `history`. All of them are unread for this model, whichever model wrote the answers.
+    pub(super) fn add_history(&mut self, history: &[HistoryMessage]) {
+        for message in history {
+            self.unread.push(message.content.clone());
+            self.push(Message::from(message));
         }
     }
 }

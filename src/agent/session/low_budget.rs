@@ -1,14 +1,14 @@
-//! What is left of what a run may use: when it is little, the model is told, once.
+//! Notifies the model once when little time, money or tokens are left.
 
 use super::{Moment, NextAction, Session};
 use crate::core::event::MessageOrigin;
 use crate::messages;
 
-/// Little is less than this part of what there was.
+/// Fraction of a limit (one fifth) below which little is left.
 const LITTLE: u32 = 5;
 
 impl Session {
-    /// The words about it, where little time, money or tokens are left for the work and the model does not know yet.
+    /// Returns the message to the model when little is left and it was not notified yet.
     pub(super) fn low_budget_warning(&self, moment: Moment) -> Option<NextAction> {
         if !self.limits.tells_what_is_left || self.run.spending.is_low_budget_reported() || !self.run.answered
         {

@@ -1,4 +1,4 @@
-//! How shared messages are written: as the messages that they are.
+//! Serializes shared messages as plain messages.
 
 use crate::core::message::Message;
 use serde::{Deserialize, Deserializer, Serializer};

@@ -1,4 +1,4 @@
-//! A session: the fold of its journal, and what is next.
+//! The session: the fold of its journal, and the decision on the next action.
 
 mod approvals;
 mod breakers;
@@ -45,176 +45,176 @@ use structured_output::StructuredOutput;
 pub use subagents::SubagentLimits;
 pub use tool_calls::unknown_outcome;
 
-/// What the loop has to do next.
+/// The next action of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextAction {
-    /// Ask the model.
+    /// Call the model.
     CallModel(Purpose),
-    /// Make the conversation shorter.
+    /// Compact the conversation.
     Compact(CompactionAction),
-    /// Look at the quality gates.
+    /// Run the quality gates.
     RunGates,
-    /// Say what became of the evaluation of the last answer.
+    /// Emit the evaluation of the last answer.
     RecordEvaluation(Evaluation),
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
-    /// Record for these calls that they are beyond what may be called, in these words.
+    /// Refuse these calls with this message.
     RefuseCalls(Vec<ToolCall>, String),
-    /// Put this user message into the conversation.
+    /// Add this user message to the conversation.
     AddUserMessage(MessageOrigin, String),
-    /// The model cannot be used: the next one takes over.
+    /// Switch to the next model, because this one cannot be used.
     SwitchModel {
         /// The model that failed.
         from: String,
-        /// The one that takes over.
+        /// The model that takes over.
         to: String,
-        /// What went wrong.
-        because: Failure,
+        /// The failure.
+        failure: Failure,
     },
-    /// A limit is reached: begin the closing.
+    /// Start the closing, because a limit is reached.
     StartClosing(StopReason),
-    /// The run is over.
+    /// End the run.
     Stop(RunOutcome),
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutcome {
-    /// The one reason.
+    /// The stop reason.
     pub reason: StopReason,
     /// The final answer.
     pub output: Output,
-    /// The limit behind it.
+    /// The limit that caused it.
     pub limit: Option<ReachedLimit>,
-    /// What went wrong.
+    /// The failure.
     pub error: Option<Failure>,
-    /// The three-way summary: that of the reason, unless what the model finished has not passed its checks.
+    /// The status: that of the reason, or `partial` when the finished answer has not passed its checks.
     pub status: Status,
 }
 
-/// What the session cannot know by itself.
+/// External input of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// Time since the run began.
+    /// Time since the run started.
     pub elapsed: Duration,
-    /// Whether the person asked to stop.
+    /// Whether the user has interrupted the run.
     pub interrupted: bool,
 }
 
-/// State that belongs to one run and not to the session.
+/// State of one run within the session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct RunState {
     steps: u32,
     closing: Option<Closing>,
     failure: Option<Failure>,
-    /// What it has spent.
+    /// Spending of the run.
     spending: Spending,
-    /// What the model was last asked for.
-    asked: Option<Purpose>,
-    /// Whether a request is under way, so that giving it up may be billed.
+    /// Purpose of the last model call.
+    purpose: Option<Purpose>,
+    /// Whether a request is under way, which may be billed when it is abandoned.
     requested: bool,
-    /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
+    /// Why the model call of a step was abandoned: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
-    /// Why a hook ended it.
+    /// Reason given by a hook that stopped the run.
     stopped: Option<String>,
-    /// What guardrails have done.
-    screening: GuardrailState,
-    /// What quality gates have.
-    gating: GateProgress,
-    /// What evaluations have found.
-    evaluating: EvaluationProgress,
-    /// Which of its models is in use, by its place in the chain.
+    /// State of the guardrails.
+    guardrails: GuardrailState,
+    /// State of the quality gates.
+    gates: GateProgress,
+    /// State of the evaluations.
+    evaluation: EvaluationProgress,
+    /// Position of the model in use in the fallback chain.
     model: usize,
-    /// What went wrong with those before it, in words.
+    /// Failures of the models before it, as text.
     unusable: Vec<String>,
     /// Whether a model has answered.
     answered: bool,
-    /// How far the conversation has been made shorter, while it is.
-    compacting: Option<CompactionProgress>,
-    /// Whether that did not make room enough.
-    cramped: bool,
-    /// Whether it goes anywhere.
+    /// State of the compaction under way.
+    compaction: Option<CompactionProgress>,
+    /// Whether the last compaction did not free enough.
+    still_full: bool,
+    /// State of the breakers.
     breakers: Breakers,
 }
 
-/// How far the closing has come.
+/// State of the closing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Closing {
     reason: StopReason,
-    /// The limit behind it.
+    /// The limit that caused it.
     limit: Option<ReachedLimit>,
     stage: ClosingStage,
     /// The model's closing summary.
     text: Option<String>,
 }
 
-/// The stages of a closing, in order.
+/// Stages of a closing, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum ClosingStage {
-    Begun,
+    Started,
     Instructed,
     Over,
 }
 
-/// The conversation and its figures.
+/// A session: the conversation, its figures and the state of the current run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
-    /// Those of the run: whoever goes on has others.
+    /// Limits of the current run; a resumed session gets new ones.
     #[serde(skip)]
     limits: Limits,
     id: String,
-    /// What stands around results in the conversation.
-    mark: Delimiter,
+    /// The delimiters around results in the conversation.
+    delimiter: Delimiter,
     model: String,
     sandbox: Option<String>,
     #[serde(with = "message_serde")]
     messages: Vec<Arc<Message>>,
-    /// How long the conversation is.
-    filling: PromptEstimate,
-    /// What the person said in it first and last.
+    /// Estimated length of the conversation.
+    prompt_estimate: PromptEstimate,
+    /// Positions of the first and last user message.
     prompts: PromptPositions,
-    /// After how many steps it was last made shorter.
+    /// Number of steps at the last compaction.
     compacted_at: Option<u32>,
     pending: Vec<ToolCall>,
-    waiting: PendingApprovals,
+    pending_approvals: PendingApprovals,
     results: BTreeMap<String, ToolResult>,
-    /// Uses of tools before the last answer.
+    /// Number of tool uses before the last answer.
     uses_before: usize,
     call_ids: BTreeSet<String>,
     finish: Option<FinishReason>,
-    /// Calls of the last answer that do not run, because it does not count.
-    dropped: usize,
+    /// Number of calls in the last answer that do not run, because the answer is unusable.
+    dropped_calls: usize,
     answer_so_far: String,
     continuations: u32,
     malformed: u32,
-    /// Somebody has given it a task.
+    /// Whether the user has given it a task.
     has_task: bool,
-    /// The model was told to close a run and the person has not said anything since.
-    told_to_close: bool,
-    /// What it was told since it last answered, our own words aside.
+    /// Whether the model was instructed to close a run and the user has not written since.
+    instructed_to_close: bool,
+    /// Messages added since the last answer, except those of the agent itself.
     unread: Vec<String>,
-    /// What the answer must fit.
-    demand: StructuredOutput,
+    /// The required schema of the answer.
+    structured_output: StructuredOutput,
     tally: Tally,
-    /// What the last request began with.
+    /// The prefix of the last request.
     prefix: Option<PrefixHashes>,
     run: RunState,
 }
 
 impl Session {
-    /// A session in which nothing has happened yet.
+    /// Creates an empty session.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// The same, gone on with within these limits.
+    /// Returns the session with other limits, for a resumed run.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The session that a journal tells of.
+    /// Folds the records of a journal into a session.
     pub fn from_records<'a>(limits: Limits, records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut session = Self::new(limits);
         for record in records {
@@ -223,53 +223,52 @@ impl Session {
         session
     }
 
-    /// Its id; empty before it began.
+    /// Returns the session id; empty before the session started.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The conversation, system message first.
+    /// Returns the conversation, system message first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// What its last request began with, where one was made.
+    /// Returns the prefix of the last request.
     pub fn prefix(&self) -> Option<&PrefixHashes> {
         self.prefix.as_ref()
     }
 
-    /// What the model has said of an answer that was cut and is to be continued.
+    /// Returns the pieces so far of an answer that was cut and is being continued.
     pub fn partial_answer(&self) -> &str {
         &self.answer_so_far
     }
 
-    /// The limits of this run.
+    /// Returns the limits of this run.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The figures so far.
+    /// Returns the figures so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Whether anybody has given the model a task.
+    /// Whether the user has given the model a task.
     pub fn has_task(&self) -> bool {
         self.has_task
     }
 
-    /// Whether the model would only repeat itself if it were asked as things stand: it has answered, or the last it
-    /// was told is to close an earlier run.
+    /// Whether a model call needs a new user message first: the last message is the model's, or an instruction to close an earlier run.
     pub fn needs_user_message(&self) -> bool {
-        self.is_answered() || self.told_to_close
+        self.is_answered() || self.instructed_to_close
     }
 
-    /// Whether the last word is the model's.
+    /// Whether the last message is the model's.
     fn is_answered(&self) -> bool {
         self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
     }
 
-    /// What is next. Pure: the same session at the same moment gives the same answer.
+    /// Returns the next action. Pure: the same session and the same moment give the same action.
     pub fn next_action(&self, moment: Moment) -> NextAction {
         if !self.pending.is_empty() {
             return self.tools_step(moment);
@@ -317,9 +316,9 @@ impl Session {
         }
     }
 
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
-        self.waiting.apply(event);
+        self.pending_approvals.apply(event);
         self.fold(event);
         self.run.breakers.apply(event, &self.limits.breakers);
     }
@@ -331,20 +330,20 @@ impl Session {
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::History { messages } => self.add_history(messages),
-            Event::UserMessage { text, origin } => self.user_message(text, *origin),
+            Event::UserMessage { text, origin } => self.add_user_message(text, *origin),
             Event::StepStart { purpose, .. } => self.step_start(*purpose),
             Event::RequestSent { .. } => self.record_request(),
             Event::RequestPrefix { hashes, changed } => self.record_prefix(hashes, changed),
-            Event::KeptAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
+            Event::CachedAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
             Event::Retry { kind, billed, .. } => self.record_retry(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
                 self.tally.add_cost(*purpose, *cost_usd);
                 self.run.spending.settle(*usage, *cost_usd);
-                self.response(*purpose, message, finish);
+                self.add_response(*purpose, message, finish);
                 if let (Purpose::Step, Some(usage)) = (purpose, usage) {
                     self.run.spending.record_usage(*usage);
-                    self.filling.record_usage(*usage);
+                    self.prompt_estimate.record_usage(*usage);
                 }
             }
             Event::ModelFailed { purpose, failure, billed } => {
@@ -355,33 +354,31 @@ impl Session {
                 self.unreported_end(self.run.requested);
                 self.no_answer(*purpose, None, Some(*reason));
             }
-            Event::ModelSwitched { from, to, because } => self.apply_model_switch(from, to, because),
-            Event::ToolCallEnd { .. } => self.tool_end(event),
-            Event::Subagent { call_id, event, purse } => self.subagent(call_id, event, *purse),
+            Event::ModelSwitched { from, to, failure } => self.apply_model_switch(from, to, failure),
+            Event::ToolCallEnd { .. } => self.record_tool_end(event),
+            Event::Subagent { call_id, event, budget_share } => {
+                self.apply_subagent_event(call_id, event, *budget_share);
+            }
             Event::Closing { reason } => self.start_closing(*reason),
-            Event::Compaction { part } => self.compaction(part),
-            Event::Gates { results } => self.run.gating.looked_at(results),
+            Event::Compaction { part } => self.apply_compaction_event(part),
+            Event::QualityGates { results } => self.run.gates.set_results(results),
             Event::Evaluation { result } => self.record_evaluation(result),
-            Event::Guardrail { triggered } => self.triggered(triggered),
+            Event::Guardrail { triggered } => self.record_guardrail(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.set_stopped_by_hook(output),
-            Event::Restored { changed, .. } => {
-                for change in changed {
-                    self.tally.add_change(change);
-                }
-            }
+            Event::Restored { changed, .. } => self.tally.add_changes(changed),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolCallStart { .. }
             | Event::ToolCallPending { .. }
             | Event::ApprovalAnswered { .. }
-            | Event::Changing { .. }
+            | Event::FileChangesPlanned { .. }
             | Event::Checkpoint { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
             | Event::StepEnd
-            | Event::StateKept { .. }
+            | Event::StateSaved { .. }
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
@@ -399,7 +396,7 @@ impl Session {
         self.tally.steps = self.tally.steps.saturating_add(step);
     }
 
-    /// A call to the model has ended without an answer.
+    /// Records the end of a model call without an answer.
     fn no_answer(&mut self, purpose: Purpose, failure: Option<&Failure>, abandoned: Option<StopReason>) {
         match purpose {
             Purpose::Step => {
@@ -414,13 +411,13 @@ impl Session {
 
     fn push(&mut self, message: Message) {
         self.run.spending.add_message(&self.limits.caps, &message);
-        self.filling.add_message(&message);
+        self.prompt_estimate.add_message(&message);
         self.messages.push(Arc::new(message));
     }
 
     fn start_closing(&mut self, reason: StopReason) {
         let limit = self.limit_of(reason);
-        self.run.closing = Some(Closing { reason, limit, stage: ClosingStage::Begun, text: None });
+        self.run.closing = Some(Closing { reason, limit, stage: ClosingStage::Started, text: None });
     }
 
     fn set_closing_stage(&mut self, stage: ClosingStage) {
@@ -429,7 +426,7 @@ impl Session {
         }
     }
 
-    /// The last answer, its earlier pieces included.
+    /// Returns the last answer, including its earlier pieces.
     fn answer(&self) -> String {
         let last = self.messages.last().map(|message| message.joined_text()).unwrap_or_default();
         format!("{}{last}", self.answer_so_far)
@@ -437,16 +434,16 @@ impl Session {
 
     fn session_start(&mut self, id: &str) {
         id.clone_into(&mut self.id);
-        self.mark = Delimiter::for_session(id);
+        self.delimiter = Delimiter::for_session(id);
     }
 
-    /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
+    /// Resets the state of the run (limits, closing, refusals). The conversation and the costs remain.
     fn run_start(&mut self, model: &str, sandbox: &str) {
         self.sandbox = Some(sandbox.to_owned());
         self.run = RunState::default();
         self.run.spending.called(self.resumed_call_count());
         self.use_model(model);
-        self.demand.start_run();
+        self.structured_output.start_run();
         self.malformed = 0;
         self.tally.denials.clear();
         self.tally.guardrails.clear();
@@ -461,7 +458,7 @@ impl Session {
                 self.prompts.shift_by_one();
             }
         }
-        self.filling.recount(self.messages.iter().map(AsRef::as_ref));
+        self.prompt_estimate.recount(self.messages.iter().map(AsRef::as_ref));
         self.recount();
     }
 }

@@ -1,4 +1,4 @@
-//! A session whose model cannot be used, or is full.
+//! Tests of a session whose model fails, or whose window is full.
 
 use super::tests::*;
 use super::*;
@@ -37,18 +37,18 @@ fn fail(session: &mut Session, kind: FailureKind) -> Failure {
     failure
 }
 
-/// Does what the session says when that is a switch.
+/// Applies the next action, which must be a switch of the model.
 #[track_caller]
 fn switch(session: &mut Session) {
-    let NextAction::SwitchModel { from, to, because } = session.next_action(now()) else {
+    let NextAction::SwitchModel { from, to, failure } = session.next_action(now()) else {
         panic!("nothing takes over: {:?}", session.next_action(now()))
     };
-    session.apply(&Event::ModelSwitched { from, to, because });
+    session.apply(&Event::ModelSwitched { from, to, failure });
 }
 
 #[test]
 fn lr6_the_next_model_takes_over_for_the_rest_of_the_run_and_the_step_begins_again() {
-    let mut session = begun(Limits { max_steps: 1, ..chain(&["a/x", "b/y", "c/z"]) });
+    let mut session = started_session(Limits { max_steps: 1, ..chain(&["a/x", "b/y", "c/z"]) });
     start(&mut session, "a/x");
     fail(&mut session, FailureKind::Overloaded);
     switch(&mut session);
@@ -68,7 +68,7 @@ fn lr6_the_next_model_takes_over_for_the_rest_of_the_run_and_the_step_begins_aga
 
 #[test]
 fn lr6_a_resumed_session_begins_with_the_chosen_model_again() {
-    let mut session = begun(chain(&["a/x", "b/y"]));
+    let mut session = started_session(chain(&["a/x", "b/y"]));
     start(&mut session, "a/x");
     fail(&mut session, FailureKind::Overloaded);
     switch(&mut session);
@@ -82,11 +82,12 @@ fn lr6_a_resumed_session_begins_with_the_chosen_model_again() {
 fn lr6_what_a_person_must_mend_ends_the_run_and_so_does_the_end_of_its_time() {
     for kind in [FailureKind::Auth, FailureKind::Request, FailureKind::ContextOverflow, FailureKind::Refusal]
     {
-        let mut session = begun(chain(&["a/x", "b/y"]));
+        let mut session = started_session(chain(&["a/x", "b/y"]));
         fail(&mut session, kind);
         assert_eq!(stop_of(&session, now()).error.unwrap().message, format!("it is {}", kind.name()));
     }
-    let mut session = begun(Limits { timeout: Some(Duration::from_secs(10)), ..chain(&["a/x", "b/y"]) });
+    let mut session =
+        started_session(Limits { timeout: Some(Duration::from_secs(10)), ..chain(&["a/x", "b/y"]) });
     fail(&mut session, FailureKind::Overloaded);
     let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
     assert_eq!(stop_of(&session, late).reason, StopReason::LlmError);
@@ -102,7 +103,7 @@ fn lr6_what_only_another_model_can_read_is_dropped_at_a_switch() {
         })
     };
     for to in ["a/y", "b/y"] {
-        let mut session = begun(chain(&["a/x", to]));
+        let mut session = started_session(chain(&["a/x", to]));
         start(&mut session, "a/x");
         let data = Some(OpaqueData { codec: "messages".into(), data: serde_json::json!("signature") });
         let parts = vec![Part::Thinking { text: "hm".into(), opaque: data }, call("c1", "{}")];
@@ -119,7 +120,7 @@ fn lr6_what_only_another_model_can_read_is_dropped_at_a_switch() {
 fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() {
     let mut limits = chain(&["a/x"]);
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::Server });
-    let mut session = begun(limits);
+    let mut session = started_session(limits);
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     session.apply(&Event::ModelResponse {
@@ -145,24 +146,24 @@ fn l14_the_schema_of_the_answer_takes_room_in_the_window() {
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::User });
     let schema = format!(r#"{{"description": "{}"}}"#, "x".repeat(40_000));
     let schema = Rc::new(OutputSchema::parse(&schema).unwrap());
-    let session = begun(limits).with_output_schema(Some(schema));
+    let session = started_session(limits).with_output_schema(Some(schema));
     assert_eq!(stop_of(&session, now()).reason, StopReason::ContextFull);
 }
 
 #[test]
 fn l14_a_server_that_says_so_ends_the_run_the_same_way() {
-    let mut session = begun(chain(&["a/x"]));
+    let mut session = started_session(chain(&["a/x"]));
     fail(&mut session, FailureKind::ContextOverflow);
     assert_eq!(stop_of(&session, now()).reason, StopReason::ContextFull);
 }
 
 #[test]
-fn an_answer_asked_for_is_no_longer_than_the_window_leaves() {
+fn the_output_limit_fits_into_the_window() {
     let mut limits = chain(&["a/x"]);
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::User });
-    assert_eq!(begun(limits.clone()).output_limit(Purpose::Step), None);
+    assert_eq!(started_session(limits.clone()).output_limit(Purpose::Step), None);
     limits.models.first.output_limit = Some(32_000);
-    let longest = begun(limits).output_limit(Purpose::Step).unwrap();
+    let longest = started_session(limits).output_limit(Purpose::Step).unwrap();
     assert!((9_900..10_000).contains(&longest), "{longest}");
 }
 
@@ -173,28 +174,28 @@ proptest! {
         models in 1usize..5,
     ) {
         let names: Vec<String> = (0..models).map(|number| format!("p{number}/m")).collect();
-        let mut session = begun(chain(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        let mut session = started_session(chain(&names.iter().map(String::as_str).collect::<Vec<_>>()));
         start(&mut session, "p0/m");
         let mut kinds = kinds.into_iter();
-        let (mut asked, mut switches) = (0, 0);
+        let (mut model_calls, mut switches) = (0, 0);
         loop {
             match session.next_action(now()) {
                 NextAction::CallModel(purpose) => {
-                    asked += 1;
+                    model_calls += 1;
                     match kinds.next() {
                         Some(Some(kind)) => drop(fail(&mut session, kind)),
                         Some(None) => {
-                            let calls = vec![call(&format!("c{asked}"), "{}")];
+                            let calls = vec![call(&format!("c{model_calls}"), "{}")];
                             respond(&mut session, purpose, calls, FinishReason::ToolCalls);
                         }
                         None => respond(&mut session, purpose, text("done"), FinishReason::Stop),
                     }
                 }
-                NextAction::SwitchModel { from, to, because } => {
+                NextAction::SwitchModel { from, to, failure } => {
                     switches += 1;
                     prop_assert_eq!(&from, &names[switches - 1]);
                     prop_assert_eq!(&to, &names[switches]);
-                    session.apply(&Event::ModelSwitched { from, to, because });
+                    session.apply(&Event::ModelSwitched { from, to, failure });
                 }
                 NextAction::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
                 NextAction::Stop(verdict) => {
@@ -204,7 +205,7 @@ proptest! {
                 other => prop_assert!(false, "{other:?}"),
             }
         }
-        prop_assert!(switches < models && asked <= 31);
+        prop_assert!(switches < models && model_calls <= 31);
         prop_assert_eq!(session.model_in_use(), switches);
     }
 }

@@ -1,4 +1,4 @@
-//! How a run ends: the closing, the outcome, what is said last.
+//! Builds the outcome of a run: the closing, the final answer, the result.
 
 use super::{Closing, ClosingStage, Moment, NextAction, RunOutcome, Session};
 use crate::core::event::{FinishReason, MessageOrigin, Purpose};
@@ -9,7 +9,7 @@ use crate::messages;
 use std::time::Duration;
 
 impl Session {
-    /// The result of a run that ended with `outcome` after `duration`.
+    /// Returns the result of a run that ended with `outcome` after `duration`.
     pub fn result(&self, outcome: RunOutcome, duration: Duration) -> RunResult {
         RunResult {
             schema_version: RESULT_SCHEMA_VERSION,
@@ -34,16 +34,16 @@ impl Session {
             permission_denials: self.tally.denials.clone(),
             awaiting_approval: self.awaiting_approval(),
             guardrails: self.tally.guardrails.clone(),
-            quality_gates: self.run.gating.results().to_vec(),
+            quality_gates: self.run.gates.results().to_vec(),
             subagents: self.tally.subagents.clone(),
-            evaluation: self.run.evaluating.reported(),
+            evaluation: self.run.evaluation.reported(),
             sandbox: self.sandbox.clone(),
             limit: outcome.limit,
             error: outcome.error,
         }
     }
 
-    /// The outcome for `reason` with what is there to say.
+    /// Builds the outcome for `reason`, with the best output available.
     pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> RunOutcome {
         let limit = match &self.run.closing {
             Some(closing) if closing.reason == reason => closing.limit,
@@ -54,7 +54,7 @@ impl Session {
         let output = match (summary, self.best_output()) {
             (None, Some(best)) if self.keeps_best(reason) => best,
             (Some(text), _) => text.as_str().into(),
-            // What went wrong is no answer: it stands in `error` and on standard error.
+            // An error message is not an answer: it is in `error` and on standard error.
             (None, _) if reason.status() == Status::Failed => Output::default(),
             (None, _) => messages::fixed_closing(reason, self.tally.steps, self.limits.language).into(),
         };
@@ -65,19 +65,19 @@ impl Session {
         NextAction::Stop(self.stop_with(reason, error))
     }
 
-    /// The closing: the instruction, one call without tools if it still fits, the end.
+    /// Returns the next action of the closing: the instruction, one call without tools if it fits, the end.
     pub(super) fn closing_step(&self, closing: &Closing, moment: Moment) -> NextAction {
         let in_time = !self.limits.closing_time(moment.elapsed).is_zero();
         // A run that could not afford its first answer has nothing to summarise.
-        let began = closing.reason != StopReason::BudgetExceeded || self.run.answered;
+        let can_summarise = closing.reason != StopReason::BudgetExceeded || self.run.answered;
         let fits = in_time
-            && began
+            && can_summarise
             && !self.keeps_best(closing.reason)
             && self.exceeded_limit(Purpose::Closing).is_none()
             && self.overflow().is_none();
         let instruction = messages::closing_instruction(closing.reason, self.limits.language);
         match (instruction, closing.stage) {
-            (Some(text), ClosingStage::Begun) if fits => {
+            (Some(text), ClosingStage::Started) if fits => {
                 NextAction::AddUserMessage(MessageOrigin::System, text)
             }
             (Some(_), ClosingStage::Instructed) if fits => NextAction::CallModel(Purpose::Closing),
@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// The limit behind a stop for `reason`.
+    /// Returns the limit that causes a stop for `reason`.
     pub(super) fn limit_of(&self, reason: StopReason) -> Option<ReachedLimit> {
         match reason {
             StopReason::MaxSteps => Some(ReachedLimit::Steps),
@@ -96,7 +96,7 @@ impl Session {
         }
     }
 
-    /// The model answered without asking for tools: is that the end?
+    /// Returns the action after an answer without calls.
     pub(super) fn after_answer(&self, moment: Moment) -> NextAction {
         if let Some(step) = self.after_withheld_answer() {
             return step;
@@ -106,7 +106,7 @@ impl Session {
             return step;
         }
         let failure = |kind, what: String| {
-            let message = messages::incomplete_answer(&what, self.dropped);
+            let message = messages::incomplete_answer(&what, self.dropped_calls);
             Some(Failure { kind, message, retryable: false })
         };
         match self.finish.as_ref() {
@@ -126,7 +126,7 @@ impl Session {
                 self.stop_with_answer(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::WindowFull) => {
-                let what = "the answer was cut where the model's window ends".to_owned();
+                let what = "the answer was cut at the end of the model's window".to_owned();
                 self.stop_with_answer(
                     StopReason::ContextFull,
                     text,
@@ -143,7 +143,8 @@ impl Session {
                 self.stop_with_answer(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::Other(name)) => {
-                let message = format!("the provider broke the answer off and gives as its reason `{name}`");
+                let message =
+                    format!("the provider ended the answer with the unknown finish reason `{name}`");
                 self.stop_with_answer(StopReason::LlmError, text, failure(FailureKind::Malformed, message))
             }
             Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
@@ -152,9 +153,9 @@ impl Session {
         }
     }
 
-    /// Whether a run that ends for `reason` has an earlier answer to give: it was evaluated, and what should have become of it is none.
+    /// Whether a run that ends for `reason` outputs an earlier, evaluated answer instead of an unfinished one.
     fn keeps_best(&self, reason: StopReason) -> bool {
-        !matches!(reason, StopReason::LlmDone | StopReason::Guardrail) && self.run.evaluating.has_best()
+        !matches!(reason, StopReason::LlmDone | StopReason::Guardrail) && self.run.evaluation.has_best()
     }
 
     pub(super) fn stop_with_answer(

@@ -1,4 +1,4 @@
-//! Runs that are paid from one purse, each with a call under way at the same time as the others, whatever becomes of the calls.
+//! Tests of runs that share one budget, each with a call under way at the same time, whatever the results of the calls.
 
 use super::budget_tests::paid;
 use super::tests::*;
@@ -11,33 +11,33 @@ use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
 use crate::core::usage::Usage;
 use proptest::prelude::*;
 
-/// How many runs there are at most.
+/// Largest number of runs.
 const RUNS: usize = 4;
 
-/// What a provider says of what it bills.
+/// Usage reported by a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Report {
-    /// All of it.
+    /// The whole usage.
     Whole,
-    /// Nothing.
+    /// No usage.
     Nothing,
-    /// More than the request allowed, and bills that.
+    /// More than the request allowed, and billed too.
     TooMuch,
 }
 
-/// What becomes of a request to a provider that honours the limits it is sent.
+/// Result of a request to a provider that respects the limits of the request.
 #[derive(Debug, Clone)]
 enum Outcome {
-    /// It is answered: with calls or not, and these shares of what the prompt and the answer may have.
+    /// An answer, with or without calls, that takes these shares of the allowed prompt and output.
     Answer { calls: bool, prompt: f64, output: f64, report: Report },
-    /// It breaks off, billed in full although nobody says so, and is tried again or not.
-    Breaks { again: bool },
-    /// The answer is of no use, these shares of prompt and answer are billed, and it is tried again or not.
-    Useless { prompt: f64, output: f64, again: bool },
-    /// It is turned away, which costs nothing, and tried again or not.
-    TurnedAway { again: bool },
-    /// The run gives it up, which its provider does not hear of: it bills all of it.
-    GivenUp,
+    /// A failure that is billed in full without reported usage; retried or not.
+    Fails { again: bool },
+    /// An unusable answer, billed with these shares of prompt and output; retried or not.
+    Unusable { prompt: f64, output: f64, again: bool },
+    /// A rejection, which costs nothing; retried or not.
+    Rejected { again: bool },
+    /// Abandoned by the run; the provider bills it in full.
+    Abandoned,
 }
 
 fn outcomes() -> impl Strategy<Value = Outcome> {
@@ -50,15 +50,15 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         6 => (any::<bool>(), part(), part(), report)
             .prop_map(|(calls, prompt, output, report)| Outcome::Answer { calls, prompt, output, report }),
-        2 => any::<bool>().prop_map(|again| Outcome::Breaks { again }),
+        2 => any::<bool>().prop_map(|again| Outcome::Fails { again }),
         2 => (part(), part(), any::<bool>())
-            .prop_map(|(prompt, output, again)| Outcome::Useless { prompt, output, again }),
-        2 => any::<bool>().prop_map(|again| Outcome::TurnedAway { again }),
-        1 => Just(Outcome::GivenUp),
+            .prop_map(|(prompt, output, again)| Outcome::Unusable { prompt, output, again }),
+        2 => any::<bool>().prop_map(|again| Outcome::Rejected { again }),
+        1 => Just(Outcome::Abandoned),
     ]
 }
 
-/// Part of `whole`.
+/// Returns a share of `whole`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -69,7 +69,7 @@ fn share(whole: u64, part: f64) -> u64 {
     ((whole as f64 * part) as u64).min(whole)
 }
 
-/// The prompt of a call, read from a cache, written to it and neither.
+/// Returns the usage of a call with a prompt partly read from and written to the cache.
 fn usage(prompt: u64, output: u64) -> Usage {
     let cached = prompt / 3;
     Usage {
@@ -81,7 +81,7 @@ fn usage(prompt: u64, output: u64) -> Usage {
     }
 }
 
-/// The limits of a run that falls back to a model with other prices, which writes shorter answers.
+/// Limits of a run with a fallback model that has other prices and shorter answers.
 fn falling_back(usd: Option<f64>, tokens: Option<u64>) -> Limits {
     let mut limits = paid(usd, tokens);
     let rates = |input: f64, output: f64| {
@@ -98,12 +98,12 @@ fn falling_back(usd: Option<f64>, tokens: Option<u64>) -> Limits {
     limits
 }
 
-/// What providers have billed.
+/// The bills of the providers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bill {
     usd: Usd,
     tokens: u64,
-    /// One of them has billed more than it was allowed.
+    /// Whether a provider billed more than it was allowed.
     broken: bool,
 }
 
@@ -118,7 +118,7 @@ impl Bill {
     }
 }
 
-/// A request that is under way, as its provider sees it.
+/// A request under way, as its provider sees it.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     purpose: Purpose,
@@ -133,11 +133,11 @@ impl Request {
     }
 }
 
-/// Where a run stands between two of its turns.
+/// State of a run between two of its turns.
 #[derive(Debug, Clone, Copy)]
 enum State {
     Working,
-    /// It wants to call its model; others go first.
+    /// Ready to call its model; other runs may go first.
     Wants(Purpose),
     Asks(Request),
     Over,
@@ -151,27 +151,27 @@ struct Run {
 
 impl Run {
     fn new(limits: Limits) -> Self {
-        Self { session: begun(limits), state: State::Working, turns: 0 }
+        Self { session: started_session(limits), state: State::Working, turns: 0 }
     }
 
     fn under_way(&self) -> Option<Request> {
         if let State::Asks(request) = self.state { Some(request) } else { None }
     }
 
-    /// One turn, in which what it pays comes out of `purse`; `outcome` is what becomes of a request under way.
-    fn turn(&mut self, purse: &mut BudgetShare, outcome: &Outcome, bill: &mut Bill) {
+    /// Executes one turn whose costs are charged to `budget_share`; `outcome` is the result of a request under way.
+    fn turn(&mut self, budget_share: &mut BudgetShare, outcome: &Outcome, bill: &mut Bill) {
         self.turns += 1;
-        std::mem::swap(purse, &mut self.session.run.spending.purse);
+        std::mem::swap(budget_share, &mut self.session.run.spending.budget_share);
         self.state = match self.state {
             State::Working => self.work(),
             State::Wants(purpose) => self.ask(purpose),
             State::Asks(request) => self.end(request, outcome, bill),
             State::Over => State::Over,
         };
-        std::mem::swap(purse, &mut self.session.run.spending.purse);
+        std::mem::swap(budget_share, &mut self.session.run.spending.budget_share);
     }
 
-    /// As the loop does it.
+    /// Executes actions as the loop does.
     fn work(&mut self) -> State {
         match self.session.next_action(now()) {
             NextAction::CallModel(purpose) => return State::Wants(purpose),
@@ -185,8 +185,8 @@ impl Run {
                 panic!("there are neither gates nor evaluations")
             }
             NextAction::RefuseCalls(calls, _) => panic!("no cap on calls was set: {calls:?}"),
-            NextAction::SwitchModel { from, to, because } => {
-                self.session.apply(&Event::ModelSwitched { from, to, because });
+            NextAction::SwitchModel { from, to, failure } => {
+                self.session.apply(&Event::ModelSwitched { from, to, failure });
             }
             NextAction::AddUserMessage(origin, text) => {
                 self.session.apply(&Event::UserMessage { text, origin });
@@ -197,7 +197,7 @@ impl Run {
         State::Working
     }
 
-    /// As `ask` begins.
+    /// Starts a model call as `call_model` does.
     fn ask(&mut self, purpose: Purpose) -> State {
         if self.session.exceeded_limit(purpose).is_some() {
             return State::Working;
@@ -213,26 +213,26 @@ impl Run {
         State::Asks(request)
     }
 
-    /// As `ask` goes on: the request ends, or is sent again.
+    /// Finishes a model call as `call_model` does: the request ends, or is sent again.
     fn end(&mut self, request: Request, outcome: &Outcome, bill: &mut Bill) -> State {
         let (kind, again, billed) = match *outcome {
             Outcome::Answer { calls, prompt, output, report } => {
                 let usage = usage(share(request.prompt, prompt).max(1), share(request.longest, output));
                 return self.answer(request, usage, calls, report, bill);
             }
-            Outcome::Breaks { again } => {
+            Outcome::Fails { again } => {
                 let (usd, tokens) = request.worst();
                 bill.add(usd, tokens);
                 (FailureKind::CutStream, again, None)
             }
-            Outcome::Useless { prompt, output, again } => {
+            Outcome::Unusable { prompt, output, again } => {
                 let usage = usage(share(request.prompt, prompt), share(request.longest, output));
                 let cost = request.price.cost(usage);
                 bill.add(cost, usage.prompt_tokens() + usage.output);
                 (FailureKind::EmptyAnswer, again, Some(BilledUsage { usage, cost_usd: Some(cost) }))
             }
-            Outcome::TurnedAway { again } => (FailureKind::RateLimit, again, None),
-            Outcome::GivenUp => {
+            Outcome::Rejected { again } => (FailureKind::RateLimit, again, None),
+            Outcome::Abandoned => {
                 let (usd, tokens) = request.worst();
                 bill.add(usd, tokens);
                 return self.abandon(request.purpose, StopReason::Timeout);
@@ -306,7 +306,7 @@ proptest! {
         let limits = falling_back(usd, tokens);
         let cap = limits.caps.usd;
         let mut runs: Vec<Run> = (0..runs).map(|_| Run::new(limits.clone())).collect();
-        let (mut purse, mut bill) = (BudgetShare::default(), Bill::default());
+        let (mut budget_share, mut bill) = (BudgetShare::default(), Bill::default());
         let most = Outcome::Answer { calls: false, prompt: 1.0, output: 1.0, report: Report::Whole };
         let end = (0..20_000).map(|number| (number, most.clone()));
         for (number, outcome) in script.into_iter().chain(end) {
@@ -315,9 +315,9 @@ proptest! {
             }
             let at = number % runs.len();
             let was_asking = runs[at].under_way().is_some();
-            runs[at].turn(&mut purse, &outcome, &mut bill);
-            let begun = runs[at].under_way().filter(|_| !was_asking);
-            prop_assert!(begun.is_none() || bill.is_within(cap, tokens), "a call when nothing was left: {bill:?}");
+            runs[at].turn(&mut budget_share, &outcome, &mut bill);
+            let new_request = runs[at].under_way().filter(|_| !was_asking);
+            prop_assert!(new_request.is_none() || bill.is_within(cap, tokens), "a call when nothing was left: {bill:?}");
             let mut bound = bill;
             runs.iter().filter_map(|run| run.under_way().map(Request::worst)).for_each(|(usd, tokens)| bound.add(usd, tokens));
             prop_assert!(bill.broken || bound.is_within(cap, tokens), "{bound:?} of {cap:?} and {tokens:?}");

@@ -1,4 +1,4 @@
-//! What a session does about a structured answer: tells the schema, reads the answer, asks for a repair.
+//! Handles structured answers in a session: adds the schema to the prompt, parses the answer, requests a repair.
 
 use super::{Moment, NextAction, RunOutcome, Session};
 use crate::agent::output_schema::OutputSchema;
@@ -12,27 +12,27 @@ use crate::text::tokens;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
-/// How often in a run the model is asked to repair its answer.
+/// Number of repairs requested in a run.
 const MAX_REPAIRS: u32 = 2;
 
-/// What is demanded of the answer of a run, and how far that has come.
+/// The required schema and the state of its repairs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StructuredOutput {
     #[serde(skip)]
     schema: Option<Rc<OutputSchema>>,
     repairs: u32,
-    /// The model was asked for a repair and nobody has said anything else since.
+    /// Whether a repair was requested and nothing else was asked since.
     repairing: bool,
 }
 
 impl StructuredOutput {
-    /// A run begins.
+    /// Resets the repairs at the start of a run.
     pub(super) fn start_run(&mut self) {
         self.repairs = 0;
         self.repairing = false;
     }
 
-    /// Somebody said something to the model.
+    /// Records a user message.
     pub(super) fn note_message(&mut self, origin: MessageOrigin) {
         match origin {
             MessageOrigin::Repair => {
@@ -58,44 +58,44 @@ impl StructuredOutput {
 }
 
 impl Session {
-    /// The session when the answer must fit `schema`, for which requests need room: strict modes take it beside the
-    /// tools or in their place.
+    /// Returns the session with a required `schema`. Its size is reserved in each request, because strict modes send it in addition to the tools
+    /// or instead of them.
     #[must_use]
     pub fn with_output_schema(mut self, schema: Option<Rc<OutputSchema>>) -> Self {
         let text = schema.as_ref().map_or("", |schema| schema.text());
         self.limits.caps.schema_tokens = tokens::upper_bound(text);
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.limits.tools_bytes = self.limits.tools_bytes.saturating_add(bytes);
-        self.demand.schema = schema;
+        self.structured_output.schema = schema;
         self
     }
 
     /// Whether the answer must fit a schema.
     pub fn has_output_schema(&self) -> bool {
-        self.demand.schema.is_some()
+        self.structured_output.schema.is_some()
     }
 
-    /// `words` for the model with the schema, unless it is the last one that the model was told.
-    pub fn with_schema(&self, words: Option<String>) -> Option<String> {
-        let Some(schema) = &self.demand.schema else { return words };
-        let text = messages::schema_message(schema.text());
-        let said = self.messages.iter().rev().filter(|message| message.role == Role::User);
-        let told = said.map(|message| message.joined_text()).find(|said| messages::contains_schema(said));
-        match words {
-            words if told.is_some_and(|told| told.ends_with(&text)) => words,
-            Some(words) => Some(format!("{words}\n\n{text}")),
-            None => Some(text),
+    /// Returns `prompt`, a user message, followed by the schema, unless the schema is already the last one in the conversation.
+    pub fn with_schema(&self, prompt: Option<String>) -> Option<String> {
+        let Some(schema) = &self.structured_output.schema else { return prompt };
+        let schema = messages::schema_message(schema.text());
+        let prompts = self.messages.iter().rev().filter(|message| message.role == Role::User);
+        let last = prompts.map(|message| message.joined_text()).find(|text| messages::contains_schema(text));
+        match prompt {
+            prompt if last.is_some_and(|last| last.ends_with(&schema)) => prompt,
+            Some(prompt) => Some(format!("{prompt}\n\n{schema}")),
+            None => Some(schema),
         }
     }
 
-    /// The schema that the answer must fit.
+    /// Returns the schema that the answer must fit.
     pub fn schema(&self) -> Option<Rc<OutputSchema>> {
-        self.demand.schema.clone()
+        self.structured_output.schema.clone()
     }
 
-    /// Whether the model is to repair its answer, for which it is offered no tools.
+    /// Whether the model must repair its answer; no tools are offered then.
     pub fn is_repairing(&self) -> bool {
-        self.demand.repairing
+        self.structured_output.repairing
     }
 
     fn done(&self, text: String, moment: Moment) -> NextAction {
@@ -105,15 +105,15 @@ impl Session {
         }
     }
 
-    /// The model has finished with `text`: the end, a repair, or what became of the last repair.
+    /// Returns the action after a finished answer: end the run, request a repair, or fail after the last repair.
     pub(super) fn after_finished_answer(&self, text: String, moment: Moment) -> NextAction {
-        let Some(schema) = &self.demand.schema else { return self.done(text, moment) };
+        let Some(schema) = &self.structured_output.schema else { return self.done(text, moment) };
         match schema.parse_answer(&text) {
             Ok(value) => {
                 let done = self.stop_with(StopReason::LlmDone, None);
                 self.check_gates(RunOutcome { output: Output::Value(value), ..done }, moment)
             }
-            Err(problems) if self.demand.repairs < MAX_REPAIRS => NextAction::AddUserMessage(
+            Err(problems) if self.structured_output.repairs < MAX_REPAIRS => NextAction::AddUserMessage(
                 MessageOrigin::Repair,
                 messages::schema_repair(&problems.lines, problems.more),
             ),

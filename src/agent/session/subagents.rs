@@ -1,4 +1,4 @@
-//! What a session knows of its subagents, and how the session of one begins.
+//! Creates the sessions of subagents and tracks their spending in the session of the run.
 
 use super::approvals::PendingApprovals;
 use super::structured_output::StructuredOutput;
@@ -14,20 +14,20 @@ use crate::text::delimiter::Delimiter;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the requests of a subagent offer, and how far it may go by itself.
+/// Limits of a subagent and size of its tool definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubagentLimits {
-    /// Model calls.
+    /// Maximum number of steps.
     pub max_steps: u32,
-    /// Tokens of its tools, at most.
+    /// Upper bound on the tokens of its tool definitions.
     pub tools_tokens: u64,
-    /// Bytes of its tools.
+    /// Bytes of its tool definitions.
     pub tools_bytes: u64,
 }
 
 impl Session {
-    /// What a subagent is held to that is asked when the run has taken `elapsed`: what its own run is, gates and evaluation aside, with
-    /// what is left of its time, and the models from the one in use on.
+    /// Returns the limits of a subagent that starts when the run has taken `elapsed`: those of the run, without gates and evaluation, for the
+    /// time that is left, and with the models from the one in use.
     pub fn subagent_limits(&self, elapsed: Duration, room: SubagentLimits) -> Limits {
         let timeout = self.limits.work_time().map(|end| end.saturating_sub(elapsed));
         Limits {
@@ -42,23 +42,23 @@ impl Session {
         }
     }
 
-    /// The session of a subagent that knows nothing of this one but the task it gets.
+    /// Creates the session of a subagent that starts with an empty conversation.
     #[must_use]
     pub fn new_subagent(&self, limits: Limits, call_id: &str) -> Self {
         let id = format!("{}/{call_id}", self.id);
-        Self { mark: Delimiter::for_session(&id), id, ..Self::new(limits) }
+        Self { delimiter: Delimiter::for_session(&id), id, ..Self::new(limits) }
     }
 
-    /// The session of a subagent that knows all that was said before the answer that asks it.
+    /// Creates the session of a subagent that starts with a copy of the conversation, without the answer that requests it.
     #[must_use]
     pub fn fork_for_subagent(&self, limits: Limits) -> Self {
         let mut fork = Self {
             limits,
             pending: Vec::new(),
             results: BTreeMap::default(),
-            waiting: PendingApprovals::default(),
+            pending_approvals: PendingApprovals::default(),
             unread: Vec::new(),
-            demand: StructuredOutput::default(),
+            structured_output: StructuredOutput::default(),
             tally: Tally::default(),
             prefix: None,
             compacted_at: None,
@@ -68,32 +68,37 @@ impl Session {
         if fork.messages.last().is_some_and(|last| last.role == Role::Assistant) {
             fork.messages.pop();
         }
-        fork.filling.recount(fork.messages.iter().map(AsRef::as_ref));
+        fork.prompt_estimate.recount(fork.messages.iter().map(AsRef::as_ref));
         fork
     }
 
-    /// What everybody but the subagent that `call_id` asked has used up of the caps.
+    /// Returns what the run and all subagents except that of `call_id` have used of the caps.
     pub fn used_by_others(&self, call_id: &str) -> UsedBudget {
         self.run.spending.used_by_others(call_id)
     }
 
-    /// Of a subagent: what everybody else has used up of the caps.
+    /// Sets, in a subagent's session, what all others have used of the caps.
     pub fn set_used_elsewhere(&mut self, elsewhere: UsedBudget) {
         self.run.spending.set_used_elsewhere(elsewhere);
     }
 
-    /// What the run pays from.
+    /// Returns the budget share of the run.
     pub fn budget_share(&self) -> BudgetShare {
-        self.run.spending.purse
+        self.run.spending.budget_share
     }
 
-    /// Something happened in the session of the subagent that `call_id` asked.
-    pub(super) fn subagent(&mut self, call_id: &str, event: &Event, purse: Option<BudgetShare>) {
+    /// Applies an event of the subagent that `call_id` started.
+    pub(super) fn apply_subagent_event(
+        &mut self,
+        call_id: &str,
+        event: &Event,
+        budget_share: Option<BudgetShare>,
+    ) {
         let calls = self.tally.add_subagent_event(call_id, event);
-        self.run.spending.add_subagent_usage(call_id, purse, calls);
+        self.run.spending.add_subagent_usage(call_id, budget_share, calls);
         let spending = &mut self.run.spending;
         match event {
-            // Its purse is known by this name: a call of the model gets another.
+            // The id now identifies the budget share of the subagent, so later calls of the model must not reuse it.
             Event::RunStart { .. } => drop(self.call_ids.insert(call_id.to_owned())),
             Event::RequestSent { .. } => drop(spending.set_subagent_request(call_id, true)),
             Event::ModelResponse { .. } => drop(spending.set_subagent_request(call_id, false)),

@@ -1,4 +1,4 @@
-//! The session driven by made-up models: no network, no files, no clock.
+//! Tests of the session with scripted models: no network, no files, no clock.
 
 use super::*;
 use crate::core::compaction::CompactionLimits;
@@ -36,7 +36,7 @@ pub(super) fn now() -> Moment {
     Moment { elapsed: Duration::ZERO, interrupted: false }
 }
 
-pub(super) fn begun(limits: Limits) -> Session {
+pub(super) fn started_session(limits: Limits) -> Session {
     let mut session = Session::new(limits);
     session.apply(&Event::System { text: "be good".into() });
     prompt(&mut session, "do it");
@@ -81,7 +81,7 @@ pub(super) fn ended(id: &str) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 1,
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn stop_of(session: &Session, moment: Moment) -> RunOutcome {
 
 #[test]
 fn l36_no_later_call_takes_the_name_under_which_a_subagent_was_paid() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     let start = Event::RunStart {
         agent: "plan".into(),
         model: "m".into(),
@@ -106,13 +106,13 @@ fn l36_no_later_call_takes_the_name_under_which_a_subagent_was_paid() {
         sandbox: "full".into(),
         bounds: None,
     };
-    session.apply(&Event::Subagent { call_id: "plan".into(), event: Box::new(start), purse: None });
+    session.apply(&Event::Subagent { call_id: "plan".into(), event: Box::new(start), budget_share: None });
     assert!(session.has_call_id("plan"));
 }
 
 #[test]
 fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_them() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
     let used = |id: &str, name: &str| {
         let mut event = ended(id);
@@ -121,8 +121,11 @@ fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_the
         }
         event
     };
-    let nested =
-        |name: &str| Event::Subagent { call_id: "a".into(), event: Box::new(used("n", name)), purse: None };
+    let nested = |name: &str| Event::Subagent {
+        call_id: "a".into(),
+        event: Box::new(used("n", name)),
+        budget_share: None,
+    };
     for event in [nested("one"), used("b", "b"), nested("two"), used("a", "a")] {
         session.apply(&event);
     }
@@ -132,7 +135,7 @@ fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_the
 
 #[test]
 fn an_answer_without_calls_ends_the_run() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     respond(&mut session, Purpose::Step, text("hi"), FinishReason::Stop);
     let verdict = stop_of(&session, now());
@@ -140,8 +143,8 @@ fn an_answer_without_calls_ends_the_run() {
 }
 
 #[test]
-fn results_stand_in_the_models_order_whatever_finishes_first() {
-    let mut session = begun(limits());
+fn results_are_in_the_order_of_the_calls_whatever_finishes_first() {
+    let mut session = started_session(limits());
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "b");
     assert_eq!(session.open_calls().len(), 1);
@@ -154,7 +157,7 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 1,
     });
     let used: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();
@@ -174,7 +177,7 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
 
 #[test]
 fn a_limit_asks_for_one_closing_summary() {
-    let mut session = begun(Limits { max_steps: 1, ..limits() });
+    let mut session = started_session(Limits { max_steps: 1, ..limits() });
     respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "a");
     assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::MaxSteps));
@@ -194,7 +197,7 @@ fn a_limit_asks_for_one_closing_summary() {
 #[test]
 fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
     let limits = Limits { timeout: Some(Duration::from_secs(10)), ..limits() };
-    let mut session = begun(limits);
+    let mut session = started_session(limits);
     let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
     assert_eq!(session.next_action(late), NextAction::StartClosing(StopReason::Timeout));
     session.apply(&Event::Closing { reason: StopReason::Timeout });
@@ -206,13 +209,13 @@ fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
 
 #[test]
 fn a_cut_answer_is_continued_and_joined_a_limited_number_of_times() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     for piece in ["a", "b", "c"] {
         respond(&mut session, Purpose::Step, text(piece), FinishReason::Length);
-        let NextAction::AddUserMessage(origin, said) = session.next_action(now()) else {
+        let NextAction::AddUserMessage(origin, text) = session.next_action(now()) else {
             panic!("not continued")
         };
-        session.apply(&Event::UserMessage { text: said, origin });
+        session.apply(&Event::UserMessage { text, origin });
     }
     let mut cut = session.clone();
     respond(&mut session, Purpose::Step, text("d"), FinishReason::Stop);
@@ -224,13 +227,13 @@ fn a_cut_answer_is_continued_and_joined_a_limited_number_of_times() {
 
 #[test]
 fn l17_what_a_hook_says_between_the_pieces_of_an_answer_loses_none_of_them() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     for _ in 0..3 {
         respond(&mut session, Purpose::Step, text("a"), FinishReason::Length);
-        let NextAction::AddUserMessage(origin, said) = session.next_action(now()) else {
+        let NextAction::AddUserMessage(origin, text) = session.next_action(now()) else {
             panic!("not continued")
         };
-        session.apply(&Event::UserMessage { text: said, origin });
+        session.apply(&Event::UserMessage { text, origin });
         session.apply(&Event::UserMessage { text: "[Hook context]: hm".into(), origin: MessageOrigin::Hook });
     }
     respond(&mut session, Purpose::Step, text("b"), FinishReason::Length);
@@ -240,7 +243,7 @@ fn l17_what_a_hook_says_between_the_pieces_of_an_answer_loses_none_of_them() {
 
 #[test]
 fn malformed_calls_in_a_row_close_the_run_and_a_good_one_resets() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     for (turn, arguments) in ["{", "{", "{}", "{", "{", "{"].into_iter().enumerate() {
         assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step), "turn {turn}");
         let id = format!("c{turn}");
@@ -252,7 +255,7 @@ fn malformed_calls_in_a_row_close_the_run_and_a_good_one_resets() {
 
 #[test]
 fn a_failure_and_an_interrupt_stop_at_once() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     let interrupted = Moment { elapsed: Duration::ZERO, interrupted: true };
     assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
     let failure = Failure { kind: FailureKind::Auth, message: "no".into(), retryable: false };
@@ -263,7 +266,7 @@ fn a_failure_and_an_interrupt_stop_at_once() {
 
 #[test]
 fn an_unknown_finish_reason_is_never_a_success() {
-    let mut session = begun(limits());
+    let mut session = started_session(limits());
     respond(&mut session, Purpose::Step, text("hm"), FinishReason::Other("odd".into()));
     let verdict = stop_of(&session, now());
     assert_eq!(verdict.reason, StopReason::LlmError);
@@ -271,8 +274,8 @@ fn an_unknown_finish_reason_is_never_a_success() {
 }
 
 #[test]
-fn a_session_that_was_told_to_close_waits_for_words() {
-    let mut session = begun(limits());
+fn a_closed_session_needs_a_user_message() {
+    let mut session = started_session(limits());
     assert!(session.has_task() && !session.needs_user_message());
     session.apply(&Event::UserMessage { text: "[SYSTEM] answer now".into(), origin: MessageOrigin::System });
     assert!(session.needs_user_message());
@@ -280,7 +283,7 @@ fn a_session_that_was_told_to_close_waits_for_words() {
     assert!(!session.needs_user_message());
 }
 
-/// What a made-up model does in one turn.
+/// What a scripted model does in one turn.
 #[derive(Debug, Clone)]
 enum Turn {
     Text(FinishReason),
@@ -324,7 +327,7 @@ fn play(session: &mut Session, purpose: Purpose, turn: Turn, serial: &mut u32) {
     }
 }
 
-/// Every call has exactly one result, in the message right after it.
+/// Checks that every call has exactly one result, in the next message.
 pub(super) fn check_pairs(messages: &[Arc<Message>]) {
     let turns = messages.iter().filter(|message| message.tool_calls().next().is_some()).count();
     assert_eq!(turns, messages.iter().filter(|message| message.role == Role::Tool).count());
@@ -361,8 +364,8 @@ pub(super) fn run_start() -> Event {
 
 proptest! {
     #[test]
-    fn any_model_is_brought_to_an_end_with_valid_requests(script in turns(), max_steps in 1u32..12) {
-        let mut session = begun(Limits { max_steps, ..limits() });
+    fn runs_end_with_valid_requests_whatever_the_model_does(script in turns(), max_steps in 1u32..12) {
+        let mut session = started_session(Limits { max_steps, ..limits() });
         let mut script = script.into_iter();
         let (mut requests, mut serial) = (0, 0);
         let mut steps = 0;
@@ -400,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_records_are_lost_every_call_keeps_its_result(lost in prop::collection::vec(any::<bool>(), 12)) {
+    fn every_call_has_a_result_whatever_records_are_lost(lost in prop::collection::vec(any::<bool>(), 12)) {
         let calls = vec![call("a", "{}"), call("b", "{}")];
         let response = |parts| Event::ModelResponse {
             purpose: Purpose::Step,
@@ -410,22 +413,22 @@ proptest! {
             cost_usd: None,
             latency_ms: 1,
         };
-        let said = |text: &str| Event::UserMessage { text: text.into(), origin: MessageOrigin::Prompt };
+        let prompt_event = |text: &str| Event::UserMessage { text: text.into(), origin: MessageOrigin::Prompt };
         let events = [
-            said("do it"),
+            prompt_event("do it"),
             response(calls),
             ended("a"),
             ended("b"),
             response(vec![call("c", "{}")]),
             ended("c"),
             response(text("done")),
-            said("more"),
+            prompt_event("more"),
             response(vec![call("d", "{}")]),
             ended("d"),
             response(text("done again")),
-            said("and more"),
+            prompt_event("and more"),
         ];
-        let mut session = begun(limits());
+        let mut session = started_session(limits());
         for (event, lost) in events.iter().zip(lost) {
             if !lost {
                 session.apply(event);
@@ -437,7 +440,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_model_wants_back_goes_to_no_other_model() {
+fn opaque_data_is_not_sent_to_another_model() {
     let sealed = |data: &str| Some(OpaqueData { codec: "responses".into(), data: data.into() });
     let thinking = Part::Thinking { text: "hm".into(), opaque: sealed("secret to it") };
     let begin = |model: &str| match run_start() {

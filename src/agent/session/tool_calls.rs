@@ -1,4 +1,4 @@
-//! The calls of a turn: which of them run, and how their results join the conversation.
+//! Selects the calls of a turn that run, and adds their results to the conversation.
 
 use super::{Moment, NextAction, Session};
 use crate::agent::tally::listed_path;
@@ -8,21 +8,22 @@ use crate::llm::call_assembler::CALLS_CAP;
 use crate::messages;
 
 impl Session {
-    /// Calls of the last turn that have no result yet, in order.
+    /// Returns the calls of the last turn without a result, in order.
     pub fn open_calls(&self) -> Vec<ToolCall> {
         self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
     }
 
-    /// The texts of the results that the model has read or is about to.
+    /// Returns the texts of all results that are, or will be, in the conversation.
     pub fn results(&self) -> impl Iterator<Item = &str> {
-        let told = self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result),
-            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
-        });
-        told.chain(self.results.values()).map(|result| result.text.as_str())
+        let in_conversation =
+            self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+                Part::ToolResult(result) => Some(result),
+                Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+            });
+        in_conversation.chain(self.results.values()).map(|result| result.text.as_str())
     }
 
-    /// The tools that are to run, as far as none of them waits, and then the calls that are too many.
+    /// Returns the action for the calls of the turn: run the ready ones, pause for approval, then refuse those beyond the cap.
     pub(super) fn tools_step(&self, moment: Moment) -> NextAction {
         if let Some(refusal) = self.refuse_repeated_calls() {
             return refusal;
@@ -33,22 +34,22 @@ impl Session {
             calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
         };
         let run = open(run);
-        let ready = run.iter().take_while(|call| !self.waiting.is_open(&call.id));
+        let ready = run.iter().take_while(|call| !self.pending_approvals.is_open(&call.id));
         match ready.count() {
             _ if run.is_empty() => {}
             0 => return self.pause(moment),
             _ if self.should_pause(moment) => return self.pause(moment),
             ready => return NextAction::RunTools(run.into_iter().take(ready).collect()),
         }
-        let why = if affordable > CALLS_CAP {
+        let message = if affordable > CALLS_CAP {
             messages::too_many_calls(CALLS_CAP)
         } else {
             messages::TOOL_CALLS_EXHAUSTED.to_owned()
         };
-        NextAction::RefuseCalls(open(beyond), why)
+        NextAction::RefuseCalls(open(beyond), message)
     }
 
-    pub(super) fn tool_end(&mut self, event: &Event) {
+    pub(super) fn record_tool_end(&mut self, event: &Event) {
         let Event::ToolCallEnd { name, result, changed, seen, denial, .. } = event else { return };
         self.tally.add_tool_use(
             self.tool_use_index(&result.call_id),
@@ -68,22 +69,21 @@ impl Session {
         }
     }
 
-    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first, and before what subagents did.
+    /// Returns the position of a call in the list of tool uses: the order of the model's calls, before the calls of subagents.
     fn tool_use_index(&self, call_id: &str) -> usize {
         let earlier = self.pending.iter().take_while(|call| call.id != call_id);
         let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
         self.uses_before.saturating_add(done)
     }
 
-    /// Puts the results of the last turn into the conversation, between the marks of the session. One that is missing,
-    /// because its record was damaged, is made up: a call without a result, or a result without its call, and no
-    /// provider takes the session again.
+    /// Adds the results of the last turn to the conversation, between the delimiters of the session. A missing result (its record was damaged) is
+    /// replaced, because providers reject a call without a result.
     pub(super) fn push_results(&mut self) {
         let mut results = std::mem::take(&mut self.results);
-        let mark = &self.mark;
+        let delimiter = &self.delimiter;
         let mut marked = |call: ToolCall| {
             let result = results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
-            ToolResult { text: mark.wrap(&result.text), ..result }
+            ToolResult { text: delimiter.wrap(&result.text), ..result }
         };
         let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut marked).collect();
         if !ordered.is_empty() {
@@ -93,7 +93,7 @@ impl Session {
     }
 }
 
-/// The result of a call of which nobody knows what became of it.
+/// Creates the result of a call whose outcome is unknown.
 pub fn unknown_outcome(call_id: String) -> ToolResult {
     ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
 }

@@ -1,4 +1,4 @@
-//! What happens in the session of a subagent, told in the session of the run that asked it.
+//! Forwards the events of a subagent to the session of the run that started it.
 
 use super::shared_budget::SharedBudget;
 use crate::core::budget_share::BudgetShare;
@@ -11,32 +11,38 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The listener to a subagent that tells the run. It comes after the subagent's own session, whose purse it tells of.
+/// Event sink of a subagent that forwards its events to the run. It must come after the sink of the subagent's session, whose budget share it
+/// reports.
 pub(super) struct EventForwarder {
-    /// The call that asked the subagent.
+    /// The call that started the subagent.
     pub call_id: String,
-    /// What the run tells.
+    /// The emitter of the run.
     pub emitter: Rc<Emitter>,
-    /// Who pays from the caps of the run.
+    /// The sessions that share the caps of the run.
     pub shared_budget: Rc<SharedBudget>,
-    /// The purse of the subagent as it was told last.
+    /// The budget share of the subagent that was reported last.
     pub last_reported: BudgetShare,
-    /// What the subagent has changed.
+    /// The files that the subagent has changed.
     pub changed: Rc<RefCell<Vec<Change>>>,
 }
 
 impl EventSink for EventForwarder {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
-        // Pieces of its texts are of interest to nobody: the run waits for its answer.
+        // The run uses only the complete answer, not its pieces.
         if record.event.is_delta() {
             return Ok(());
         }
         self.changed.borrow_mut().extend_from_slice(record.event.changed());
-        let purse =
-            self.shared_budget.budget_share_of(&self.call_id).filter(|purse| *purse != self.last_reported);
-        self.last_reported = purse.unwrap_or(self.last_reported);
-        let event =
-            Event::Subagent { call_id: self.call_id.clone(), event: Box::new(record.event.clone()), purse };
+        let budget_share = self
+            .shared_budget
+            .budget_share_of(&self.call_id)
+            .filter(|budget_share| *budget_share != self.last_reported);
+        self.last_reported = budget_share.unwrap_or(self.last_reported);
+        let event = Event::Subagent {
+            call_id: self.call_id.clone(),
+            event: Box::new(record.event.clone()),
+            budget_share,
+        };
         self.emitter.emit(event).map_err(|EmitError(error)| error)?;
         self.shared_budget.share();
         Ok(())

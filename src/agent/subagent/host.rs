@@ -1,4 +1,4 @@
-//! Runs subagents for the run that asks them.
+//! Starts and runs subagents.
 
 use super::event_forwarder::EventForwarder;
 use super::shared_budget::SharedBudget;
@@ -21,78 +21,78 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-/// Subagents that work at once, however many are asked in one answer.
+/// Number of subagents that run at the same time.
 const MAX_AT_ONCE: usize = 4;
 
-/// What a subagent knows when it begins.
+/// The conversation that a subagent starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubagentContext {
-    /// Its own instructions and the task.
+    /// Only its own instructions and the task.
     Clean,
-    /// All that was said in the session that asks it.
+    /// The whole conversation of the session that starts it.
     Fork,
 }
 
-/// What a subagent is asked.
+/// A request to run a subagent.
 #[derive(Debug, Clone, Copy)]
 pub struct SubagentRequest<'a> {
-    /// The agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// The task, whole.
+    /// The complete task.
     pub task: &'a str,
-    /// What it knows.
+    /// The conversation it starts with.
     pub memory: SubagentContext,
-    /// The call that asks it.
+    /// The id of the call that requests it.
     pub call_id: &'a str,
 }
 
-/// What a subagent works with.
+/// Engine, tools and limits of a subagent.
 pub struct SubagentSetup {
-    /// What runs its calls.
+    /// Runs the tool calls of the subagent.
     pub engine: Engine,
-    /// The tools that it is offered.
+    /// The tools offered to the subagent.
     pub definitions: Vec<ToolDefinition>,
-    /// What it is told first: its system message, or its instructions where it goes on in a conversation that has one.
+    /// The system message, or the new instructions when the subagent continues a conversation that has one.
     pub opening: String,
-    /// How far it may go.
+    /// Limits on its steps and tools.
     pub room: SubagentLimits,
-    /// Whether it may do more than look: then no other such subagent works beside it.
+    /// Whether it may do more than read. Only one such subagent runs at a time.
     pub can_write: bool,
 }
 
-/// Makes what the agent that is asked works with, beside the engine of the run, as a subagent that tells the emitter.
+/// Builds the setup of a subagent from the engine of the run, the request and the emitter of the subagent.
 pub type SetupFn = Box<dyn Fn(&Engine, SubagentRequest<'_>, Rc<Emitter>) -> Result<SubagentSetup, String>>;
 
-/// A run that may ask subagents.
+/// Runs the subagents of one run.
 pub struct SubagentHost {
-    /// What runs the calls of the run: it owns the tool that holds this.
+    /// The engine of the run. It owns the tool that holds this host, hence the weak reference.
     pub engine: Weak<Engine>,
     /// The models of the run.
     pub models: FallbackChain<Rc<dyn LlmClient>>,
-    /// Where the run tells what happens.
+    /// The emitter of the run.
     pub emitter: Rc<Emitter>,
     /// The clock.
     pub source: Rc<Clock>,
-    /// Fires when the person asks to stop.
+    /// Fires when the user interrupts the run.
     pub interrupt: CancellationToken,
     /// Whether answers are streamed.
     pub stream: bool,
-    /// When the run began.
+    /// Time at which the run started.
     pub started_at: Duration,
     equip: SetupFn,
-    most: u32,
-    asked: Cell<u32>,
+    max_subagents: u32,
+    started: Cell<u32>,
     session: Rc<RefCell<Session>>,
     shared_budget: Rc<SharedBudget>,
-    /// Held by the subagent that does more than look.
+    /// Held by the subagent that may write.
     write_lock: Mutex<()>,
-    /// Those that may work at once.
+    /// Limits the number of subagents that run at the same time.
     concurrency: Semaphore,
 }
 
 impl SubagentHost {
-    /// The run that `agent` does, which may ask subagents `most` times; `equip` makes what each works with.
-    pub fn new(agent: &Agent, equip: SetupFn, most: u32) -> Self {
+    /// Creates the host for the run of `agent`, with at most `max_subagents` subagents; `equip` builds the setup of each.
+    pub fn new(agent: &Agent, equip: SetupFn, max_subagents: u32) -> Self {
         Self {
             engine: Rc::downgrade(&agent.engine),
             models: agent.models.clone(),
@@ -102,8 +102,8 @@ impl SubagentHost {
             stream: agent.stream,
             started_at: agent.started_at,
             equip,
-            most,
-            asked: Cell::new(0),
+            max_subagents,
+            started: Cell::new(0),
             shared_budget: Rc::new(SharedBudget::of(&agent.session)),
             session: Rc::clone(&agent.session),
             write_lock: Mutex::new(()),
@@ -111,25 +111,25 @@ impl SubagentHost {
         }
     }
 
-    /// Counts a subagent that the model asks for.
+    /// Counts a requested subagent.
     ///
     /// # Errors
-    /// A text for the model when it has asked as many as it may.
+    /// A message for the model when the limit on subagents is reached.
     pub(super) fn count(&self) -> Result<(), String> {
-        if self.asked.get() >= self.most {
-            let most = self.most;
+        if self.started.get() >= self.max_subagents {
+            let max_subagents = self.max_subagents;
             return Err(format!(
-                "This run has asked as many subagents as it may ({most}): do the rest yourself."
+                "This run has reached its limit on subagents ({max_subagents}): do the rest yourself."
             ));
         }
-        self.asked.set(self.asked.get().saturating_add(1));
+        self.started.set(self.started.get().saturating_add(1));
         Ok(())
     }
 
-    /// Asks a subagent and waits for its outcome.
+    /// Runs a subagent and returns its outcome.
     ///
     /// # Errors
-    /// Why there is none, in words for the model.
+    /// A message for the model that gives the reason.
     pub async fn ask(
         &self,
         ask: SubagentRequest<'_>,
@@ -177,14 +177,14 @@ impl SubagentHost {
         engine
             .is_stopped_by_hook
             .set(engine.is_stopped_by_hook.get() || agent.engine.is_stopped_by_hook.get());
-        // A person has ended it, whose question it was: the run ends too.
+        // The user interrupted the subagent, so the run ends too.
         if outcome.reason == StopReason::UserInterrupt && !cancel.is_cancelled() {
             self.interrupt.cancel();
         }
         Ok(outcome)
     }
 
-    /// What a subagent tells: its own session, and then the run.
+    /// Creates the emitter of a subagent: its events go to its own session and then to the run.
     fn emitter_of(
         &self,
         call_id: &str,
@@ -204,7 +204,7 @@ impl SubagentHost {
         Rc::new(emitter.with_redactor(std::sync::Arc::clone(self.emitter.redactor())))
     }
 
-    /// Waits for a place, and for one that `can_write` until no other does more than look.
+    /// Waits for a free slot and, with `can_write`, for the write lock.
     async fn acquire_slot(
         &self,
         can_write: bool,
@@ -212,7 +212,7 @@ impl SubagentHost {
     ) -> Result<(Option<MutexGuard<'_, ()>>, Option<SemaphorePermit<'_>>), String> {
         let turn = async {
             let turn = if can_write { Some(self.write_lock.lock().await) } else { None };
-            // Nobody closes it.
+            // The semaphore is never closed.
             (turn, self.concurrency.acquire().await.ok())
         };
         tokio::select! {
@@ -223,7 +223,7 @@ impl SubagentHost {
     }
 }
 
-/// Tells the beginning, works, tells the end.
+/// Emits the start of the subagent's run, drives it, and emits its end.
 async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Result<RunOutcome, EmitError> {
     let emitter = &agent.emitter;
     let max_steps = agent.session.borrow().limits().max_steps;
@@ -242,8 +242,10 @@ async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Resul
             emitter.emit(Event::System { text: opening })?;
             ask.task.to_owned()
         }
-        // The conversation keeps its beginning, which a provider has cached.
-        SubagentContext::Fork => format!("[SYSTEM] From here on:\n{opening}\n\nYour task:\n{}", ask.task),
+        // The system message of the conversation stays as it is, because the provider has cached it.
+        SubagentContext::Fork => {
+            format!("[SYSTEM] Instructions from here on:\n{opening}\n\nYour task:\n{}", ask.task)
+        }
     };
     emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
     let outcome = run_subagent(agent).await?;

@@ -1,4 +1,4 @@
-//! Subagents: agents that the model asks to do a part of the work, each in a session of its own, out of the same purse.
+//! Subagents: agents that the model starts for a part of the work, each in its own session, within the budget of the run.
 
 mod event_forwarder;
 mod host;

@@ -1,4 +1,4 @@
-//! `dispatch_subagent`: asks an agent to do a part of the work, and returns its answer.
+//! The `dispatch_subagent` tool: runs an agent on a task and returns its answer.
 
 use super::host::{SubagentContext, SubagentHost, SubagentRequest};
 use crate::agent::session::RunOutcome;
@@ -18,25 +18,25 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// Characters of an answer that the model gets (spec.md 1.6); the rest is kept.
+/// Characters of an answer that the model receives (spec.md 1.6); longer answers are stored.
 const MAX_ANSWER_CHARS: usize = 1000;
 
-/// Files that a task may name beside its words (spec.md 1.6).
+/// Number of files that a task may list (spec.md 1.6).
 const MAX_FILES: usize = 10;
 
-/// The agent that is asked when none is named.
+/// The agent used when the call names none.
 const DEFAULT_KIND: &str = "explore";
 
-/// An agent that can be asked.
+/// An agent that can run as a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubagentType {
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// What it is for, one line.
+    /// Purpose of the agent, one line.
     pub description: String,
 }
 
-/// What a subagent knows of the conversation.
+/// The conversation that a subagent starts with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Context {
@@ -45,24 +45,24 @@ enum Context {
     Fork,
 }
 
-/// The arguments.
+/// Arguments of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// What it is to do or find out, and what its answer must say.
+    /// What the subagent must do or find out, and what its answer must contain.
     task: String,
-    /// Which agent.
+    /// Name of the agent.
     #[serde(default)]
     agent_type: Option<String>,
-    /// Paths it should look at first.
+    /// Paths that the subagent should read first.
     #[serde(default)]
     relevant_files: Vec<String>,
-    /// `clean`: it knows only the task. `fork`: it knows this conversation, which costs as many tokens.
+    /// `clean`: the subagent starts with the task only. `fork`: it starts with this conversation, which costs as many tokens.
     #[serde(default)]
     context: Context,
 }
 
-/// The tool. Its host is put in when the run is put together.
+/// The `dispatch_subagent` tool. Its host is set when the run is assembled.
 pub struct DispatchSubagent {
     kinds: Vec<SubagentType>,
     description: String,
@@ -70,14 +70,14 @@ pub struct DispatchSubagent {
 }
 
 impl DispatchSubagent {
-    /// A tool that asks these agents through `host`; nothing where there is no agent to ask.
+    /// Creates the tool for the agents `kinds`. Returns `None` when there are no agents.
     pub fn new(kinds: Vec<SubagentType>, host: Rc<OnceCell<SubagentHost>>) -> Option<Self> {
         if kinds.is_empty() {
             return None;
         }
-        let mut description = "Ask another agent to do a part of the work; its answer comes back in up to 1000 \
-            characters. It shares your budget and time. Worth it for searches that would fill your context; ask several \
-            in one answer and they work at the same time. The agents:"
+        let mut description = "Run another agent on a part of the work and get its answer in up to 1000 characters. \
+            It shares your budget and time. Use it for searches that would fill your context; several calls in one answer \
+            run in parallel. Agents:"
             .to_owned();
         for kind in &kinds {
             let _ = write!(description, "\n- {}: {}", kind.name, kind.description);
@@ -88,7 +88,7 @@ impl DispatchSubagent {
     fn parse(&self, args: &Value) -> Result<(Args, &SubagentType), String> {
         let args: Args = arguments::parse(DISPATCH_SUBAGENT, args)?;
         if args.task.trim().is_empty() {
-            return Err("Invalid arguments: `task` is empty: say what the subagent is to do.".to_owned());
+            return Err("Invalid arguments: `task` is empty: describe what the subagent must do.".to_owned());
         }
         let name = args.agent_type.as_deref().unwrap_or(DEFAULT_KIND);
         let names = || self.kinds.iter().map(|kind| kind.name.as_str());
@@ -98,7 +98,7 @@ impl DispatchSubagent {
             let known: Vec<&str> = names().collect();
             let shown = one_line(name, QUOTE_CHARS);
             return Err(format!(
-                "Invalid arguments: there is no agent_type '{shown}'.{hint} Agents that can be asked: {}.",
+                "Invalid arguments: there is no agent_type '{shown}'.{hint} Available agents: {}.",
                 known.join(", ")
             ));
         };
@@ -106,11 +106,11 @@ impl DispatchSubagent {
     }
 
     async fn ask(&self, args: &Value, cx: &ToolContext) -> ToolOutput {
-        let asked = match self.parse(args) {
+        let output = match self.parse(args) {
             Ok((args, kind)) => self.dispatch(&args, kind, cx).await,
             Err(problem) => Err(problem),
         };
-        asked.unwrap_or_else(ToolOutput::error)
+        output.unwrap_or_else(ToolOutput::error)
     }
 
     async fn dispatch(
@@ -119,7 +119,7 @@ impl DispatchSubagent {
         kind: &SubagentType,
         cx: &ToolContext,
     ) -> Result<ToolOutput, String> {
-        let host = self.host.get().ok_or("Subagents can be asked in a run only.")?;
+        let host = self.host.get().ok_or("Subagents are available only during a run.")?;
         host.count()?;
         let memory = match args.context {
             Context::Clean => SubagentContext::Clean,
@@ -127,7 +127,7 @@ impl DispatchSubagent {
         };
         let task = task(args);
         let ask = SubagentRequest { agent: &kind.name, task: &task, memory, call_id: &cx.call_id };
-        // The future of a whole run is large.
+        // Boxed because the future of a whole run is large.
         let outcome = Box::pin(host.ask(ask, &cx.cancel)).await?;
         Ok(answer(&outcome, cx))
     }
@@ -138,7 +138,7 @@ impl Tool for DispatchSubagent {
         DISPATCH_SUBAGENT
     }
 
-    /// It looks at the workspace only, and what a subagent does besides is decided call by call.
+    /// Starting a subagent only reads the workspace. Each call of the subagent is decided separately.
     fn access(&self) -> Access {
         Access::Read
     }
@@ -175,7 +175,7 @@ impl Tool for DispatchSubagent {
     }
 }
 
-/// The task with the files that it names.
+/// Returns the task, followed by the list of its files.
 fn task(args: &Args) -> String {
     let files: Vec<&str> = args.relevant_files.iter().take(MAX_FILES).map(String::as_str).collect();
     if files.is_empty() {
@@ -184,23 +184,23 @@ fn task(args: &Args) -> String {
     format!("{}\n\nLook at these files first:\n- {}", args.task, files.join("\n- "))
 }
 
-/// What the model is told of how a subagent ended.
+/// Converts the outcome of a subagent to the result for the model.
 fn answer(outcome: &RunOutcome, cx: &ToolContext) -> ToolOutput {
     let text = outcome.output.text();
     match outcome.status {
         Status::Success => ToolOutput::ok(cut(&text, cx)),
         Status::Partial => {
-            let why = messages::stop_reason_text(outcome.reason, Language::En);
-            ToolOutput::ok(format!("[The subagent did not finish: {why}.]\n{}", cut(&text, cx)))
+            let reason = messages::stop_reason_text(outcome.reason, Language::En);
+            ToolOutput::ok(format!("[The subagent did not finish: {reason}.]\n{}", cut(&text, cx)))
         }
         Status::Failed => {
-            let why = outcome.error.as_ref().map_or(outcome.reason.name(), |error| error.message.as_str());
-            ToolOutput::error(format!("The subagent failed: {why}"))
+            let reason = outcome.error.as_ref().map_or(outcome.reason.name(), |error| error.message.as_str());
+            ToolOutput::error(format!("The subagent failed: {reason}"))
         }
     }
 }
 
-/// An answer as far as the model gets it; the whole of a longer one is kept.
+/// Shortens an answer to the limit and stores the whole text of a longer one.
 fn cut(text: &str, cx: &ToolContext) -> String {
     let Some((end, _)) = text.char_indices().nth(MAX_ANSWER_CHARS) else { return text.to_owned() };
     let shown = text.get(..end).unwrap_or(text);

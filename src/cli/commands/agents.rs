@@ -1,4 +1,4 @@
-//! `agent agents`: who can do the work.
+//! `agent agents`: lists the agents.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::App;
@@ -6,10 +6,10 @@ use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use std::fmt::Write;
 
-/// Prints the agents there are; `*` marks a built-in one that the configuration changes.
+/// Prints the agents; `*` marks a built-in one that the configuration changes.
 ///
 /// # Errors
-/// When the configuration is wrong, or standard output cannot be written.
+/// Fails for an invalid configuration, and when standard output cannot be written.
 pub fn agents(app: &App, common: &CommonArgs) -> CliResult<()> {
     let loaded = app.load_settings(common)?;
     let mut text = String::new();

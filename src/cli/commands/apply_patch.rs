@@ -1,4 +1,4 @@
-//! `agent apply-patch`: applies a patch as the tool of that name would, with every rule and hook.
+//! `agent apply-patch`: applies a patch like the tool of that name, with all rules and hooks.
 
 use crate::cli::args::PatchArgs;
 use crate::cli::commands::tools::call;
@@ -12,13 +12,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest patch, in bytes: as much as the largest file that is edited.
+/// Maximum size of a patch in bytes; equal to that of the largest file that can be edited.
 const MAX_PATCH_BYTES: u64 = 16 << 20;
 
-/// Applies the patch in a file, or on standard input.
+/// Applies the patch in a file or on standard input.
 ///
 /// # Errors
-/// When it cannot be read, and as [`call`].
+/// Fails for an unreadable patch, and as [`call`] does.
 pub fn apply_patch(app: &App, args: &PatchArgs) -> CliResult<()> {
     let patch = match args.file.as_deref() {
         Some(path) if path != Path::new("-") => read(File::open(path), &path.display().to_string())?,

@@ -1,4 +1,4 @@
-//! `agent approvals`: the calls that wait for an answer.
+//! `agent approvals`: lists the pending approvals.
 
 use crate::cli::args::ApprovalsCommand;
 use crate::cli::commands::common_args::CommonArgs;
@@ -17,13 +17,13 @@ use crate::terminal::one_line;
 use std::io;
 use std::time::Duration;
 
-/// Characters shown of what a call is to do, of why it is asked and of each note.
+/// Maximum length in characters of a call's summary, of the reason for asking and of each note.
 const LINE_CHARS: usize = 300;
 
-/// Prints what waits in the sessions of the workspace, the newest session first, without the secrets that are known now.
+/// Prints the pending approvals in the sessions of the workspace, newest session first, with secrets redacted.
 ///
 /// # Errors
-/// When the configuration is wrong, a session cannot be read, or standard output cannot be written.
+/// Fails for an invalid configuration, an unreadable session, and when standard output cannot be written.
 pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> CliResult<()> {
     let ApprovalsCommand::List { json } = command;
     let settings = app.load_settings(common)?.settings;
@@ -41,10 +41,10 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> 
     print(&app.terminal, &text)
 }
 
-/// Every call that waits, also one that was answered and has not run yet.
+/// Returns every pending call, including those that were answered and have not run yet.
 ///
 /// # Errors
-/// When a session cannot be read.
+/// Fails for an unreadable session.
 pub fn pending_calls(settings: &Settings) -> CliResult<Vec<PendingApprovalDetails>> {
     let (store, mut all) = (session_store(settings), Vec::new());
     for id in store.list()? {
@@ -64,13 +64,13 @@ pub fn pending_calls(settings: &Settings) -> CliResult<Vec<PendingApprovalDetail
     Ok(all)
 }
 
-/// The calls as a person reads them, each with what it would do.
+/// Formats the calls for the user, each with a preview.
 fn list(all: &[PendingApprovalDetails], now: Duration) -> String {
     if all.is_empty() {
         return messages::NO_PENDING_CALLS.to_owned();
     }
-    let told: String = all.iter().map(|call| describe(call, now)).collect();
-    format!("{told}{}", messages::HOW_TO_ANSWER)
+    let text: String = all.iter().map(|call| describe(call, now)).collect();
+    format!("{text}{}", messages::HOW_TO_ANSWER)
 }
 
 fn describe(call: &PendingApprovalDetails, now: Duration) -> String {

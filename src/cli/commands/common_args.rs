@@ -1,15 +1,15 @@
-//! Where configuration and workspace are, for every command that needs them.
+//! Command-line arguments for the configuration file and the workspace, common to most commands.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// Where configuration and workspace are.
+/// The configuration file and the workspace.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CommonArgs {
-    /// A configuration file on top of the user's and the project's
+    /// Configuration file with precedence over the user's and the project's
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// The directory to work in
+    /// Directory to work in
     #[arg(short, long, value_name = "DIR", global = true)]
     pub workspace: Option<PathBuf>,
 }

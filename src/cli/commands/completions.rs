@@ -1,4 +1,4 @@
-//! `agent completions`: a completion script made from the command line's own definition.
+//! `agent completions`: prints a completion script generated from the definition of the command line.
 
 use crate::cli::args::Cli;
 use crate::cli::compose::output::print;
@@ -10,7 +10,7 @@ use clap_complete::Shell;
 /// Prints the completion script for `shell`.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// Fails when standard output cannot be written.
 pub fn completions(terminal: &Terminal, shell: Shell) -> CliResult<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "agent", &mut script);

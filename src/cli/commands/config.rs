@@ -1,4 +1,4 @@
-//! `agent config`: what is in force and where it comes from.
+//! `agent config`: prints the settings in force and their origins.
 
 use crate::cli::args::ConfigCommand;
 use crate::cli::commands::common_args::CommonArgs;
@@ -8,13 +8,13 @@ use crate::cli::error::CliResult;
 use crate::terminal::one_line;
 use std::fmt::Write;
 
-/// Characters shown of one value; the instructions of agents are longer.
+/// Maximum length of a displayed value in characters; the instructions of agents are longer.
 const VALUE_CHARS: usize = 200;
 
 /// Shows, checks or locates the configuration.
 ///
 /// # Errors
-/// When the configuration is wrong, or standard output cannot be written.
+/// Fails for an invalid configuration, and when standard output cannot be written.
 pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliResult<()> {
     let loaded = app.load_settings(common)?;
     let mut text = String::new();
@@ -52,7 +52,7 @@ pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliRes
                 ("caches", directories.cache.clone()),
             ];
             for (what, path) in rows {
-                let there = if path.exists() { "" } else { "  (not there)" };
+                let there = if path.exists() { "" } else { "  (does not exist)" };
                 let _ = writeln!(text, "{what:<24} {}{there}", path.display());
             }
         }

@@ -1,4 +1,4 @@
-//! `agent demo`: the real loop on a small project with a scripted model; needs nothing but `/bin/sh`.
+//! `agent demo`: runs the real loop on a small project with a scripted model; requires only `/bin/sh`.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::run;
@@ -30,14 +30,14 @@ const NEXT: &str = "\
 What to try next, in a repository of yours:
   export OPENAI_API_KEY=…      and  agent run \"explain what this project does\" --model openai/MODEL
   ollama serve                 and  agent run \"…\" --model local/MODEL
-  agent run \"…\" --dry-run      to see what would be changed before anything is
+  agent run \"…\" --dry-run      to see the changes without making them
   agent help                   for the manual
 ";
 
-/// Plays the demonstration and shows what it changed.
+/// Runs the demonstration and shows its changes.
 ///
 /// # Errors
-/// When the temporary project cannot be made, or the demonstration does not end as it should.
+/// Fails when the temporary project cannot be created, or the demonstration does not end as expected.
 pub fn demo(app: &App) -> CliResult<()> {
     let mut named = tempfile::Builder::new();
     let dir = private_temp_dir(named.prefix("agent-demo-"), &std::env::temp_dir());
@@ -58,7 +58,7 @@ pub fn demo(app: &App) -> CliResult<()> {
     print(&app.terminal, &format!("\nWhat it changed:\n\n{changed}\n{NEXT}"))
 }
 
-/// The same process with its state below `dir`, so that the demonstration leaves nothing behind.
+/// Returns the context with its state below `dir`, so that the demonstration leaves no files behind.
 fn with_temporary_home(app: &App, dir: &Path) -> App {
     let mut variables = app.environment.variables().clone();
     variables.retain(|name, _| !name.starts_with("AGENT_"));

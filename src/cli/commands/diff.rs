@@ -1,4 +1,4 @@
-//! `agent diff`: what a session did to files, as a unified diff between what they were before and what they are now.
+//! `agent diff`: prints a session's changes to files as a unified diff between the earlier and the current content.
 
 use crate::cli::args::DiffArgs;
 use crate::cli::compose::app::App;
@@ -13,10 +13,10 @@ use crate::terminal::{StdoutTarget, Style};
 use crate::text::diff;
 use crate::workspace::content_store::MAX_FILE_BYTES;
 
-/// Prints the diffs by path: cut for a person at a terminal, whole for a file or a program.
+/// Prints the diffs by path: truncated at a terminal, complete for a file or a pipe.
 ///
 /// # Errors
-/// When there is no such session, a file cannot be read, or standard output cannot be written.
+/// Fails for an unknown session or an unreadable file, and when standard output cannot be written.
 pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
     let loaded_session = SessionHistory::open_read_only(app, &args.common, args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
@@ -36,7 +36,7 @@ pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
     Ok(())
 }
 
-/// What happened to one file, with a line before it where it is not what the session left.
+/// Returns the diff of one file, with a note first if the file differs from what the session left.
 fn file_diff(
     loaded_session: &SessionHistory,
     Restoration { path, left, wanted, .. }: &Restoration,
@@ -70,7 +70,7 @@ fn file_diff(
     })
 }
 
-/// How a line of a diff looks.
+/// Returns the style of a line of a diff.
 fn style(line: &str) -> Style {
     match line.as_bytes().first() {
         _ if line.starts_with("+++ ") || line.starts_with("--- ") => Style::Bold,

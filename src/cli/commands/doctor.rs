@@ -1,4 +1,4 @@
-//! `agent doctor`: what this machine and configuration offer, each line with what to do when it is wanting.
+//! `agent doctor`: checks machine and configuration, and prints for each part what is missing and how to fix it.
 
 use crate::cli::args::DoctorArgs;
 use crate::cli::commands::model_readiness::{self, Readiness};
@@ -20,7 +20,7 @@ use crate::process::probe::ProbeError;
 use crate::process::process_limit::ProcessLimit;
 use std::fmt::Write;
 
-/// The model and those that take over, each with what it needs.
+/// Checks the configured model and its fallbacks.
 async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
     let Readiness { mut ready, text } = model_readiness::model(app, settings, prices, online).await;
     let mut text = format!("model          {text}");
@@ -36,10 +36,10 @@ async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -
     Readiness { ready, text }
 }
 
-/// Prints the findings.
+/// Prints the results of all checks.
 ///
 /// # Errors
-/// When the configuration is wrong, a model that it names cannot be used, or standard output cannot be written.
+/// Fails for an invalid configuration and an unusable model, and when standard output cannot be written.
 pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let flags = Flags { model: args.model, api_base: args.api_base, ..common_flags(&args.common) };
     let loaded = app.load_and_notify(&flags)?;
@@ -83,7 +83,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     if models.ready { Ok(()) } else { Err(CliError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
 }
 
-/// What holds commands, in words.
+/// Describes the confinement of commands.
 fn sandbox_status(settings: &Settings, tier: Tier) -> String {
     let network = if settings.sandbox.network { "; they reach the network" } else { "" };
     match (settings.sandbox_off, tier.confines()) {

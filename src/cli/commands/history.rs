@@ -1,4 +1,4 @@
-//! `agent history`: the steps of a session that changed files, each a point that `agent undo --to-step` goes back to.
+//! `agent history`: lists the steps of a session that changed files, each usable with `agent undo --to-step`.
 
 use crate::cli::args::HistoryArgs;
 use crate::cli::compose::app::App;
@@ -9,13 +9,13 @@ use crate::messages;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Characters of the name of a commit, as git itself shortens it.
+/// Length of an abbreviated commit hash in characters, as in git.
 const COMMIT_CHARS: usize = 7;
 
-/// Prints the steps, oldest first, with the commits that were made of them.
+/// Prints the steps, oldest first, with their checkpoint commits.
 ///
 /// # Errors
-/// When there is no such session, it cannot be read, or standard output cannot be written.
+/// Fails for an unknown or unreadable session, and when standard output cannot be written.
 pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
     let loaded_session = SessionHistory::open_read_only(app, &args.common, args.session.as_deref())?;
     if loaded_session.history.steps().is_empty() {
@@ -37,7 +37,7 @@ pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
     print(&app.terminal, &loaded_session.redact(&text))
 }
 
-/// Each file once.
+/// Returns the files without duplicates.
 fn distinct(files: &[String]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     files.iter().map(String::as_str).filter(|file| seen.insert(*file)).collect()

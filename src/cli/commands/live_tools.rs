@@ -1,5 +1,4 @@
-//! What the calls of a session are done again with (`agent replay --live-tools`): a copy of the workspace as it was, and an engine
-//! whose commands can change nothing else.
+//! Workspace copy and engine for `agent replay --live-tools`: calls of a session are run again without changing anything else.
 
 use crate::agent::replay::{LastToolEnd, LiveTools, ReplayedFiles, RerunCounts, WorkspacePaths};
 use crate::cli::compose::app::App;
@@ -29,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Says on standard error which call is being made: it may take a while.
+/// Reports on standard error which call is running, because it may take a while.
 struct CallReporter(Arc<Terminal>);
 
 impl EventSink for CallReporter {
@@ -44,19 +43,19 @@ impl EventSink for CallReporter {
     }
 }
 
-/// The copy, and what works in it.
+/// The workspace copy and the engine that works in it.
 pub struct WorkspaceCopy {
-    /// What the calls are done again with.
+    /// The tools that run the calls again.
     pub live: LiveTools,
-    /// Where the copy is; gone with this, after everything that works in it.
+    /// The directory of the copy; removed on drop, after everything that works in it.
     _scratch: ScratchDir,
 }
 
 impl WorkspaceCopy {
-    /// The one for session `id`, which holds `records`; tells what is in the copy and what is not.
+    /// Creates the copy for session `id` with `records`, and reports what it contains and what is missing.
     ///
     /// # Errors
-    /// When the workspace cannot be copied, or the configuration does not let tools run.
+    /// Fails when the workspace cannot be copied, or the configuration forbids tools.
     pub fn prepare(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
         let scratch = scratch(settings)?;
         let root = scratch.path().canonicalize().map_err(|error| copy_error(settings, &error))?;
@@ -68,8 +67,8 @@ impl WorkspaceCopy {
             undo_store::content_store(app, settings),
         );
         files.rewind(records);
-        report_copy(app, settings, &copied, &files.lost(), brought_from(records));
-        let places = places(settings, &copy, records);
+        report_copy(app, settings, &copied, &files.lost(), imported_from(records));
+        let paths = workspace_paths(settings, &copy, records);
         let outputs = Outputs {
             dir: session_store(settings).outputs_dir(id)?,
             parent: None,
@@ -84,37 +83,30 @@ impl WorkspaceCopy {
         }
         let interrupt = compose::install_interrupt(app, &launcher, settings.language)?.token().clone();
         let (engine, ends) = engine(app, own, launcher)?;
-        let live = LiveTools {
-            engine,
-            ends,
-            files,
-            paths: places,
-            outputs,
-            interrupt,
-            calls: RerunCounts::default(),
-        };
+        let live =
+            LiveTools { engine, ends, files, paths, outputs, interrupt, calls: RerunCounts::default() };
         Ok(Self { live, _scratch: scratch })
     }
 }
 
-/// The engine that works in the copy, and what it tells. It can ask no server, and where commands have no view of their own it can
-/// run neither them nor hooks.
+/// Creates the engine that works in the copy, and the recorder of its results. It has no network tools; where commands have no
+/// filesystem view of their own, it runs neither commands nor hooks.
 fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastToolEnd)> {
     own.web.enabled = false;
     if !launcher.tier().has_own_view() {
         own.commands.enabled = false;
         own.hooks.clear();
     }
-    let (ends, saying) = (LastToolEnd::default(), CallReporter(Arc::clone(&app.terminal)));
-    let told: Vec<Box<dyn EventSink>> = vec![Box::new(ends.clone()), Box::new(saying)];
-    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, told);
+    let (ends, reporter) = (LastToolEnd::default(), CallReporter(Arc::clone(&app.terminal)));
+    let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ends.clone()), Box::new(reporter)];
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks);
     let emitter = Rc::new(emitter.with_redactor(app.redactor(&own)));
     let (outputs, toolbox) = (own.state.join("outputs"), compose::toolbox(&own));
     let parts = EngineParts { launcher, emitter, outputs, undo_store: None, toolbox };
     Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))
 }
 
-/// A copy of the workspace below `root`, under its own name, which programs tell.
+/// Copies the workspace below `root`, under its own name, because programs may report that name.
 fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> CliResult<(PathBuf, CopySummary)> {
     let name = settings.workspace.file_name().unwrap_or(OsStr::new("workspace"));
     let copy = root.join("copy").join(name);
@@ -124,7 +116,7 @@ fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> CliResult
     Ok((copy, copied.map_err(|error| copy_error(settings, &error))?))
 }
 
-/// The language of the runs that are gone through again: that of the last one.
+/// Returns the language of the last run in the session.
 fn language(records: &[Record]) -> Language {
     let spoken = records.iter().rev().find_map(|record| match &record.event {
         Event::RunStart { bounds, .. } => bounds.as_ref().map(|bounds| bounds.limits.language),
@@ -133,7 +125,7 @@ fn language(records: &[Record]) -> Language {
     spoken.unwrap_or_default()
 }
 
-/// A directory for the copy: where everything lies that can be made again, and never in the workspace.
+/// Creates a directory for the copy in the cache directory, and never in the workspace.
 fn scratch(settings: &Settings) -> CliResult<ScratchDir> {
     let cache = &settings.directories.cache;
     create_private_dir(cache).map_err(|error| copy_error(settings, &error))?;
@@ -153,8 +145,8 @@ fn copy_error(settings: &Settings, why: &impl ToString) -> CliError {
     CliError::new(FailureKind::Session, messages::replay_no_copy(&workspace, &why.to_string()))
 }
 
-/// `settings` for tools that work in `copy`: everything that commands can change lies below `root`. What they do not see of the
-/// user's own directories stays hidden.
+/// Returns `settings` for tools that work in `copy`: everything that commands can change is below `root`. The user's own
+/// directories stay hidden from commands.
 fn settings_for_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf) -> Settings {
     let mut own = settings.clone();
     let moved = |file: &PathBuf| {
@@ -167,8 +159,8 @@ fn settings_for_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf)
     own.directories = Directories { cache: root.join("cache"), ..settings.directories.clone() };
     own.sandbox.writable.clear();
     let hidden = [own.state.clone(), settings.directories.cache.join("answers")];
-    own.sandbox.hidden.extend(hidden.iter().map(|place| place.to_string_lossy().into_owned()));
-    // Programs of the workspace itself are none of the copy's either.
+    own.sandbox.hidden.extend(hidden.iter().map(|path| path.to_string_lossy().into_owned()));
+    // Programs of the workspace itself must not be found through PATH.
     let variables =
         child_environment(app.environment.variables(), &BTreeMap::new(), &settings.workspace, &[]);
     if let Some(path) = variables.get("PATH") {
@@ -178,37 +170,37 @@ fn settings_for_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf)
     own
 }
 
-/// The names of the workspace, by what the session says of itself.
-fn places(settings: &Settings, copy: &Path, records: &[Record]) -> WorkspacePaths {
+/// Returns the paths of the workspace: the recorded one, the current one and the copy.
+fn workspace_paths(settings: &Settings, copy: &Path, records: &[Record]) -> WorkspacePaths {
     let began = records.iter().find_map(|record| match &record.event {
         Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
         _ => None,
     });
     let present = settings.workspace.to_string_lossy().into_owned();
-    let recorded = brought_from(records).or(began).unwrap_or(&present).to_owned();
+    let recorded = imported_from(records).or(began).unwrap_or(&present).to_owned();
     WorkspacePaths { recorded, copy: copy.to_string_lossy().into_owned(), present }
 }
 
-fn brought_from(records: &[Record]) -> Option<&str> {
+fn imported_from(records: &[Record]) -> Option<&str> {
     records.iter().find_map(|record| match &record.event {
-        Event::SessionStart { brought_from, .. } => brought_from.as_deref(),
+        Event::SessionStart { imported_from, .. } => imported_from.as_deref(),
         _ => None,
     })
 }
 
-/// Tells what the tools work on, before they do.
+/// Reports the content of the copy before the tools run.
 fn report_copy(
     app: &App,
     settings: &Settings,
     copied: &CopySummary,
     lost: &[String],
-    brought_from: Option<&str>,
+    imported_from: Option<&str>,
 ) {
     let redactor = app.redactor(settings);
     let say = |style, text: &str| app.notify(style, &redactor.text(text));
     let workspace = settings.workspace.display().to_string();
     say(Style::Plain, &messages::replay_copy(&workspace, copied.files));
-    if let Some(from) = brought_from {
+    if let Some(from) = imported_from {
         say(Style::Warning, &messages::replay_imported(from));
     }
     if !copied.caches.is_empty() {

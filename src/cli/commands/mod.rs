@@ -1,4 +1,4 @@
-//! The commands, one file each, and what several of them share: arguments, reports, restored files.
+//! The commands, one file each, and their shared parts: arguments, reports, restoring of files.
 
 pub mod agents;
 pub mod apply_patch;
@@ -23,8 +23,10 @@ pub mod report_file;
 pub mod restore;
 pub mod run;
 pub mod run_args;
+pub mod run_setup;
 pub mod schema;
 pub mod sessions;
+pub mod start;
 pub mod stats;
 pub mod tools;
 pub mod trust;

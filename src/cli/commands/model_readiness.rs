@@ -1,4 +1,4 @@
-//! What the chosen model needs before it can work, and what of that is there: what `agent doctor` says about models.
+//! Checks whether a model is usable: server, API key, price and context window, for `agent doctor`.
 
 use crate::cli::compose;
 use crate::cli::compose::app::App;
@@ -17,16 +17,16 @@ use crate::terminal::one_line;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How long a server has to say that it is there.
+/// Time limit for the answer of a server.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// Characters shown of a name or an address that a person, a file or a server gave.
+/// Maximum length of a displayed name or URL in characters.
 const SHOWN: usize = 120;
 
-/// What there is to say about a model.
+/// The result of checking a model.
 pub struct Readiness {
-    /// Whether nothing that was looked at keeps it from working.
+    /// Whether no check failed.
     pub ready: bool,
-    /// The word for it and, indented below, what it needs.
+    /// The status line and, indented below, the details.
     pub text: String,
 }
 
@@ -35,13 +35,13 @@ impl Readiness {
         Self { ready: true, text: format!("ok: {}\n", one_line(model, SHOWN)) }
     }
 
-    /// A model that cannot be used because of `error`.
+    /// Creates the result for a model that is unusable because of `error`.
     pub fn not_ready(error: &dyn std::fmt::Display) -> Self {
         Self { ready: false, text: format!("not ready: {error}\n") }
     }
 }
 
-/// The variables that hold keys of providers and are set, one line.
+/// Returns the key variables of providers that are set, on one line.
 pub fn set_key_variables(app: &App, settings: &Settings) -> String {
     let table = provider_table::load(&settings.llm.providers).unwrap_or_default();
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
@@ -54,8 +54,8 @@ pub fn set_key_variables(app: &App, settings: &Settings) -> String {
     if set.is_empty() { "none is set (agent help providers)".to_owned() } else { set.join(", ") }
 }
 
-/// Whether the chosen model can work, and under it, indented, what it needs. Only a server on this machine is asked,
-/// others with `online`.
+/// Checks the configured model. Only a server on this machine is queried; other servers with
+/// `online`.
 pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
     let options = compose::model_options(app, settings);
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
@@ -78,7 +78,7 @@ pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool
     }
 }
 
-/// What there is to say about one server.
+/// The check of one server.
 struct ServerCheck<'a> {
     options: &'a ModelOptions,
     target: &'a ModelTarget,
@@ -86,7 +86,7 @@ struct ServerCheck<'a> {
     prices: &'a Prices,
 }
 
-/// A server as it is asked.
+/// A server to query.
 struct Server<'a> {
     base: &'a str,
     codec: &'a dyn Codec,
@@ -97,7 +97,7 @@ impl ServerCheck<'_> {
     async fn readiness(&self, online: bool) -> Readiness {
         let provider = self.target.provider.clone().unwrap_or_default();
         let model = self.target.model.as_deref().unwrap_or_default();
-        // The table that can be wrong here is embedded, and a test reads it.
+        // Only the embedded table can cause an error here, and a test excludes that.
         let format = provider.format_for(model).unwrap_or(provider.format);
         let (codec, address) = (format.codec(provider.quirks), provider.endpoint_overrides());
         let key = connect::key(self.options, self.target, self.variable);
@@ -124,7 +124,7 @@ impl ServerCheck<'_> {
         };
         let speaks = codec.name();
         let called =
-            if provider.name.is_empty() { "none: known by its address alone" } else { &provider.name };
+            if provider.name.is_empty() { "none: only its address is known" } else { &provider.name };
         line("provider", &format!("{called}; speaks {speaks}"));
         line("server", &self.server_line(&provider, asked.as_ref()));
         line("key", &self.key_line(&provider, key.is_err()));
@@ -162,8 +162,8 @@ impl ServerCheck<'_> {
         Some(Server { base, codec, headers: address.headers(codec, key) })
     }
 
-    /// Whether the server answers, and what it says about the model; an error is what keeps it from working. Nothing
-    /// where nobody was asked.
+    /// Queries the server and its list of models; an error is the reason why it is unusable. `None`
+    /// if it was not queried.
     async fn query_if_allowed(&self, server: &Server<'_>, online: bool) -> Option<Result<String, String>> {
         let is_here = match Endpoint::new(server.base, &server.headers, Deadlines::default()) {
             Ok(endpoint) => endpoint.is_loopback(),
@@ -197,7 +197,7 @@ impl ServerCheck<'_> {
     fn server_line(&self, provider: &Provider, asked: Option<&Result<String, String>>) -> String {
         let Some(base) = &self.target.base else {
             return format!(
-                "missing: everyone has one of their own; none of {} is set",
+                "missing: it differs for each account; none of {} is set",
                 provider.base_keys.join(", ")
             );
         };
@@ -210,36 +210,36 @@ impl ServerCheck<'_> {
             None => String::new(),
         };
         let asked = match asked {
-            Some(Ok(said) | Err(said)) => said.as_str(),
-            None => "not asked: --online asks it",
+            Some(Ok(text) | Err(text)) => text.as_str(),
+            None => "not checked: --online checks it",
         };
-        // What stands before an `@` may be a password, what stands behind a question mark a key.
+        // The part before an `@` may contain a password, the part after a question mark a key.
         let base = base.split(['?', '#']).next().unwrap_or_default();
         let base = base.rsplit_once('@').map_or(base, |(_, rest)| rest);
         format!("{}{from}; {}", one_line(base, SHOWN), one_line(asked, SHOWN))
     }
 
-    /// The variables that may hold the key.
+    /// Returns the variables that may hold the key.
     fn key_names<'a>(&'a self, provider: &'a Provider) -> &'a [String] {
         self.options.api_key_env.as_ref().map_or(&provider.keys, std::slice::from_ref)
     }
 
-    /// The variable that holds the key.
+    /// Returns the variable that holds the key.
     fn key_set<'a>(&'a self, provider: &'a Provider) -> Option<&'a String> {
         self.key_names(provider).iter().find(|name| (self.variable)(name).is_some())
     }
 
-    fn key_line(&self, provider: &Provider, wanting: bool) -> String {
+    fn key_line(&self, provider: &Provider, required: bool) -> String {
         let names = self.key_names(provider).join(", ");
         match self.key_set(provider) {
             _ if self.options.api_key.is_some() => "given as --api-key".to_owned(),
             Some(name) => format!("{name} is set"),
             None if names.is_empty() => "none is needed".to_owned(),
-            None if wanting && self.key_names(provider).len() > 1 => {
+            None if required && self.key_names(provider).len() > 1 => {
                 format!("missing: none of {names} is set")
             }
-            None if wanting => format!("missing: {names}"),
-            None => format!("none, which is enough where the server wants none; it would be in {names}"),
+            None if required => format!("missing: {names}"),
+            None => format!("none; if the server requires one, set {names}"),
         }
     }
 
@@ -264,19 +264,19 @@ impl ServerCheck<'_> {
 
     async fn query_window(&self, provider: &Provider, server: Option<&Server<'_>>, answers: bool) -> String {
         if let Some(tokens) = self.options.window {
-            return format!("{} tokens, says llm.context_window", thousands(u64::from(tokens)));
+            return format!("{} tokens, from llm.context_window", thousands(u64::from(tokens)));
         }
         let question = provider.window_endpoint().filter(|_| answers);
-        let told = match (question, server, &self.target.model) {
+        let reported = match (question, server, &self.target.model) {
             (Some(question), Some(server), Some(model)) => {
                 discovery::query_window(server.base, &server.headers, question, model).await
             }
             _ => None,
         };
         let listed = self.known().and_then(|known| known.window());
-        match (told, listed) {
-            (Some(tokens), _) => format!("{} tokens, says the server", thousands(u64::from(tokens))),
-            (None, Some(tokens)) => format!("{} tokens, says the table of models", thousands(tokens)),
+        match (reported, listed) {
+            (Some(tokens), _) => format!("{} tokens, from the server", thousands(u64::from(tokens))),
+            (None, Some(tokens)) => format!("{} tokens, from the model table", thousands(tokens)),
             (None, None) => "not known".to_owned(),
         }
     }

@@ -1,4 +1,4 @@
-//! `agent models`: which models are known, what they cost and what fits into them.
+//! `agent models`: lists the known models with their prices and context windows.
 
 use crate::cli::args::ModelsCommand;
 use crate::cli::commands::common_args::CommonArgs;
@@ -15,13 +15,13 @@ use crate::terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Characters shown of a name that a file or a person gave.
+/// Maximum length of a displayed model name in characters.
 const NAME_CHARS: usize = 100;
 
-/// Prints the models that `filter` means, or one of them.
+/// Prints the models that match `filter`, or one of them.
 ///
 /// # Errors
-/// When the configuration is wrong, the model is not known, or standard output cannot be written.
+/// Fails for an invalid configuration and an unknown model, and when standard output cannot be written.
 pub fn models(
     app: &App,
     command: Option<ModelsCommand>,

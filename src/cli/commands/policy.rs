@@ -1,4 +1,4 @@
-//! `agent policy`: says what decides about a call, without making it.
+//! `agent policy`: explains which rule decides on a call, without running it.
 
 use crate::cli::args::PolicyCommand;
 use crate::cli::commands::common_args::CommonArgs;
@@ -20,10 +20,10 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::rc::Rc;
 
-/// Explains what may happen to a call.
+/// Prints the decision on a call and its reason.
 ///
 /// # Errors
-/// When the configuration is wrong, there is no such tool or it takes no such arguments, or standard output cannot be
+/// Fails for an invalid configuration, an unknown tool or invalid arguments, and when standard output cannot be
 /// written.
 pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResult<()> {
     let PolicyCommand::Test { call, agent, mode } = command;
@@ -53,7 +53,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     print(&app.terminal, &app.redactor(settings).text(&explanation(&engine, tool, args.as_ref(), &plan)))
 }
 
-/// What a call would do, by the one thing that it is about.
+/// Creates the plan of a call from a path, command or other single target.
 fn plan_from_text(tool: &dyn Tool, target_text: &str) -> Result<Plan, String> {
     match tool.access() {
         _ if target_text.is_empty() => Ok(Plan::default()),

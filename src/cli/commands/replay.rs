@@ -1,5 +1,4 @@
-//! `agent replay`: the runs of a session done again from its journal, without model and network and, unless that is asked for,
-//! without tools, up to the first place where they go another way.
+//! `agent replay`: runs a session again from its journal, without model, network and (by default) tools, up to the first difference.
 
 use crate::agent::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
 use crate::cli::args::ReplayArgs;
@@ -17,8 +16,8 @@ use crate::journal::read;
 use crate::journal::session_store::SessionError;
 use crate::messages;
 
-/// Replays a session, says what came of it, and what to exit with: 0 when it went as its journal says, 1 when not, 3 when that
-/// cannot be known.
+/// Replays a session, prints the result and returns the exit code: 0 if the replay matches the journal, 1 if not, 3 if the
+/// comparison is impossible.
 pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
     match compare(app, args) {
         Ok(code) => code.code(),
@@ -86,7 +85,7 @@ fn describe_runs(replayed: &[ReplayedRun]) -> String {
     text
 }
 
-/// What became of the calls, and of files between the runs.
+/// Describes which calls were run again, and which files could not be restored.
 fn describe_calls(live: &LiveTools) -> String {
     let mut text = messages::replayed_calls(live.calls.rerun.get(), &live.calls.from_journal.borrow());
     text.push('\n');

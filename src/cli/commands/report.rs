@@ -1,5 +1,4 @@
-//! `agent report`, and `--report` at the end of a run: an account of a session, made of its journal and of the contents that its
-//! changes displaced.
+//! `agent report` and `--report`: writes a report on a session from its journal and the stored earlier contents of files.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::report_file::ReportFile;
@@ -26,68 +25,69 @@ use clap::Args;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Diffs of a report, and bytes of all of them.
+/// Maximum number of diffs in a report.
 const MAX_DIFFS: usize = 100;
+/// Maximum total size of these diffs in bytes.
 const MAX_DIFF_BYTES: usize = 512 << 10;
-/// Names the file to which the commands of a job on GitHub add what its page is to show.
+/// Environment variable with the path of the summary file of a GitHub Actions job.
 const JOB_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// `agent report`.
+/// Arguments of `agent report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The session's id; without it the newest of this workspace
+    /// Session id; default: the newest session of this workspace
     pub session: Option<String>,
-    /// The form; without it what the ending of the file says, else markdown
+    /// Format; default: by the file extension, else markdown
     #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html")]
     pub format: Option<ReportFormat>,
-    /// The file, which is replaced; without it standard output
+    /// Output file, which is replaced; default: standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Where configuration and workspace are.
+    /// The configuration file and the workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-/// Prints or writes an account of a session.
+/// Prints or writes a report on a session.
 ///
 /// # Errors
-/// When there is no such session, it cannot be read, or the file or standard output cannot be written.
+/// Fails for an unknown or unreadable session, and when the file or standard output cannot be written.
 pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
     let settings = app.load_settings(&args.common)?.settings;
     let id = args.session.clone().map_or_else(|| session_store(&settings).last(), Ok)?;
-    let account = session_report(app, &settings, &id)?;
+    let report = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {
-        return print(&app.terminal, &rendered(args.format.unwrap_or(ReportFormat::Markdown), &account)?);
+        return print(&app.terminal, &rendered(args.format.unwrap_or(ReportFormat::Markdown), &report)?);
     };
-    let text = rendered(args.format.unwrap_or_else(|| ReportFormat::from_path(path)), &account)?;
+    let text = rendered(args.format.unwrap_or_else(|| ReportFormat::from_path(path)), &report)?;
     ReportFile::at(path.clone()).replace(&text).map_err(|error| {
         CliError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
     })
 }
 
-fn rendered(form: ReportFormat, account: &SessionReport) -> CliResult<String> {
-    form.render(account).map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })
+fn rendered(form: ReportFormat, report: &SessionReport) -> CliResult<String> {
+    form.render(report).map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })
 }
 
-/// What a run leaves besides its answer.
+/// The report of a run that `--report` or `--report-file` requests.
 #[derive(Debug)]
 pub struct RequestedReport {
     form: ReportFormat,
     to: Destination,
 }
 
-/// Where it goes.
+/// The destination of the report.
 #[derive(Debug)]
 enum Destination {
     StandardError,
-    /// In place of what is there.
+    /// Replaces the file.
     File(ReportFile),
-    /// After what is there.
+    /// Appends to the file.
     JobSummary(ReportFile),
 }
 
 impl RequestedReport {
-    /// What the flags ask for, if they do. The directory of the file is looked at now, before any command runs.
+    /// Returns the requested report, if any. The directory of the file is resolved now, before any command runs.
     pub fn from_options(app: &App, options: &RunOptions) -> Option<Self> {
         let summary = app.environment.get(JOB_SUMMARY).map(PathBuf::from);
         let (form, file) = match (options.report, options.report_file.clone()) {
@@ -104,17 +104,17 @@ impl RequestedReport {
         Some(Self { form, to })
     }
 
-    /// Leaves it, or says why not; the run has ended as `result` says and ends no other way for it. `settings` are there when
-    /// they could be read.
+    /// Writes the report or a warning; a failure does not change the `result` of the run. `settings` are `None` when
+    /// they could not be loaded.
     pub fn write(&self, app: &App, settings: Option<&Settings>, result: &RunResult) {
         let id = result.session_id.as_deref();
-        let account = match settings.zip(id) {
+        let report = match settings.zip(id) {
             Some((settings, id)) => session_report(app, settings, id),
             None => Ok(SessionReport::default()),
         };
-        let text = account.and_then(|mut account| {
-            account.set_result(result);
-            rendered(self.form, &account)
+        let text = report.and_then(|mut report| {
+            report.set_result(result);
+            rendered(self.form, &report)
         });
         match text {
             Ok(text) => self.write_text(app, &text, id),
@@ -139,15 +139,15 @@ impl RequestedReport {
             Destination::JobSummary(file) => (file, file.append(text)),
         };
         let Err(error) = written else { return };
-        let told = match file.write_copy_in(app.environment.current_dir(), text) {
+        let notice = match file.write_copy_in(app.environment.current_dir(), text) {
             Ok(path) => messages::report_written_elsewhere(file.path(), &error, &path),
             Err(_) => messages::report_not_written(Some(file.path()), &error.to_string(), id),
         };
-        app.notify(Style::Warning, &told);
+        app.notify(Style::Warning, &notice);
     }
 }
 
-/// The account of session `id`, without the secrets that are known now.
+/// Creates the report on session `id`, with secrets redacted.
 fn session_report(app: &App, settings: &Settings, id: &str) -> CliResult<SessionReport> {
     let path = session_store(settings).journal_path(id)?;
     let redactor = app.redactor(settings);
@@ -164,18 +164,18 @@ fn session_report(app: &App, settings: &Settings, id: &str) -> CliResult<Session
         true
     });
     visited.map_err(|error| SessionError::Unreadable(id.to_owned(), error.to_string()))?;
-    let mut account = fold.finish();
-    // The records of a fork, and of a session from elsewhere, tell of others.
-    account.session_id = Some(id.to_owned());
+    let mut report = fold.finish();
+    // The records of a fork or an imported session contain the id of the original.
+    report.session_id = Some(id.to_owned());
     let standing: BTreeSet<String> = history.files().map(|path| redactor.text(path).into_owned()).collect();
-    account.files_modified.retain(|change| standing.contains(&change.file.path));
-    let Ok(workspace) = Workspace::open(&settings.workspace) else { return Ok(account) };
+    report.files_modified.retain(|change| standing.contains(&change.file.path));
+    let Ok(workspace) = Workspace::open(&settings.workspace) else { return Ok(report) };
     let contents = undo_store::content_store(app, settings);
     let mut room = MAX_DIFF_BYTES;
     for change in history.undo(0, None).into_iter().take(MAX_DIFFS) {
         let path = redactor.text(&change.path);
         let named = |file: &&mut FileChange| file.file.path == path;
-        let Some(file) = account.files_modified.iter_mut().find(named) else { continue };
+        let Some(file) = report.files_modified.iter_mut().find(named) else { continue };
         let Some(whole) = session_diff(&workspace, &contents, &change) else { continue };
         let text = diff::truncate(&redactor.text(&whole));
         if !text.is_empty() && text.len() <= room {
@@ -183,10 +183,10 @@ fn session_report(app: &App, settings: &Settings, id: &str) -> CliResult<Session
             file.diff = Some(text);
         }
     }
-    Ok(account)
+    Ok(report)
 }
 
-/// The diff between what a file was before the session and what the session left, where both are texts that are still there.
+/// Returns the diff between a file's content before the session and after it, if both are stored texts.
 fn session_diff(workspace: &Workspace, contents: &ContentStore, change: &Restoration) -> Option<String> {
     let text = |state: &FileState| match state {
         FileState::Absent => Some(String::new()),

@@ -1,4 +1,4 @@
-//! The file of a report: written whole or not at all, and never through a link that somebody laid meanwhile.
+//! Writes the file of a report: completely or not at all, and never through a symbolic link.
 
 use crate::process::scratch_dir::create_private_dir;
 use rustix::fs::OFlags;
@@ -8,33 +8,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Where a report is to go.
+/// The destination file of a report.
 #[derive(Debug)]
 pub struct ReportFile {
-    /// As it was asked for.
+    /// The path as requested.
     path: PathBuf,
-    /// The real directory it is in, as it was found at first; what was in the way when there was none.
+    /// The canonical directory at the time of creation, or the reason why it is unusable.
     directory: Result<PathBuf, io::Error>,
 }
 
 impl ReportFile {
-    /// The file `path`, in a directory that is made where it is missing. What is in the way is told when it is written.
+    /// Creates the destination for `path` and its directory if it is missing. Errors are reported when the file is written.
     pub fn at(path: PathBuf) -> Self {
         let directory = directory_of(&path);
         let directory = create_private_dir(&directory).and_then(|()| directory.canonicalize());
         Self { path, directory }
     }
 
-    /// As it was asked for.
+    /// Returns the path as requested.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes `text` in place of what is there. A link in its place is replaced, not followed: between the first look and
-    /// this one, commands may have laid it.
+    /// Replaces the file with `text`. A symbolic link at the path is replaced, not followed, because commands may have created
+    /// it in the meantime.
     ///
     /// # Errors
-    /// When the directory is another one by now, or the file cannot be written; what was there is there still.
+    /// Fails when the directory was replaced, or the file cannot be written; the earlier content remains.
     pub fn replace(&self, text: &str) -> io::Result<()> {
         let (directory, name) = self.verified_target()?;
         let path = directory.join(name);
@@ -51,10 +51,10 @@ impl ReportFile {
         Ok(())
     }
 
-    /// Adds `text` to what is there, as commands do to the summary of a job: whole, or what was there stays as it was.
+    /// Appends `text` to the file, as for the summary of a job. On failure the file keeps its earlier content.
     ///
     /// # Errors
-    /// When the directory is another one by now, or the file is no regular one or cannot be written.
+    /// Fails when the directory was replaced, the file is not a regular file, or it cannot be written.
     pub fn append(&self, text: &str) -> io::Result<()> {
         let (directory, name) = self.verified_target()?;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -66,15 +66,15 @@ impl ReportFile {
             return Err(io::Error::other("it is not a regular file"));
         }
         file.write_all(text.as_bytes()).inspect_err(|_| {
-            // The first error is the one that is told.
+            // The first error is the one to report.
             let _cut = file.set_len(before.len());
         })
     }
 
-    /// Writes `text` to a file of the same name in the directory `here`, where there is none yet; gives its path.
+    /// Writes `text` to a new file of the same name in the directory `here` and returns its path.
     ///
     /// # Errors
-    /// When there is one, or it cannot be written.
+    /// Fails when the file exists or cannot be written.
     pub fn write_copy_in(&self, here: &Path, text: &str) -> io::Result<PathBuf> {
         let path = here.join(self.path.file_name().ok_or(io::ErrorKind::InvalidFilename)?);
         write_temporary(here, text)?.persist_noclobber(&path)?;
@@ -85,14 +85,14 @@ impl ReportFile {
         let directory =
             self.directory.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
         if directory_of(&self.path).canonicalize()? != *directory {
-            return Err(io::Error::other("its directory has become another one meanwhile"));
+            return Err(io::Error::other("its directory was replaced in the meantime"));
         }
         let name = self.path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
         Ok((directory, name))
     }
 }
 
-/// The directory that a path names.
+/// Returns the directory of a path.
 fn directory_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -100,7 +100,7 @@ fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A file in `directory` without a name of its own yet, on disk, readable by its owner only.
+/// Writes a temporary file in `directory`, synced to disk and readable by its owner only.
 fn write_temporary(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(".agent-report-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_nothing_is_replaced() {
+    fn a_copy_replaces_no_existing_file() {
         let root = tempfile::tempdir().unwrap();
         let file = ReportFile::at(PathBuf::from("/proc/x.md"));
         assert!(file.replace("report").is_err());

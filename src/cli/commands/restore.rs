@@ -1,4 +1,4 @@
-//! Puts files back, for `agent undo` and `agent redo`: all of them or, where somebody else changed one since, none.
+//! Restores files for `agent undo` and `agent redo`: all of them, or none if someone else changed one since.
 
 use crate::cli::args::RestoreArgs;
 use crate::cli::compose::app::App;
@@ -12,50 +12,50 @@ use crate::journal::file_history::Restoration;
 use crate::messages;
 use crate::terminal::Style;
 
-/// One file, as it is to be and as it is.
+/// One file with its wanted and its current state.
 struct FileRestore {
     restoration: Restoration,
     now: FileState,
 }
 
-/// What is to be done, and what cannot be.
+/// The files to restore, and those that cannot be restored.
 #[derive(Default)]
 struct RestorePlan {
     ready: Vec<FileRestore>,
-    /// Changed by somebody else since.
+    /// Files that someone else changed since.
     changed: Vec<String>,
-    /// What they hold now is not kept, and why.
+    /// Files whose current content cannot be stored, with the reason.
     not_storable: Vec<(String, String)>,
-    /// Their content was not kept.
+    /// Files whose earlier content is not stored.
     missing: Vec<String>,
 }
 
-/// What was done.
+/// The result of restoring files.
 #[derive(Default)]
 struct RestoreOutcome {
     changed: Vec<Change>,
-    /// What was displaced and could not be kept.
+    /// Warnings on replaced content that could not be stored.
     warnings: Vec<String>,
     problems: Vec<String>,
 }
 
-/// Puts back what `way` and the arguments say, and tells the session's journal.
+/// Restores the files selected by `direction` and the arguments, and records it in the session's journal.
 ///
 /// # Errors
-/// When there is no such session, it is busy, somebody else changed a file since, or one cannot be put back.
-pub fn restore(app: &App, args: &RestoreArgs, way: RestoreDirection, to_step: u32) -> CliResult<()> {
+/// Fails for an unknown session or one in use, a file that someone else changed since, and a file that cannot be restored.
+pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_step: u32) -> CliResult<()> {
     let loaded_session = SessionHistory::open_locked(app, &args.common, args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
-    let planned = match way {
+    let planned = match direction {
         RestoreDirection::Undo => loaded_session.history.undo(to_step, file.as_deref()),
         RestoreDirection::Redo => loaded_session.history.redo(file.as_deref()),
     };
     if planned.is_empty() {
-        return print(&app.terminal, messages::nothing_to_restore(way));
+        return print(&app.terminal, messages::nothing_to_restore(direction));
     }
     let tasks = plan(&loaded_session, planned)?;
     if !(tasks.changed.is_empty() && tasks.not_storable.is_empty() || args.force) {
-        let message = messages::restore_refused(way, &tasks.changed, &tasks.not_storable);
+        let message = messages::restore_refused(direction, &tasks.changed, &tasks.not_storable);
         return Err(CliError::new(FailureKind::Request, loaded_session.redact(&message)));
     }
     let RestoreOutcome { changed, mut problems, warnings } = restore_all(&loaded_session, tasks.ready);
@@ -66,15 +66,15 @@ pub fn restore(app: &App, args: &RestoreArgs, way: RestoreDirection, to_step: u3
         app.notify(Style::Warning, &loaded_session.redact(&warning));
     }
     if !changed.is_empty() {
-        let said = loaded_session.redact(&messages::restored(way, &changed));
-        let event = Event::Restored { way, to_step, changed };
+        let text = loaded_session.redact(&messages::restored(direction, &changed));
+        let event = Event::Restored { direction, to_step, changed };
         loaded_session
             .emitter
             .emit(event)
             .and_then(|_| loaded_session.emitter.sync())
             .map_err(journal_write_error)?;
         loaded_session.contents.prune();
-        print(&app.terminal, &said)?;
+        print(&app.terminal, &text)?;
     }
     if problems.is_empty() {
         return Ok(());
@@ -82,13 +82,13 @@ pub fn restore(app: &App, args: &RestoreArgs, way: RestoreDirection, to_step: u3
     Err(CliError::new(FailureKind::Request, loaded_session.redact(&problems.join("\n"))))
 }
 
-/// Puts back one file after the other, however it goes with those before; then the directories go that were made for them.
+/// Restores each file, even if others fail, and then removes the directories that were created for them.
 fn restore_all(loaded_session: &SessionHistory, tasks: Vec<FileRestore>) -> RestoreOutcome {
     let mut done = RestoreOutcome::default();
     let mut emptied = Vec::new();
     for task in tasks {
         let Restoration { path, left, wanted, directories, .. } = &task.restoration;
-        // One that was killed may have put it back.
+        // An earlier undo that was killed may have restored the file already.
         let was = if task.now.is_consistent_with(wanted) { left } else { &task.now };
         match restore_file(loaded_session, &task) {
             Ok(unkept) => {
@@ -103,7 +103,7 @@ fn restore_all(loaded_session: &SessionHistory, tasks: Vec<FileRestore>) -> Rest
     done
 }
 
-/// Looks at every file before any is touched, and keeps what it holds.
+/// Checks every file before any is changed, and stores its current content.
 fn plan(loaded_session: &SessionHistory, planned: Vec<Restoration>) -> CliResult<RestorePlan> {
     let mut tasks = RestorePlan::default();
     for restoration in planned {
@@ -130,7 +130,7 @@ fn plan(loaded_session: &SessionHistory, planned: Vec<Restoration>) -> CliResult
     Ok(tasks)
 }
 
-/// Why what `path` holds now is not kept; nothing where it is.
+/// Returns the reason why the current content of `path` cannot be stored; `None` if it was stored.
 fn storage_error(loaded_session: &SessionHistory, path: &str, now: &FileState) -> CliResult<Option<String>> {
     if *now == FileState::Absent {
         return Ok(None);
@@ -139,11 +139,11 @@ fn storage_error(loaded_session: &SessionHistory, path: &str, now: &FileState) -
     Ok(kept.err().map(|why| why.to_string()))
 }
 
-/// Puts one file back, unless somebody changes it at this moment; says why what it displaced could not be kept.
+/// Restores one file, unless it changes concurrently; returns the reason if the replaced content could not be stored.
 fn restore_file(loaded_session: &SessionHistory, task: &FileRestore) -> Result<Option<String>, String> {
     let FileRestore { restoration: Restoration { path, wanted, left, .. }, now } = task;
     let rel = loaded_session.path(path).map_err(|error| error.to_string())?;
-    // What an undo has left that was killed.
+    // Temporary files of an undo that was killed.
     loaded_session.workspace.clear_leftovers(&rel, left.hash());
     if now.is_consistent_with(wanted) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The words of `agent run` and `agent resume`.
+//! Command-line arguments of `agent run` and `agent resume`.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::common_flags;
@@ -17,163 +17,163 @@ use crate::report::verbosity::Verbosity;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// `agent run`.
+/// Arguments of `agent run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The task in words; `-` reads it from standard input, and so does leaving it out of a pipe
+    /// The task; `-` or a pipe reads it from standard input
     pub prompt: Option<String>,
-    /// An earlier conversation that the task follows: a JSON array of {"role": "user" or "assistant", "content": "…"}
+    /// Earlier conversation: a JSON array of {"role": "user" or "assistant", "content": "…"}
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
-    /// Let the agent `plan` study the task first; its plan is given to the agent that does the work
+    /// Have the agent `plan` make a plan first, which the working agent receives
     #[arg(long)]
     pub mixed: bool,
-    /// Show the model what the working tree changes compared with this commit or branch
+    /// Show the model the changes of the working tree since this commit or branch
     #[arg(long, value_name = "REF")]
     pub context_git_diff: Option<String>,
-    /// What it shares with `resume`.
+    /// Options shared with `resume`.
     #[command(flatten)]
     pub options: RunOptions,
 }
 
-/// `agent resume`.
+/// Arguments of `agent resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The session's id, or with `--last` the prompt
+    /// Session id; with `--last`, the prompt
     #[arg(value_name = "ID")]
     pub id: Option<String>,
-    /// More to say; without it the session goes on where it stopped
+    /// Next message to the model; without it the session resumes where it stopped
     pub prompt: Option<String>,
-    /// Take the newest session of this workspace
+    /// Resume the newest session of this workspace
     #[arg(long)]
     pub last: bool,
-    /// What it shares with `run`.
+    /// Options shared with `run`.
     #[command(flatten)]
     pub options: RunOptions,
 }
 
-/// What `run` and `resume` share.
+/// Options shared by `run` and `resume`.
 #[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunOptions {
-    /// Where configuration and workspace are.
+    /// The configuration file and the workspace.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// The agent: build, plan, review, resume, or one of yours
+    /// Agent: build, plan, review, resume, or one of your own
     #[arg(short, long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// What may happen without asking
+    /// Which calls run without asking
     #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
-    /// What becomes of a call that nobody can be asked about: refused, or the run ends and the call waits for an answer
+    /// What happens to a call when no user can approve it: refuse it, or pause the run
     #[arg(long, value_parser = parse_approvals, value_name = "refuse|pause")]
     pub approvals: Option<NoApprover>,
-    /// provider/model, local/MODEL, or scripted:FILE
+    /// Model: provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
     pub model: Option<String>,
-    /// A model that takes over when the one before cannot be used; may be given several times
+    /// Fallback model, used when the previous one is unusable (repeatable)
     #[arg(long, value_name = "P/M")]
     pub fallback_model: Vec<String>,
-    /// The server's base URL, as `http://localhost:8080/v1`
+    /// Base URL of the server, such as `http://localhost:8080/v1`
     #[arg(long, value_name = "URL")]
     pub api_base: Option<String>,
-    /// The key (better: the provider's variable, which does not show in process lists)
+    /// API key; the provider's environment variable is safer because process lists do not show it
     #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
-    /// How hard the model thinks before it answers
+    /// Reasoning effort of the model
     #[arg(long, value_parser = parse_effort, value_name = "none|minimal|low|medium|high|xhigh|max")]
     pub effort: Option<Effort>,
-    /// Keep answers and use them again for the same requests (for development)
+    /// Store answers and reuse them for equal requests (for development)
     #[arg(long)]
     pub cache: bool,
-    /// Neither keep nor use answers; wins over `--cache` and the configuration
+    /// Neither store nor reuse answers; overrides `--cache` and the configuration
     #[arg(long)]
     pub no_cache: bool,
-    /// Forget all kept answers first
+    /// Remove all stored answers first
     #[arg(long)]
     pub cache_clear: bool,
     /// Do not stream answers
     #[arg(long)]
     pub no_stream: bool,
-    /// Model calls at most
+    /// Maximum number of model calls
     #[arg(long, value_name = "N")]
     pub max_steps: Option<u32>,
-    /// Time for the whole run
+    /// Time limit of the whole run
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Time for one model call
+    /// Time limit of one step
     #[arg(long, value_name = "SECONDS")]
     pub step_timeout: Option<u64>,
-    /// Time for one tool call; the model is told when it is up
+    /// Time limit of one tool call; the model is notified when it is exceeded
     #[arg(long, value_name = "SECONDS")]
     pub tool_timeout: Option<u64>,
-    /// Money for the whole run, the closing summary included: a call that could exceed it is not made
+    /// Maximum cost of the run, closing summary included; a call that could exceed it is not made
     #[arg(long, value_parser = parse_usd, value_name = "USD")]
     pub budget: Option<f64>,
-    /// Say at the end what the session cost, whatever the log level
+    /// Print the cost of the session at the end, at every log level
     #[arg(long)]
     pub show_costs: bool,
-    /// Let the project's configuration take effect in this run; with HASH, only if that is the hash of its content
+    /// Trust the project's configuration in this run; with HASH, only if its content has that hash
     #[arg(long, value_name = "HASH", num_args = 0..=1, require_equals = true)]
     pub trust_workspace: Option<Option<String>>,
-    /// What holds commands and hooks: the best there is, nothing less than all of it, or nothing
+    /// Confinement of commands and hooks: strongest available, full or none
     #[arg(long, value_name = "auto|require|off")]
     pub sandbox: Option<SandboxArg>,
-    /// Let commands and hooks reach the network
+    /// Allow commands and hooks to use the network
     #[arg(long)]
     pub allow_net: bool,
-    /// Let commands and hooks change this directory too (repeatable)
+    /// Allow commands and hooks to write to this directory (repeatable)
     #[arg(long, value_name = "DIR")]
     pub allow_write: Vec<PathBuf>,
-    /// Offer `run_command` whatever the configuration says
+    /// Enable `run_command`, whatever the configuration says
     #[arg(long)]
     pub allow_commands: bool,
-    /// Do not offer `run_command`; wins over `--allow-commands`
+    /// Disable `run_command`; overrides `--allow-commands`
     #[arg(long)]
     pub no_commands: bool,
-    /// The JSON Schema that the answer must fit; standard output is then that JSON value, or nothing
+    /// JSON Schema that the answer must match; standard output is then that JSON value, or nothing
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
-    /// A command that must pass before the run counts as done, in the workspace (repeatable)
+    /// Command in the workspace that must succeed before the run counts as done (repeatable)
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub check: Vec<String>,
-    /// Let the model judge its own answer: what is found wanting is partial; with `full` the model is told first
+    /// Have the model evaluate its own answer; `full` sends it feedback before the run becomes partial
     #[arg(long, value_parser = parse_evaluation, value_name = "off|basic|full")]
     pub self_eval: Option<EvaluationMode>,
-    /// Read, but only describe what would be written or run
+    /// Run read-only calls, and only describe changes and commands
     #[arg(long)]
     pub dry_run: bool,
-    /// What standard output gets: the answer, one JSON document, or every event as a line of JSON
+    /// Format of standard output: the answer, one JSON document, or every event as a JSON line
     #[arg(long, value_name = "text|json|stream-json", hide_possible_values = true)]
     pub output_format: Option<OutputArg>,
-    /// The same as `--output-format json`: one JSON document, nothing but warnings on standard error
+    /// Same as `--output-format json`: one JSON document, only warnings on standard error
     #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
-    /// Also give an account of the session, on standard error unless a file is named
+    /// Also write a report on the session, to standard error unless a file is given
     #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html")]
     pub report: Option<ReportFormat>,
-    /// Where the account goes; without `--report` the ending of the name says its form
+    /// File of the report; without `--report`, its extension selects the format
     #[arg(long, value_name = "FILE")]
     pub report_file: Option<PathBuf>,
     /// Only errors on standard error
     #[arg(short, long)]
     pub quiet: bool,
-    /// More on standard error; twice for everything
+    /// More output on standard error; twice for everything
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// How loud the log on standard error is
+    /// Log level on standard error
     #[arg(long, value_parser = str::parse::<Verbosity>, value_name = "debug|info|human|warn|error")]
     pub log_level: Option<Verbosity>,
     /// Also write every event to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
-    /// The exit code of a partial result
+    /// Exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
 }
 
 impl RunOptions {
-    /// How much is told on standard error: the flags, else the configuration where it says something.
+    /// Returns the verbosity on standard error: from the flags, else from the configuration.
     pub fn detail(&self, settings: &Settings) -> Verbosity {
         let configured = match settings.logging.level {
             LogLevel::Debug => Some(Verbosity::Debug),
@@ -186,7 +186,7 @@ impl RunOptions {
         Verbosity::choose(self.quiet, self.verbose, level, for_programs)
     }
 
-    /// What they say about the settings.
+    /// Returns the settings among these options.
     pub fn flags(&self) -> Flags {
         Flags {
             agent: self.agent.clone(),
@@ -228,7 +228,7 @@ impl RunOptions {
         }
     }
 
-    /// What standard output gets.
+    /// Returns the format of standard output.
     pub fn format(&self) -> OutputFormat {
         match self.output_format {
             _ if self.json => OutputFormat::Json,
@@ -239,14 +239,14 @@ impl RunOptions {
     }
 }
 
-/// A number of dollars; what the number parser also takes (`nan`, `inf`) would be no budget at all.
+/// Parses a number of US dollars; rejects `nan` and `inf`, which a float parser accepts.
 fn parse_usd(text: &str) -> Result<f64, String> {
     let dollars =
         text.strip_prefix('$').unwrap_or(text).parse().ok().filter(|dollars: &f64| dollars.is_finite());
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
 }
 
-/// The one of `known` whose `name` is `text`; another is told which `there_are`.
+/// Returns the value in `known` with the name `text`; an error lists the names after `there_are`.
 fn parse_name<T: Copy, const N: usize>(
     known: [T; N],
     name: impl Fn(T) -> &'static str,
@@ -265,10 +265,10 @@ fn parse_effort(text: &str) -> Result<Effort, String> {
     parse_name(Effort::ALL, Effort::name, "the levels are", text)
 }
 
-/// The mode of that name.
+/// Parses a mode by its name.
 ///
 /// # Errors
-/// When there is none; the message names those there are.
+/// Fails for an unknown name; the message lists the modes.
 pub fn parse_mode(text: &str) -> Result<Mode, String> {
     match text {
         "confirm-all" => Ok(Mode::ConfirmAll),
@@ -282,24 +282,24 @@ fn parse_approvals(text: &str) -> Result<NoApprover, String> {
     parse_name([NoApprover::Refuse, NoApprover::Pause], NoApprover::name, "it is one of", text)
 }
 
-/// `--output-format`.
+/// Values of `--output-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputArg {
     /// The answer.
     Text,
     /// One JSON document.
     Json,
-    /// Every event as a line of JSON.
+    /// Every event as a JSON line.
     StreamJson,
 }
 
-/// What holds commands and hooks.
+/// Confinement of commands and hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SandboxArg {
-    /// The strongest confinement there is.
+    /// The strongest confinement available.
     Auto,
-    /// The full one, or the run does not begin.
+    /// Full confinement; otherwise the run does not start.
     Require,
-    /// None.
+    /// No confinement.
     Off,
 }

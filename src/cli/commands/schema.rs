@@ -1,4 +1,4 @@
-//! `agent schema`: the JSON Schemas of what this program writes and reads.
+//! `agent schema`: prints the JSON Schemas of the program's inputs and outputs.
 
 use crate::cli::args::SchemaArg;
 use crate::cli::compose::output::print;
@@ -6,10 +6,10 @@ use crate::cli::error::CliResult;
 use crate::config::key_rules::SCHEMA;
 use crate::terminal::Terminal;
 
-/// Prints the schema of `what`.
+/// Prints the JSON Schema selected by `what`.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// Fails when standard output cannot be written.
 pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
     let text = match what {
         SchemaArg::Events => include_str!("../../../config/schema/events.json"),

@@ -1,4 +1,4 @@
-//! `agent stats`: what models were asked, by session, model or day, and what it cost.
+//! `agent stats`: prints requests, tokens and costs by session, model or day.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::App;
@@ -18,24 +18,24 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Characters shown of a model's name.
+/// Maximum length of a displayed model name in characters.
 const NAME_CHARS: usize = 40;
 
-/// `agent stats`.
+/// Arguments of `agent stats`.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
-    /// What the figures are for
+    /// Grouping of the figures
     #[arg(long, value_name = "session|model|day", default_value = "model", hide_possible_values = true)]
     pub by: StatsBy,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where configuration and workspace are.
+    /// The configuration file and the workspace.
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-/// `--by`.
+/// Values of `--by`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StatsBy {
     /// Each session.
@@ -47,7 +47,7 @@ pub enum StatsBy {
 }
 
 impl StatsBy {
-    /// Its word on the command line.
+    /// Returns its name on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -57,18 +57,18 @@ impl StatsBy {
     }
 }
 
-/// What is counted so far.
+/// The figures collected so far.
 struct StatsCollector {
     by: StatsBy,
     stats: Stats,
-    /// The number of the last record of each run that was counted: what a fork took over was spent once.
+    /// The number of the last counted record of each run; a fork repeats records of the original, which must count once.
     counted: HashMap<String, u64>,
 }
 
 /// Prints the figures of all sessions of this workspace.
 ///
 /// # Errors
-/// When a session cannot be read, or standard output cannot be written.
+/// Fails for an unreadable session, and when standard output cannot be written.
 pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
     let settings = app.load_settings(&args.common)?.settings;
     let store = session_store(&settings);
@@ -76,7 +76,7 @@ pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
     let mut ids: Vec<String> = store.list()?.collect();
     let mut count =
         StatsCollector { by: args.by, stats: Stats::new(args.by.name()), counted: HashMap::new() };
-    // Oldest first: a fork is younger than the session in which its beginning was spent.
+    // Oldest first: a fork is newer than the session from which its first records come.
     ids.reverse();
     for id in &ids {
         let path = store.journal_path(id)?;
@@ -98,7 +98,7 @@ pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
 }
 
 impl StatsCollector {
-    /// Counts what is told of session `id` at `path`.
+    /// Adds the figures of session `id` with the journal at `path`.
     fn session(&mut self, id: &str, path: &Path, redactor: &Redactor) -> std::io::Result<()> {
         let (mut model, mut requested) = (String::new(), false);
         scan(path, &COUNTED_EVENTS, |record| {
@@ -124,7 +124,7 @@ impl StatsCollector {
         })
     }
 
-    /// Whether this record was not counted in another session, of which this one is a copy.
+    /// Checks whether this record has not been counted in another session that this one copies.
     fn is_new(&mut self, record: &Record) -> bool {
         if self.counted.get(&record.run).is_some_and(|last| record.seq <= *last) {
             return false;
@@ -156,10 +156,7 @@ fn table(by: StatsBy, stats: &Stats) -> String {
         ),
         (
             total.kept_answers,
-            format!(
-                "{} kept from an earlier request, at no cost (llm.cache)",
-                count(total.kept_answers, "answer")
-            ),
+            format!("{} from the answer cache, at no cost (llm.cache)", count(total.kept_answers, "answer")),
         ),
         (
             stats.damaged_lines,
@@ -172,7 +169,7 @@ fn table(by: StatsBy, stats: &Stats) -> String {
     text
 }
 
-/// The columns of a table.
+/// Formats a row of the table.
 fn row(name: &str, figures: &UsageStats) -> String {
     let prompt = figures.usage.prompt_tokens();
     let cached = figures.usage.cached_read.saturating_mul(100).checked_div(prompt).unwrap_or(0);

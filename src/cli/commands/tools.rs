@@ -1,4 +1,4 @@
-//! `agent tools`: the tools there are, and one called as the model would call it.
+//! `agent tools`: lists the tools, or calls one like the model does.
 
 use crate::cli::args::ToolsCommand;
 use crate::cli::commands::common_args::CommonArgs;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// Lists the tools or calls one.
 ///
 /// # Errors
-/// When the configuration is wrong, the call fails or is refused, or standard output cannot be written.
+/// Fails for an invalid configuration and a call that fails or is refused, and when standard output cannot be written.
 pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> CliResult<()> {
     match command {
         None => list(app, common),
@@ -31,10 +31,10 @@ pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> C
     }
 }
 
-/// Calls the tool `name` with `arguments`, a JSON object, as the model would, and prints what it answers.
+/// Calls the tool `name` with `arguments` (a JSON object) like the model does, and prints the result.
 ///
 /// # Errors
-/// As [`tools`].
+/// Fails as [`tools`] does.
 pub fn call(
     app: &App,
     mode: Option<Mode>,
@@ -64,7 +64,7 @@ fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
     print(&app.terminal, &text)
 }
 
-/// Keeps the result of the one call.
+/// Stores the result of the call.
 struct ResultRecorder(Rc<RefCell<Option<ToolResult>>>);
 
 impl EventSink for ResultRecorder {
@@ -82,8 +82,8 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
     let interrupt = compose::install_interrupt(app, &launcher, settings.language)?;
-    let kept = Rc::new(RefCell::new(None));
-    let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&kept)))];
+    let recorded = Rc::new(RefCell::new(None));
+    let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&recorded)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
         .with_redactor(app.redactor(settings));
     let outputs = settings.state.join("calls").join(app.source.session_id());
@@ -104,5 +104,5 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         .run_batch(&[call], token, None)
         .await
         .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
-    kept.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))
+    recorded.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))
 }

@@ -1,4 +1,4 @@
-//! `agent trust`: what a project's configuration asks for, and whether the user allows exactly that.
+//! `agent trust`: shows the settings of a project that need trust, and stores or revokes the user's trust in them.
 
 use crate::cli::args::TrustArgs;
 use crate::cli::commands::common_args::CommonArgs;
@@ -18,16 +18,16 @@ use std::fmt::Write;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Shows, asks, keeps or ends trust.
+/// Shows, requests, stores or revokes trust.
 ///
 /// # Errors
-/// When the configuration is wrong, nobody can be asked, the answer is no, or the record cannot be written.
+/// Fails for an invalid configuration, a refusal, no user to ask, and a record that cannot be written.
 pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> {
     if args.revoke {
         return revoke(app, common);
     }
     let status = app.load(&common_flags(common))?.trust.status;
-    // As if it were trusted: what would be wrong then is said before anybody trusts it.
+    // Loaded as if it were trusted, so that problems with the trusted settings are reported first.
     let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common_flags(common) })?;
     let manifest = &loaded.trust.manifest;
     let mut text = listing(&loaded);
@@ -43,8 +43,10 @@ pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> 
         ask(app, &text)?;
     }
     let settings = &loaded.settings;
-    let kept = trust::fact_cache(&settings.state, &settings.workspace).store(manifest.files.clone());
-    kept.map_err(|error| CliError::new(FailureKind::Config, messages::trust_not_stored(&error.to_string())))?;
+    let stored = trust::fact_cache(&settings.state, &settings.workspace).store(manifest.files.clone());
+    stored.map_err(|error| {
+        CliError::new(FailureKind::Config, messages::trust_not_stored(&error.to_string()))
+    })?;
     app.notify(Style::Success, messages::TRUSTED);
     Ok(())
 }
@@ -54,12 +56,12 @@ fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
     let (state, workspace) = load::state_and_workspace(&common_flags(common), &app.environment)
         .map_err(|error| wrong(error.into()))?;
     let was_trusted = trust::fact_cache(&state, &workspace).delete().map_err(|error| wrong(error.into()))?;
-    let said = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
-    app.notify(Style::Plain, said);
+    let text = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
+    app.notify(Style::Plain, text);
     Ok(())
 }
 
-/// Puts the whole listing before a person; anything but yes is an error.
+/// Shows the whole listing and asks the user; every answer except yes is an error.
 fn ask(app: &App, listing: &str) -> CliResult<()> {
     if !app.terminal.can_ask() {
         return Err(CliError::new(FailureKind::Usage, messages::TRUST_NEEDS_TERMINAL));
@@ -82,7 +84,7 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
     }
 }
 
-/// How the project stands, in words.
+/// Describes the trust status of the project.
 pub fn describe_status(status: &TrustStatus) -> String {
     match status {
         TrustStatus::NothingToTrust => "nothing here needs trust".to_owned(),
@@ -92,7 +94,7 @@ pub fn describe_status(status: &TrustStatus) -> String {
     }
 }
 
-/// Every file that counts, with the keys in it that wait for trust and their whole values, bounded as a question is.
+/// Lists every relevant file with its keys that need trust and their values, truncated like an approval prompt.
 fn listing(loaded: &LoadedConfig) -> String {
     let mut text = format!("{}\n", name(&loaded.settings.workspace.to_string_lossy()));
     for file in &loaded.project.files {
@@ -119,20 +121,20 @@ fn listing(loaded: &LoadedConfig) -> String {
     text
 }
 
-/// A name that the project has chosen: whole, and on one line, or it could write lines of this listing.
+/// Sanitizes a name chosen by the project, in full and on one line; otherwise it could forge lines of this listing.
 fn name(text: &str) -> String {
     one_line(text, usize::MAX)
 }
 
-/// Why a file counts that is no configuration.
+/// Explains why a file other than a configuration file is relevant.
 fn references(loaded: &LoadedConfig, file: &Path) -> String {
-    let (root, place) = (&loaded.settings.workspace, file.to_string_lossy());
+    let (root, file) = (&loaded.settings.workspace, file.to_string_lossy());
     let waiting = loaded.project.files.iter().map(|file| &file.restricted.needs_trust);
-    let keys: Vec<&str> = waiting.flat_map(|waiting| referencing_keys(root, waiting, &place)).collect();
+    let keys: Vec<&str> = waiting.flat_map(|waiting| referencing_keys(root, waiting, &file)).collect();
     format!("named by {}: read it before you trust it", name(&keys.join(", ")))
 }
 
-/// A value as a person decides on it: commands and other texts as they are, each of a list by itself.
+/// Formats a value for the decision: commands and other texts verbatim, each item of a list separately.
 fn show(value: &Value, text: &mut String) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| show(item, text)),

@@ -1,4 +1,4 @@
-//! `agent undo`: files as they were before what a session did to them.
+//! `agent undo`: restores files to their state before changes of a session.
 
 use crate::cli::args::UndoArgs;
 use crate::cli::commands::restore::restore;
@@ -6,10 +6,10 @@ use crate::cli::compose::app::App;
 use crate::cli::error::CliResult;
 use crate::core::file_change::RestoreDirection;
 
-/// Puts back what the session changed, or what it changed after a step.
+/// Reverts all changes of the session, or those after a step.
 ///
 /// # Errors
-/// When there is no such session, somebody else changed one of the files since, or one cannot be written.
+/// Fails for an unknown session, a file that someone else changed since, and a file that cannot be written.
 pub fn undo(app: &App, args: &UndoArgs) -> CliResult<()> {
     restore(app, &args.restore, RestoreDirection::Undo, args.to_step)
 }

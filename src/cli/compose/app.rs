@@ -1,4 +1,4 @@
-//! What every command stands on: the terminal, the environment, and settings made from them.
+//! The application context of every command: the terminal, the environment, and loading of settings.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::secrets;
@@ -15,52 +15,52 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// The process as the commands see it.
+/// The application context: streams, environment, clock and redactor.
 pub struct App {
     /// Standard streams.
     pub terminal: Arc<Terminal>,
     /// The environment, read once.
     pub environment: Arc<Environment>,
-    /// Clock, random numbers, ids.
+    /// Clock, random numbers and ids.
     pub source: Rc<Clock>,
-    /// Made when it is first needed.
+    /// Created on first use.
     redactor: Arc<OnceLock<Arc<Redactor>>>,
 }
 
 impl App {
-    /// The app of this process.
+    /// Creates the context of this process.
     pub fn new(environment: Environment) -> Self {
         let variable = |name: &str| environment.get(name).map(str::to_owned);
-        let wishes = TerminalEnvironment {
+        let terminal_environment = TerminalEnvironment {
             no_color: variable("NO_COLOR"),
             term: variable("TERM"),
             clicolor_force: variable("CLICOLOR_FORCE"),
         };
-        let (terminal, source) = (Arc::new(Terminal::new(&wishes)), Rc::new(Clock::new()));
+        let (terminal, source) = (Arc::new(Terminal::new(&terminal_environment)), Rc::new(Clock::new()));
         Self { terminal, environment: Arc::new(environment), source, redactor: Arc::default() }
     }
 
-    /// Settings for `flags`.
+    /// Loads the settings for `flags`.
     ///
     /// # Errors
-    /// When the configuration is wrong.
+    /// Fails for an invalid configuration.
     pub fn load(&self, flags: &Flags) -> CliResult<LoadedConfig> {
         load(flags, &self.environment)
             .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
     }
 
-    /// What keeps secrets out of everything that is told, those among the settings too.
+    /// Returns the redactor of secrets in all output, including the secrets among the settings.
     pub fn redactor(&self, settings: &Settings) -> Arc<Redactor> {
         let make = || Arc::new(Redactor::new(secrets::known(&self.environment, settings)));
         Arc::clone(self.redactor.get_or_init(make))
     }
 
-    /// `text` without secrets, as far as they are known by now: before there are settings, those of the environment.
+    /// Returns `text` without the secrets known so far; before settings are loaded, these are the ones of the environment.
     pub fn redact(&self, text: &str) -> String {
         self.redact_fn()(text)
     }
 
-    /// [`redact`](Self::redact) for whoever outlives this, in any thread.
+    /// Returns [`redact`](Self::redact) as a function that can be used in any thread and outlives this value.
     pub fn redact_fn(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
         let (environment, redactor) = (Arc::clone(&self.environment), Arc::clone(&self.redactor));
         move |text| match redactor.get() {
@@ -69,18 +69,18 @@ impl App {
         }
     }
 
-    /// Settings for a command that only has a place; tells what was ignored.
+    /// Loads the settings for a command without flags of its own and reports ignored settings.
     ///
     /// # Errors
-    /// When the configuration is wrong.
+    /// Fails for an invalid configuration.
     pub fn load_settings(&self, common: &CommonArgs) -> CliResult<LoadedConfig> {
         self.load_and_notify(&common_flags(common))
     }
 
-    /// Settings for `flags`; tells what was ignored.
+    /// Loads the settings for `flags` and reports ignored settings.
     ///
     /// # Errors
-    /// When the configuration is wrong.
+    /// Fails for an invalid configuration.
     pub fn load_and_notify(&self, flags: &Flags) -> CliResult<LoadedConfig> {
         let loaded = self.load(flags)?;
         for notice in &loaded.notices {
@@ -89,22 +89,22 @@ impl App {
         Ok(loaded)
     }
 
-    /// Says something on standard error; without one there is nobody to tell.
+    /// Writes a message to standard error; errors in writing are ignored.
     pub fn notify(&self, style: Style, text: &str) {
         drop(self.terminal.eprintln(style, text));
     }
 
-    /// Says what went wrong.
+    /// Reports an error on standard error.
     pub fn report_error(&self, error: &CliError) {
         self.notify(Style::Error, &format!("error: {}", self.redact(&error.to_string())));
     }
 
-    /// Runs `work` on this thread, the one that children are bound to.
+    /// Runs `work` on this thread, to which child processes are bound.
     ///
     /// # Errors
-    /// When the operating system refuses what a runtime needs, and what `work` says.
+    /// Fails when the operating system cannot provide a runtime, and with the error of `work`.
     pub fn block_on<T>(&self, work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
-        // Deadlines are looked at after each poll of a task: a server that floods the connection keeps one task busy for
+        // Deadlines are checked after each poll of a task: a server that floods the connection keeps one task busy for
         // tens of megabytes, and by default sixty such polls would pass.
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build().map_err(
@@ -116,7 +116,7 @@ impl App {
     }
 }
 
-/// The flags of a command that only has a place.
+/// Returns the flags of a command that has only the common arguments.
 pub fn common_flags(common: &CommonArgs) -> Flags {
     Flags { config: common.config.clone(), workspace: common.workspace.clone(), ..Flags::default() }
 }

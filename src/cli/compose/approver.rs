@@ -1,4 +1,4 @@
-//! Questions of the engine, put to the person at the terminal.
+//! Approver that asks the user at the terminal.
 
 use crate::core::language::Language;
 use crate::engine::approver::{Approver, ApproverAnswer, Question};
@@ -17,7 +17,7 @@ pub struct TerminalApprover {
 }
 
 impl TerminalApprover {
-    /// An approver that asks in `language` and gives up when `interrupt` fires.
+    /// Creates an approver that asks in `language` and stops waiting when `interrupt` fires.
     pub fn new(terminal: Arc<Terminal>, interrupt: CancellationToken, language: Language) -> Self {
         Self { terminal, interrupt, language, turn: Mutex::new(()) }
     }

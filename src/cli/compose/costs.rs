@@ -1,4 +1,4 @@
-//! What a run may cost: the user's prices, the caps, and the longest answer that they allow.
+//! Spending limits of a run: the user's prices, the caps, and the maximum length of an answer that they allow.
 
 use crate::agent::spending::MIN_STEP_TOKENS;
 use crate::cli::error::{CliError, CliResult};
@@ -14,36 +14,37 @@ use crate::text::tokens;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Bytes of a file of prices; the built-in table has a twentieth of it.
+/// Maximum size of a price file in bytes; the built-in table is a twentieth of it.
 const MAX_PRICES_BYTES: u64 = 1 << 20;
 
-/// The part of what can be spent that the longest answer may take, so that a run has more than one step.
+/// Divisor of the remaining budget: an answer may take at most this share, so that a run has more than one step.
 const ANSWER_SHARE: u64 = 4;
 
-/// The part of the window that the longest answer may take: some servers refuse a request whose prompt and longest answer
-/// together do not fit.
+/// Divisor of the context window: an answer may take at most this share, because some servers refuse a request whose prompt and
+/// maximum answer length together exceed the window.
 const WINDOW_SHARE: u64 = 4;
 
-/// Tokens of the longest answer of a model that nothing is known about: every model in use can write as much.
+/// Maximum length in tokens of an answer of an unknown model: every model in use can write this much.
 const DEFAULT_ANSWER_TOKENS: u64 = 4096;
 
-/// The user's own prices by the name of the model.
+/// The user's own prices by model name.
 pub type Prices = BTreeMap<String, Model>;
 
-/// The user's own prices, by name; none where no file is configured.
+/// Reads the user's own prices; empty if no file is configured.
 ///
 /// # Errors
-/// When the file cannot be read, or is no table of models.
+/// Fails when the file is unreadable or not a table of models.
 pub fn user_prices(costs: &Costs) -> CliResult<Prices> {
     let Some(file) = costs.prices_file.as_deref() else { return Ok(Prices::new()) };
-    let wrong = |why: String| CliError::new(FailureKind::Config, format!("costs.prices_file: {file} {why}"));
+    let wrong =
+        |problem: String| CliError::new(FailureKind::Config, format!("costs.prices_file: {file} {problem}"));
     let text = read_text(Path::new(file), MAX_PRICES_BYTES).map_err(|error| wrong(error.to_string()))?;
     let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
     parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
 }
 
-/// Tokens of the longest answer that a request to a model asks for: as `configured`, else a share of what may be spent; nothing
-/// without a cap, when the server decides.
+/// Returns the maximum answer length in tokens to request: `configured`, else a share of the remaining budget; `None`
+/// without a cap, so that the server decides.
 pub fn output_limit(
     configured: Option<u32>,
     caps: &SpendingCaps,
@@ -67,10 +68,10 @@ pub fn output_limit(
     u32::try_from(allowed.max(least).min(longest)).ok()
 }
 
-/// What a run may spend.
+/// Returns the spending caps of a run.
 ///
 /// # Errors
-/// When an amount is none.
+/// Fails for an amount that is not valid.
 pub fn caps(settings: &Settings) -> CliResult<SpendingCaps> {
     let Costs { budget_usd, max_tokens, max_tool_calls, warn_at_usd, .. } = settings.costs;
     let wrong = |error: InvalidAmount| CliError { kind: FailureKind::Config, cause: error.into() };
@@ -85,7 +86,7 @@ pub fn caps(settings: &Settings) -> CliResult<SpendingCaps> {
     })
 }
 
-/// Tokens of `tools`, at most, and their bytes, as a model reads them.
+/// Returns the upper bound of the tokens of `tools`, and their bytes, as sent to a model.
 pub fn definitions_size(tools: &[ToolDefinition]) -> (u64, u64) {
     let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
     texts.fold((0, 0), |(tokens, bytes): (u64, u64), text| {
@@ -94,7 +95,7 @@ pub fn definitions_size(tools: &[ToolDefinition]) -> (u64, u64) {
     })
 }
 
-/// What is said about a warning that will never come.
+/// Returns a notice if the spending warning can never be emitted.
 pub fn ineffective_warning(caps: &SpendingCaps, terms: &ModelTerms) -> Option<String> {
     (caps.warn_at.is_some() && terms.price.is_none())
         .then(|| format!("costs.warn_at_usd has no effect: the price of `{}` is not known", terms.model))

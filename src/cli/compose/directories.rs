@@ -1,4 +1,4 @@
-//! The directories in which this program keeps its own files: there and writable before anything begins, or the way out.
+//! Checks before a run that the program's own directories exist and are writable, or can be created.
 
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
@@ -9,10 +9,10 @@ use rustix::fs::Access;
 use std::io;
 use std::path::Path;
 
-/// Makes what a run needs from its beginning, and looks whether the rest can be made when it is needed.
+/// Creates the directories that a run needs from the start, and checks that the others can be created later.
 ///
 /// # Errors
-/// When one cannot be made or not be written to.
+/// Fails when a directory cannot be created or is not writable.
 pub fn prepare(settings: &Settings) -> CliResult<()> {
     let unusable = |directory: &Path, error: &io::Error| {
         CliError::new(
@@ -34,7 +34,7 @@ fn check_writable(directory: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
-/// Whether `directory` is there, or what is there of the way to it can be gone on with.
+/// Checks that `directory` is writable, or that its nearest existing ancestor is.
 fn check_creatable(directory: &Path) -> io::Result<()> {
     match (directory.metadata(), directory.parent()) {
         (Ok(there), _) if there.is_dir() => check_writable(directory),
@@ -50,13 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_made_later_is_known_before() {
+    fn a_missing_directory_is_checked_without_creating_it() {
         let dir = tempfile::tempdir().unwrap();
         assert!(check_creatable(&dir.path().join("a/b/c")).is_ok());
-        assert!(!dir.path().join("a").exists(), "it is not made yet");
+        assert!(!dir.path().join("a").exists(), "it is not created");
         std::fs::write(dir.path().join("file"), "").unwrap();
-        for in_the_way in ["file", "file/b"] {
-            let error = check_creatable(&dir.path().join(in_the_way)).unwrap_err();
+        for blocked in ["file", "file/b"] {
+            let error = check_creatable(&dir.path().join(blocked)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
         }
     }

@@ -1,4 +1,4 @@
-//! `--history FILE`: what was said in an earlier conversation, read before anything begins.
+//! Reads the messages of an earlier conversation for `--history FILE`.
 
 use crate::cli::error::{CliError, CliResult};
 use crate::config::text_file::read_text;
@@ -8,13 +8,13 @@ use crate::text::lines::one_line;
 use serde::Deserialize;
 use std::path::Path;
 
-/// The largest file, in bytes: about what the largest windows hold.
+/// Maximum size of the file in bytes: about the content of the largest context windows.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Characters shown of why a file is not understood, which quotes it.
-const WHY_CHARS: usize = 200;
+/// Maximum length of a parse error in characters, because it quotes the file.
+const ERROR_CHARS: usize = 200;
 
-/// One message of the file. What is not said in words, such as a call, is refused rather than left out.
+/// One message of the file. Messages without text, such as calls, are refused rather than dropped.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -22,34 +22,36 @@ struct Entry {
     content: String,
 }
 
-/// The messages in `file`, in their order.
+/// Reads the messages in `file`, in order.
 ///
 /// # Errors
-/// When the file cannot be read, or holds no conversation that a model can go on with; the message says where.
+/// Fails for an unreadable file and for a conversation that a model cannot continue; the message contains the position.
 pub fn read(file: &Path) -> CliResult<Vec<HistoryMessage>> {
-    let wrong = |why: String| {
+    let wrong = |problem: String| {
         CliError::new(
             FailureKind::Config,
-            format!("--history: {} {why}; see `agent help sessions`", file.display()),
+            format!("--history: {} {problem}; see `agent help sessions`", file.display()),
         )
     };
     let text = read_text(file, MAX_BYTES).map_err(|error| wrong(error.to_string()))?;
     parse(&text.ok_or_else(|| wrong("does not exist".to_owned()))?).map_err(wrong)
 }
 
-/// The messages in `text`, or what is wrong with it.
+/// Parses the messages in `text`, or returns the problem.
 fn parse(text: &str) -> Result<Vec<HistoryMessage>, String> {
     let entries: Vec<Entry> = serde_json::from_str(text).map_err(|error| {
-        let why = one_line(&error.to_string(), WHY_CHARS);
-        format!("is not an array of messages with a role, user or assistant, and a content in words: {why}")
+        let problem = one_line(&error.to_string(), ERROR_CHARS);
+        format!(
+            "is not an array of messages with a `role` (user or assistant) and a text `content`: {problem}"
+        )
     })?;
     if let Some(at) = entries.iter().position(|entry| entry.content.trim().is_empty()) {
-        return Err(format!("says nothing in message {}", at.saturating_add(1)));
+        return Err(format!("has no text in message {}", at.saturating_add(1)));
     }
     match entries.first() {
-        None => Err("holds no message".to_owned()),
+        None => Err("contains no message".to_owned()),
         Some(Entry { role: HistoryRole::Assistant, .. }) => {
-            Err("begins with an answer; providers want a message of the user first".to_owned())
+            Err("starts with an answer; providers require a user message first".to_owned())
         }
         Some(_) => {
             Ok(entries.into_iter().map(|Entry { role, content }| HistoryMessage { role, content }).collect())
@@ -65,28 +67,28 @@ mod tests {
     fn k16_a_conversation_is_read_as_it_is() {
         let read =
             parse(r#"[{"role":"user","content":" a\nb"},{"content":"c","role":"assistant"}]"#).unwrap();
-        let said: Vec<(HistoryRole, &str)> =
-            read.iter().map(|said| (said.role, said.content.as_str())).collect();
-        assert_eq!(said, [(HistoryRole::User, " a\nb"), (HistoryRole::Assistant, "c")]);
+        let messages: Vec<(HistoryRole, &str)> =
+            read.iter().map(|message| (message.role, message.content.as_str())).collect();
+        assert_eq!(messages, [(HistoryRole::User, " a\nb"), (HistoryRole::Assistant, "c")]);
     }
 
     #[test]
     fn k16_what_is_wrong_with_a_file_is_said_in_few_words() {
         for (text, why) in [
             ("", "EOF"),
-            ("[]", "holds no message"),
+            ("[]", "contains no message"),
             ("{}", "expected a sequence"),
             (r#"[{"role":"system","content":"x"}]"#, "unknown variant `system`"),
             (r#"[{"role":"user","content":["x"]}]"#, "expected a string at line 1 column 26"),
             (r#"[{"role":"user","content":"x","tool_calls":[]}]"#, "unknown field `tool_calls`"),
             (r#"[{"role":"user","content":"x"},{"role":"assistant","content":" "}]"#, "message 2"),
-            (r#"[{"role":"assistant","content":"x"}]"#, "begins with an answer"),
+            (r#"[{"role":"assistant","content":"x"}]"#, "starts with an answer"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
         let long = format!(r#"[{{"role":"{}"}}]"#, r"\u001b[2J".repeat(10_000));
         let error = parse(&long).unwrap_err();
-        assert!(error.chars().count() < 10 * WHY_CHARS && !error.contains('\u{1b}'), "{error}");
+        assert!(error.chars().count() < 10 * ERROR_CHARS && !error.contains('\u{1b}'), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Ends the calls that a killed process left: finds out what they did to files, so that it is told and can be undone.
+//! Gives results to the calls that a killed process left unfinished, and determines their changes to files.
 
 use crate::agent::Agent;
 use crate::agent::session::unknown_outcome;
@@ -13,26 +13,26 @@ use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
 use std::path::{Path, PathBuf};
 
-/// The calls of a session that a killed process left, and where the files were written as they were before its last command.
+/// The unfinished calls of a session, and the directory with the file states before its last command.
 pub struct InterruptedCalls {
     calls: Vec<InterruptedCall>,
     baseline: PathBuf,
 }
 
 impl InterruptedCalls {
-    /// Those that are `unfinished`.
+    /// Creates the list from `unfinished` calls.
     pub fn new(unfinished: UnfinishedCalls, baseline: PathBuf) -> Self {
         Self { calls: unfinished.into_interrupted(), baseline }
     }
 
-    /// Gives every call of `agent` a result that has none, and tells what it did to files.
+    /// Emits a result with unknown outcome for every call of `agent` without one, including its changes to files.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// Fails when the journal cannot be written.
     pub fn emit_results(&self, agent: &Agent) -> Result<(), EmitError> {
         let workspace = &agent.engine.workspace;
-        let cut_off = agent.session.borrow().interrupted_calls();
-        for call in cut_off {
+        let interrupted = agent.session.borrow().interrupted_calls();
+        for call in interrupted {
             let started_call = self.calls.iter().find(|started_call| started_call.call.id == call.id);
             for text in
                 started_call.map_or_else(Vec::new, |started_call| remove_leftovers(workspace, started_call))
@@ -51,7 +51,7 @@ impl InterruptedCalls {
     }
 }
 
-/// What became of files through a call that was cut off; `baseline` is where the files before a program were written.
+/// Returns the changes to files made by an interrupted call; `baseline` contains the file states before a command.
 pub fn changes_made(workspace: &Workspace, baseline: &Path, call: &InterruptedCall) -> Vec<Change> {
     if call.announced.is_empty() {
         let found = Baseline::load(workspace.clone(), baseline).and_then(|mut it| it.after_command());
@@ -60,7 +60,7 @@ pub fn changes_made(workspace: &Workspace, baseline: &Path, call: &InterruptedCa
     call.announced.iter().filter(|change| is_applied(workspace, change)).cloned().collect()
 }
 
-/// Whether the file is no longer what it was. Then somebody else may have changed it, and an undo will say so.
+/// Checks whether the file differs from its state before the call. If someone else changed it, an undo reports that.
 fn is_applied(workspace: &Workspace, change: &Change) -> bool {
     let now = workspace.path(&change.path).ok().and_then(|path| workspace.state_of(&path).ok());
     match change.before_state() {
@@ -69,21 +69,21 @@ fn is_applied(workspace: &Workspace, change: &Change) -> bool {
     }
 }
 
-/// Removes what a call that was cut off has left beside its files; says what had to be kept.
+/// Removes the temporary files of an interrupted call; returns messages about those that had to stay.
 pub fn remove_leftovers(workspace: &Workspace, call: &InterruptedCall) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for change in &call.announced {
         let Ok(path) = workspace.path(&change.path) else { continue };
         let kept = workspace.clear_leftovers(&path, change.before.as_deref()).kept;
-        said.extend(kept.iter().map(|path| messages::leftover_file(path.as_str())));
+        messages.extend(kept.iter().map(|path| messages::leftover_file(path.as_str())));
         if change.action == ChangeAction::Created && !is_applied(workspace, change) {
             workspace.remove_directories([(path, change.directories)]);
         }
     }
-    said
+    messages
 }
 
-/// The end of a call of which nobody knows more than what it did to files.
+/// Creates the end event of a call of which only the changes to files are known.
 pub fn unknown_outcome_event(call: ToolCall, summary: String, changed: Vec<Change>) -> Event {
     Event::ToolCallEnd {
         name: call.name,
@@ -93,7 +93,7 @@ pub fn unknown_outcome_event(call: ToolCall, summary: String, changed: Vec<Chang
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: CallCounts::default(),
+        guardrail_counts: CallCounts::default(),
         duration_ms: 0,
     }
 }

@@ -1,4 +1,4 @@
-//! Puts the parts of a run together out of the settings.
+//! Builds the parts of a run from the settings: launcher, sandbox, model, tools, policy and engine.
 
 pub mod app;
 pub mod approver;
@@ -80,43 +80,43 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How the engine of a run behaves towards people.
+/// How the engine of a run interacts with the user.
 pub struct InteractionOptions {
-    /// Who is asked: the person at the terminal until the token fires, or nobody.
+    /// Cancels the prompts for approval; `None` if no user can be asked.
     pub ask_until: Option<CancellationToken>,
-    /// What becomes of a call that nobody can be asked about.
+    /// What happens to a call when no user can approve it.
     pub no_approver: NoApprover,
-    /// What was asked and answered between runs.
+    /// The approvals that were requested and answered between runs.
     pub approvals: Approvals,
-    /// Reads run, everything else is only described.
+    /// Whether only read-only calls run and all others are described.
     pub dry_run: bool,
 }
 
 impl InteractionOptions {
-    /// Of a call outside of any session: it cannot wait for an answer.
+    /// Creates the options for a single call outside a session, which cannot wait for an approval.
     pub fn for_single_call(ask_until: Option<CancellationToken>) -> Self {
         Self { ask_until, no_approver: NoApprover::Refuse, approvals: Approvals::default(), dry_run: false }
     }
 }
 
-/// What a run's engine stands on.
+/// The parts from which an engine is built.
 pub struct EngineParts {
-    /// Starts children.
+    /// Starts child processes.
     pub launcher: Rc<Launcher>,
-    /// Where every fact is told.
+    /// Emits the events.
     pub emitter: Rc<Emitter>,
-    /// Where long outputs go.
+    /// The directory for long outputs.
     pub outputs: PathBuf,
-    /// Where it is kept what the files were; nothing where there is no session that could undo changes.
+    /// Storage for undo; `None` without a session that could undo changes.
     pub undo_store: Option<UndoStore>,
     /// The tools.
     pub toolbox: Toolbox,
 }
 
-/// The starter of children, with an environment free of keys, as firm as the settings demand.
+/// Creates the launcher of child processes, with an environment without API keys and with the configured confinement.
 ///
 /// # Errors
-/// When the confinement that is required is not to be had, or cannot be found out.
+/// Fails when the required confinement is unavailable, or its availability cannot be determined.
 pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let launcher =
         new_launcher(app, settings).with_detected_tier().map_err(|error| confinement_error(&error))?;
@@ -130,10 +130,10 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     Ok(Rc::new(launcher))
 }
 
-/// The starter of children, held by what works here today.
+/// Creates a launcher and probes the sandbox anew instead of using cached results.
 ///
 /// # Errors
-/// When that cannot be found out.
+/// Fails when the sandbox cannot be probed.
 pub fn freshly_probed_launcher(app: &App, settings: &Settings) -> CliResult<Launcher> {
     new_launcher(app, settings).with_probed_tier().map_err(|error| confinement_error(&error))
 }
@@ -144,7 +144,7 @@ fn confinement_error(error: &std::io::Error) -> CliError {
 
 fn new_launcher(app: &App, settings: &Settings) -> Launcher {
     let known = secrets::known(&app.environment, settings);
-    // They have been read; what is started from here on need not find them.
+    // The secrets have been read; child processes need not find them.
     process::scrub_secrets(known.iter().map(|known| &known.value));
     let secrets = known.into_iter().filter(|known| secrets::is_whole_variable(&app.environment, known));
     let secrets: Vec<Secret> = secrets.map(|known| known.value).collect();
@@ -165,23 +165,24 @@ fn new_launcher(app: &App, settings: &Settings) -> Launcher {
     }
 }
 
-/// What a person should know about the confinement of this run, when it is not the usual one.
+/// Returns notices on the confinement of this run if it is weaker than usual.
 pub fn sandbox_notices(settings: &Settings, launcher: &Launcher) -> Vec<String> {
     let tier = launcher.tier();
-    let held = match (settings.sandbox_off, tier.confines()) {
+    let notice = match (settings.sandbox_off, tier.confines()) {
         (true, _) => Some(messages::SANDBOX_OFF.to_owned()),
         (false, false) => Some(messages::not_confined(tier.meaning())),
         (false, true) => settings.sandbox.network.then(|| messages::NETWORK_ALLOWED.to_owned()),
     };
-    let absent = settings.sandbox.writable.iter().filter(|place| !Path::new(place).is_dir());
-    let absent = absent.map(|place| messages::writable_dir_missing(place));
-    held.into_iter()
+    let absent = settings.sandbox.writable.iter().filter(|directory| !Path::new(directory).is_dir());
+    let absent = absent.map(|directory| messages::writable_dir_missing(directory));
+    notice
+        .into_iter()
         .chain(absent)
         .chain(launcher.unlistable_root().map(messages::hidden_directory_notice))
         .collect()
 }
 
-/// What commands and hooks reach.
+/// Returns the sandbox settings of commands and hooks.
 fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
     let (sandbox, state) = (&settings.sandbox, &settings.directories.state);
     let hidden = sandbox.hidden.iter().map(PathBuf::from);
@@ -203,12 +204,12 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
     }
 }
 
-/// What of the workspace commands do not see.
+/// Returns the paths in the workspace that are hidden from commands.
 pub fn hidden_in_workspace(app: &App, settings: &Settings) -> BTreeSet<PathBuf> {
     policy::hidden_in_workspace(&sandbox_settings(app, settings))
 }
 
-/// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.
+/// Returns the policy options from the settings, the sandbox tier, and the paths that are hidden or protected for tools.
 fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     let mut options = settings.policy.clone();
     options.trusts_sandbox = settings.commands.trust_sandbox && tier.confines();
@@ -224,10 +225,10 @@ fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     options
 }
 
-/// Signals from now on cancel the run; a second one ends every child and the process.
+/// Installs signal handlers: the first signal cancels the run, a second one ends every child process and this process.
 ///
 /// # Errors
-/// When the system does not let us listen.
+/// Fails when the system refuses the signal handlers.
 pub fn install_interrupt(app: &App, launcher: &Launcher, language: Language) -> CliResult<Interrupt> {
     let terminal = Arc::clone(&app.terminal);
     let running = launcher.registry();
@@ -241,10 +242,10 @@ pub fn install_interrupt(app: &App, launcher: &Launcher, language: Language) -> 
         .map_err(|error| CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}")))
 }
 
-/// The model.
+/// Connects the configured model.
 ///
 /// # Errors
-/// When none is chosen or found, or its key is missing.
+/// Fails when no model is configured or found, or its API key is missing.
 pub async fn connect_model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
     let options = model_options(app, settings);
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
@@ -257,7 +258,7 @@ pub async fn connect_model(app: &App, settings: &Settings) -> CliResult<Box<dyn 
     Ok(Box::new(CachedModel::new(model, open_answer_cache(settings)?, Rc::clone(&app.source), redactor)))
 }
 
-/// What the settings say about the model.
+/// Returns the model options from the settings.
 pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
     let llm = &settings.llm;
     ModelOptions {
@@ -277,39 +278,38 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
             silence: Duration::from_secs(llm.timeouts.silence_seconds),
             whole: Duration::from_secs(llm.timeouts.call_seconds),
         },
-        // On a terminal only: a person sees what was found, in a script nothing is guessed.
+        // Only on a terminal, where the user sees the result; a script must not depend on guessing.
         probe_local: app.terminal.can_ask(),
         provider_overrides: llm.providers.clone(),
     }
 }
 
-/// Where answers are kept unless the configuration says otherwise.
+/// Returns the default directory of cached answers.
 fn default_answer_cache_dir(settings: &Settings) -> PathBuf {
     settings.directories.cache.join("answers")
 }
 
-/// Where answers are kept: never where the model could put some of its own.
+/// Opens the answer cache, which must be outside the workspace because the model could write answers there.
 ///
 /// # Errors
-/// When the directory is part of the workspace or cannot be made.
+/// Fails when the directory is inside the workspace or cannot be created.
 pub fn open_answer_cache(settings: &Settings) -> CliResult<response_cache::store::ResponseStore> {
     let cache = &settings.llm.cache;
     let own = default_answer_cache_dir(settings);
     let dir = cache.dir.as_ref().map_or_else(|| own.clone(), PathBuf::from);
     let real = dir.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
     if dir != own && real.is_some_and(|real| real.starts_with(&settings.workspace)) {
-        let message =
-            "llm.cache.dir is a part of the workspace, where the model could write answers of its own";
+        let message = "llm.cache.dir is inside the workspace, where the model could write answers: choose another directory";
         return Err(CliError::new(FailureKind::Config, message));
     }
     let ttl = Duration::from_hours(cache.ttl_hours.into());
     response_cache::store::ResponseStore::open(dir.clone(), ttl).map_err(|error| {
-        let message = format!("llm.cache.dir: cannot make {}: {error}", dir.display());
+        let message = format!("llm.cache.dir: cannot create {}: {error}", dir.display());
         CliError::new(FailureKind::Config, message)
     })
 }
 
-/// The limits of a run whose requests offer `tools`.
+/// Returns the limits of a run whose requests offer `tools`.
 pub fn limits(
     settings: &Settings,
     caps: SpendingCaps,
@@ -337,7 +337,7 @@ pub fn limits(
     }
 }
 
-/// The tools there are.
+/// Creates the toolbox with all built-in tools.
 pub fn toolbox(settings: &Settings) -> Toolbox {
     let options =
         ToolOptions { allow_delete: settings.allow_delete, max_result_tokens: max_result_tokens(settings) };
@@ -357,10 +357,10 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
     Toolbox::standard(options, more)
 }
 
-/// The tools that the model called `name` is offered.
+/// Creates the toolbox for the model called `name`, with the tools of its edit format.
 ///
 /// # Errors
-/// When the embedded table of edit formats is not well-formed, which a test rules out.
+/// Fails when the embedded table of edit formats is invalid, which a test excludes.
 pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
     let format = match settings.tools.edit_format {
         Some(format) => format,
@@ -370,7 +370,7 @@ pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
     Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
 }
 
-/// What may be fetched; entries that are none were refused when the configuration was read.
+/// Creates the fetcher of web pages; invalid entries were refused when the configuration was read.
 fn fetcher(web: &Web, rules: &[PolicyRule]) -> Fetcher {
     let ruled =
         rules.iter().filter(|rule| rule.action != Action::Allow).filter_map(|rule| rule.host.as_ref());
@@ -392,10 +392,10 @@ fn command_options(app: &App, settings: &Settings) -> Result<CommandOptions, Blo
     Ok(options.with_roots(&settings.workspace, app.environment.home()))
 }
 
-/// The engine of a run.
+/// Builds the engine of a run.
 ///
 /// # Errors
-/// When the workspace cannot be opened, or a pattern or hook of the configuration is wrong.
+/// Fails when the workspace cannot be opened, or a pattern or hook of the configuration is invalid.
 pub fn engine(
     app: &App,
     settings: &Settings,
@@ -463,13 +463,13 @@ pub fn engine(
     })
 }
 
-/// The tools that the agent may use, as the model is told about them.
+/// Returns the definitions of the tools that the agent may use.
 pub fn allowed_tool_definitions(engine: &Engine) -> Vec<ToolDefinition> {
     let offered = engine.toolbox.definitions().iter().filter(|tool| engine.policy.allows_tool(&tool.name));
     offered.cloned().collect()
 }
 
-/// What the model has seen in earlier runs of the session, by content, and what they count towards limits.
+/// Restores the engine's state from earlier runs of the session: results and files that the model has read, and counted limits.
 pub fn restore_engine_state(engine: &Engine, known: &SessionState, session: &Session) {
     engine.guardrails.restore(known.counts.clone());
     for text in session.results() {
@@ -480,7 +480,7 @@ pub fn restore_engine_state(engine: &Engine, known: &SessionState, session: &Ses
     }
 }
 
-/// Undoes changes of several files that a process now dead did not end; says what became of them.
+/// Rolls back changes to several files that a killed process left incomplete; returns messages about the result.
 pub fn recover_transactions(workspace: &Workspace) -> Vec<String> {
     let Recovery { restored, not_restored: left, unreadable: unread } = workspace.recover();
     let restored = restored.iter().map(|path| messages::transaction_undone(path));

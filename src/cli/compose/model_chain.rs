@@ -1,5 +1,4 @@
-//! The models of a run, connected: the chosen one and those it falls back to, each with its price, its longest answer and
-//! its window.
+//! The connected models of a run: the configured model and its fallbacks, with prices, answer limits and context windows.
 
 use crate::cli::compose;
 use crate::cli::compose::app::App;
@@ -15,25 +14,25 @@ use crate::llm::provider_table::{self, Provider};
 use crate::terminal::one_line;
 use std::rc::Rc;
 
-/// Models that may take over: more is a mistake, and what went wrong with each is told at the end.
+/// Maximum number of fallback models; more are a mistake, and the final error lists the failure of each.
 const MAX_FALLBACKS: usize = 8;
 
-/// Characters shown of a name that somebody gave.
+/// Maximum length of a displayed name in characters.
 const NAME_CHARS: usize = 100;
 
-/// The models of a run and what it must know of each.
+/// The models of a run and their properties.
 pub struct ModelChain {
     /// The clients.
     pub clients: FallbackChain<Rc<dyn LlmClient>>,
-    /// What each may cost and hold.
+    /// Price and limits of each.
     pub terms: FallbackChain<ModelTerms>,
 }
 
 impl ModelChain {
-    /// Connects the models that `settings` name; `caps` decide how long an answer may be.
+    /// Connects the models named in `settings`; `caps` determine the maximum answer length.
     ///
     /// # Errors
-    /// When one of them is not there, lacks its key, or cannot be held to the budget.
+    /// Fails when a model does not exist, lacks its API key, or has no known price for the budget.
     pub async fn connect(
         app: &App,
         settings: &Settings,
@@ -61,23 +60,23 @@ impl ModelChain {
         Ok(Self { clients, terms })
     }
 
-    /// The smallest window of them, in tokens: what is put into the conversation must fit into each.
+    /// Returns the smallest context window of the models in tokens: the conversation must fit into each.
     pub fn smallest_window(&self) -> Option<u64> {
         self.terms.iter().filter_map(|terms| Some(terms.window?.tokens)).min()
     }
 }
 
-/// A fallback that cannot be used is found before the run, not when it is needed.
+/// Wraps the error of a fallback model. It is reported before the run, not when the fallback is needed.
 fn fallback_error(name: &str, error: &CliError) -> CliError {
     CliError::new(FailureKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
 }
 
-/// The settings as they are for the model `name`, which takes over: server and key are those given for the chosen model
-/// only where it is the same server, another provider's own are used otherwise; what is known of the chosen model does not
-/// hold for it, and its answers are no longer than it can write.
+/// Returns the settings for the fallback model `name`. Server and API key of the configured model are used only if the fallback
+/// is on the same server; otherwise those of its own provider are used. Properties of the configured model are dropped, and the
+/// answer length is limited to what the fallback can write.
 ///
 /// # Errors
-/// When a provider of the user is not one.
+/// Fails for an invalid provider in the configuration.
 pub fn fallback_settings(settings: &Settings, name: &str, prices: &Prices) -> CliResult<Settings> {
     let table = provider_table::load(&settings.llm.providers)
         .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
@@ -99,8 +98,8 @@ pub fn fallback_settings(settings: &Settings, name: &str, prices: &Prices) -> Cl
     Ok(settings)
 }
 
-/// Whether two models are at one place, as far as the table and their names say: of one provider, of two at the same
-/// address, or of none, when only `--api-base` says where they are. What is looked for on this machine is elsewhere.
+/// Checks whether two models are on the same server, according to the provider table and their names: they have the same provider,
+/// or two with the same address, or none, so that only `--api-base` sets the server. Models of local servers are never the same.
 fn same_server(table: &[Provider], one: &str, other: &str) -> bool {
     let provider = |model: &str| provider_table::find(table, model.split_once('/')?.0);
     let local = |model: &str| model.split('/').next() == Some("local");
@@ -115,7 +114,7 @@ fn same_server(table: &[Provider], one: &str, other: &str) -> bool {
     }
 }
 
-/// What the run must know of the model that `settings` chose and `client` speaks to.
+/// Returns the properties of the model that `settings` chose and to which `client` connects.
 fn terms(
     settings: &Settings,
     caps: &SpendingCaps,
@@ -141,7 +140,7 @@ fn terms(
     Ok(ModelTerms { model: model.to_owned(), price, output_limit, window })
 }
 
-/// The part of `window` that a conversation may take, as configured.
+/// Returns the part of `window` that a conversation may use.
 fn capped_window(most: Option<u32>, window: Option<Window>) -> Option<Window> {
     match most.map(u64::from) {
         None => window,
@@ -153,7 +152,7 @@ fn capped_window(most: Option<u32>, window: Option<Window>) -> Option<Window> {
     }
 }
 
-/// What the model may hold: what the user says, else what its server said, else what the table says.
+/// Returns the context window of a model: as configured, else as reported by its server, else from the model table.
 pub fn known_window(
     configured: Option<u32>,
     client: &dyn LlmClient,
@@ -161,7 +160,7 @@ pub fn known_window(
 ) -> Option<Window> {
     let of = |tokens: u64, source| Window { tokens, source };
     let configured = configured.map(|tokens| of(tokens.into(), WindowSource::User));
-    let said = || client.window().map(|tokens| of(tokens.into(), WindowSource::Server));
+    let reported = || client.window().map(|tokens| of(tokens.into(), WindowSource::Server));
     let listed = || known.and_then(ModelInfo::window).map(|tokens| of(tokens, WindowSource::Table));
-    configured.or_else(said).or_else(listed)
+    configured.or_else(reported).or_else(listed)
 }

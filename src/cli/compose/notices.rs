@@ -1,4 +1,4 @@
-//! What is to be said before a run begins: what holds its commands, and whether its model holds enough.
+//! Notices at the start of a run: confinement of commands, and a context window that is too small.
 
 use crate::agent::context_window::BYTES_PER_TOKEN;
 use crate::cli::compose;
@@ -7,10 +7,10 @@ use crate::core::limits::Limits;
 use crate::messages;
 use crate::process::launch::Launcher;
 
-/// The part of a window beyond which it is said that the tools take too much of it.
+/// Divisor of the context window: tools that take more than this share cause a notice.
 const TOOLS_SHARE: u64 = 3;
 
-/// What is to be said at the beginning of a run about what holds its commands and what its models hold.
+/// Returns the notices at the start of a run on the confinement of commands and the context windows of the models.
 pub fn startup_notices(
     settings: &Settings,
     launcher: &Launcher,
@@ -22,7 +22,7 @@ pub fn startup_notices(
     notices
 }
 
-/// What is to be said when the tools leave little of the smallest window of a run's models.
+/// Returns a notice if the tools take too much of the smallest context window.
 fn window_notice(limits: &Limits, window: Option<u64>) -> Option<String> {
     let tools = limits.tools_bytes / BYTES_PER_TOKEN;
     let window = window.filter(|window| tools > window / TOOLS_SHARE)?;

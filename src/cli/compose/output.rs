@@ -1,13 +1,13 @@
-//! Standard output of the commands.
+//! Writes the standard output of commands.
 
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::terminal::Terminal;
 
-/// Prints `text` on standard output; a reader that has gone away is fine.
+/// Prints `text` on standard output; a closed pipe is not an error.
 ///
 /// # Errors
-/// When standard output cannot be written for another reason.
+/// Fails when standard output cannot be written for another reason.
 pub fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
     terminal.print(text).map(drop).map_err(|error| {
         CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))

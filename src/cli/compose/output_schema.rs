@@ -1,4 +1,4 @@
-//! `--output-schema FILE`: the schema that the answer must fit, read before anything begins.
+//! Reads the schema of the answer for `--output-schema FILE`.
 
 use crate::agent::output_schema::{MAX_SCHEMA_BYTES, OutputSchema};
 use crate::cli::error::{CliError, CliResult};
@@ -7,16 +7,16 @@ use crate::core::failure::FailureKind;
 use std::path::Path;
 use std::rc::Rc;
 
-/// The schema in `file`.
+/// Reads the schema in `file`.
 ///
 /// # Errors
-/// When the file cannot be read, or holds no schema that can be used; the message says where.
+/// Fails for an unreadable file and for an unusable schema; the message contains the position.
 pub fn read_output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSchema>>> {
     let Some(file) = file else { return Ok(None) };
-    let wrong = |why: String| {
+    let wrong = |problem: String| {
         CliError::new(
             FailureKind::Config,
-            format!("--output-schema: {} {why}; see `agent help structured`", file.display()),
+            format!("--output-schema: {} {problem}; see `agent help structured`", file.display()),
         )
     };
     let text = read_text(file, MAX_SCHEMA_BYTES).map_err(|error| wrong(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Panics, which are bugs, told like everything else: harmless for a terminal and without secrets.
+//! Reports panics, which are bugs, as one sanitized line without secrets.
 
 use crate::cli::compose::app::App;
 use crate::cli::exit_code::ExitCode;
@@ -7,11 +7,11 @@ use crate::terminal::{Style, Terminal, one_line};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::sync::Arc;
 
-/// The longest message that is told, in characters: those of the standard library quote what they are about.
+/// Maximum length of a panic message in characters, because messages of the standard library quote values.
 const MESSAGE_CHARS: usize = 1_000;
 
-/// How the messages of panics begin with which the standard library and tokio answer that the system starts no thread or maps no
-/// stack for one.
+/// Prefixes of the panic messages of the standard library and tokio when the system cannot start a thread or map its
+/// stack.
 const NO_THREAD: [&str; 4] = [
     "failed to spawn thread",
     "failed to allocate an alternative stack",
@@ -19,7 +19,7 @@ const NO_THREAD: [&str; 4] = [
     "OS can't spawn worker thread",
 ];
 
-/// Tells panics of this process from now on, with a backtrace where `RUST_BACKTRACE` asks for one. A thread that cannot be
+/// Installs the panic hook. It prints a backtrace if `RUST_BACKTRACE` is set. A thread that cannot be
 /// started is no bug: it ends the process with a message and exit code 1.
 #[expect(
     clippy::exit,
@@ -33,9 +33,9 @@ pub fn install(app: &App) {
             drop(terminal.try_eprintln(Style::Error, messages::NO_THREAD));
             std::process::exit(ExitCode::Failed.code().into());
         }
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let location = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = clean(panic.payload_as_str().unwrap_or_default());
-        print_panic(&terminal, &place, &message);
+        print_panic(&terminal, &location, &message);
         let trace = Backtrace::capture();
         if trace.status() == BacktraceStatus::Captured {
             drop(terminal.try_eprintln(Style::Dim, &clean(&trace.to_string())));
@@ -43,8 +43,8 @@ pub fn install(app: &App) {
     }));
 }
 
-fn print_panic(terminal: &Terminal, place: &str, message: &str) {
-    let text = messages::panicked(place, &one_line(message, MESSAGE_CHARS));
+fn print_panic(terminal: &Terminal, location: &str, message: &str) {
+    let text = messages::panicked(location, &one_line(message, MESSAGE_CHARS));
     drop(terminal.try_eprintln(Style::Error, &text));
 }
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_a_panic_quotes_neither_controls_the_terminal_nor_forges_a_line() {
-        let (mut told, err) = std::io::pipe().unwrap();
+        let (mut reader, err) = std::io::pipe().unwrap();
         let terminal = Terminal::with_streams(
             StreamInfo::default(),
             &TerminalEnvironment::default(),
@@ -70,7 +70,7 @@ mod tests {
         );
         drop(terminal);
         let mut text = String::new();
-        told.read_to_string(&mut text).unwrap();
+        reader.read_to_string(&mut text).unwrap();
         assert_eq!(
             text,
             "error: agent panicked at src/text/edit.rs:1:2, which is a bug: it is inside of 'é' of \

@@ -1,17 +1,17 @@
-//! The task in words: from the command line or from standard input.
+//! Reads the task of a run from the command line or standard input.
 
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::terminal::Terminal;
 use std::io::Read;
 
-/// The longest prompt, in bytes; more belongs into a file of the workspace.
+/// Maximum size of the prompt in bytes; a longer one should be a file of the workspace.
 const MAX_PROMPT_BYTES: u64 = 1 << 20;
 
-/// The prompt. Standard input is read only when asked for with `-`, or when it is a pipe and no prompt was given.
+/// Reads the prompt. Standard input is read for `-`, or when it is a pipe and no prompt was given.
 ///
 /// # Errors
-/// When there is none, or it is too long, or it is not text.
+/// Fails for a missing or empty prompt, one that is too long, and one that is not UTF-8.
 pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<String> {
     let text = match argument {
         Some(text) if text != "-" => text,
@@ -21,7 +21,7 @@ pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<S
         Some(_) | None => from_stdin()?,
     };
     if text.trim().is_empty() {
-        return Err(usage("the task is empty: say in words what to do"));
+        return Err(usage("the task is empty: describe what to do"));
     }
     Ok(text)
 }

@@ -1,5 +1,4 @@
-//! The keys and tokens that this process knows: the given one, those of the configured variables, and every variable that is
-//! called like one.
+//! Collects the secrets of this process: the key of `--api-key`, the key variables, and variables whose name suggests a secret.
 
 use crate::config::environment::Environment;
 use crate::config::settings::Settings;
@@ -7,20 +6,20 @@ use crate::core::secret::Secret;
 use crate::llm::provider_table::key_variables;
 use crate::redactor::{NamedSecret, environment_secrets};
 
-/// What the key of `--api-key` is called.
+/// Name of the key of `--api-key` in messages.
 const API_KEY_NAME: &str = "API key";
 
-/// The secrets with their names.
+/// Returns all secrets with their names.
 pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret> {
     let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
-    let given = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
+    let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
     let named =
-        chosen.chain(given).filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
+        chosen.chain(explicit).filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
     in_environment(environment).chain(named).collect()
 }
 
-/// Those that are known before any setting is.
+/// Returns the secrets of the environment, which are known before any setting is.
 pub fn in_environment(environment: &Environment) -> impl Iterator<Item = NamedSecret> {
     let variables = environment.variables().iter();
     variables.flat_map(|(name, value)| {
@@ -28,8 +27,8 @@ pub fn in_environment(environment: &Environment) -> impl Iterator<Item = NamedSe
     })
 }
 
-/// Whether all of the variable is the secret. The password in an address is a part of one: a user who gives the address to
-/// commands wants them to have it.
+/// Checks whether the secret is the whole value of the variable. The password in a URL is only a part of one: commands
+/// get the variable, because a user who sets a URL for commands wants them to have the password.
 pub fn is_whole_variable(environment: &Environment, known: &NamedSecret) -> bool {
     environment.get(&known.name).is_none_or(|value| value == known.value.expose())
 }

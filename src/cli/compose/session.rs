@@ -1,4 +1,4 @@
-//! A session on disk, locked: a new one, or an earlier one that is gone on with.
+//! A session on disk, locked by this process: a new one, or an existing one that is resumed.
 
 use crate::agent::session_state::{LoadedSession, SessionInfo};
 use crate::cli::compose::app::App;
@@ -15,52 +15,52 @@ use crate::journal::session_store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
 use crate::messages;
 
-/// How often a new session looks for an id that no other process took in the same millisecond.
+/// Number of attempts to find an id that no other process uses in the same millisecond.
 const ID_TRIES: u32 = 5;
 
-/// The sessions of the workspace.
+/// Returns the store of the workspace's sessions.
 pub fn session_store(settings: &Settings) -> SessionStore {
     SessionStore::new(settings.state.join("sessions"))
 }
 
-/// What shows that an answer in session `id` was given here.
+/// Returns the signer that proves that an approval in session `id` was given on this machine.
 ///
 /// # Errors
-/// When the key cannot be made, or cannot be believed.
+/// Fails when the key cannot be created, or is not trustworthy.
 pub fn answer_seal(settings: &Settings, id: &str) -> CliResult<AnswerSigner> {
     AnswerSigner::load_or_create(&settings.state, id).map_err(|error| {
         CliError::new(FailureKind::Session, messages::answer_key_unusable(&settings.state, &error))
     })
 }
 
-/// The `approvals` of session `id`, knowing which answers were given here.
+/// Returns the `approvals` of session `id` with the answers whose signature is valid.
 ///
 /// # Errors
-/// As [`seal`].
+/// Fails as [`answer_seal`] does.
 pub fn verify_approvals(settings: &Settings, id: &str, approvals: Approvals) -> CliResult<Approvals> {
-    if approvals.all().iter().all(|waiting| waiting.answer.is_none()) {
+    if approvals.all().iter().all(|pending| pending.answer.is_none()) {
         return Ok(approvals);
     }
     Ok(approvals.verify_answers(&answer_seal(settings, id)?))
 }
 
-/// A session on disk, locked.
+/// A session on disk, locked by this process.
 pub struct LockedSession {
     /// Its id.
     pub id: String,
-    /// Its journal, which no other process has.
+    /// Its journal, locked by this process.
     pub journal: Journal,
-    /// What is known of it.
+    /// Its loaded state.
     pub opened: LoadedSession,
-    /// Where it began and how it was worked on last.
+    /// Its workspace and its last run.
     pub about: SessionInfo,
 }
 
 impl LockedSession {
-    /// A session in which nothing has happened yet.
+    /// Creates an empty session.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails when the session cannot be created.
     pub fn create(app: &App, store: &SessionStore) -> CliResult<Self> {
         let mut id = app.source.session_id();
         let mut created = store.create(&id);
@@ -74,10 +74,10 @@ impl LockedSession {
         Ok(Self { id, journal: created?, opened: LoadedSession::empty(), about: SessionInfo::default() })
     }
 
-    /// Session `id`, or the newest.
+    /// Opens and locks session `id`, or the newest one.
     ///
     /// # Errors
-    /// When there is no such session here, it is busy, or it cannot be gone on with.
+    /// Fails when there is no such session, another process uses it, or it cannot be resumed.
     pub fn open(settings: &Settings, id: Option<&str>) -> CliResult<Self> {
         let store = session_store(settings);
         let id = match id {
@@ -97,14 +97,14 @@ impl LockedSession {
         if let Some(other) =
             about.workspace.as_ref().filter(|began| **began != settings.workspace.to_string_lossy())
         {
-            // What the model has read is not what is here.
+            // The model has read files of the other workspace.
             return Err(unreadable(&id, &format!("it belongs to another workspace, {other}")).into());
         }
         Ok(Self { id, journal, opened, about })
     }
 
-    /// `flags` with what the session knows and nobody said otherwise: its agent, whether it waits for answers and, without
-    /// a configured one, its model.
+    /// Completes `flags` with values of the session: its agent, whether it pauses for approvals and, without
+    /// a configured model, its model.
     #[must_use]
     pub fn with_session_defaults(&self, flags: Flags, loaded: &LoadedConfig) -> Flags {
         let Some(Event::RunStart { agent, model, .. }) = self.about.last_run.clone() else { return flags };

@@ -1,4 +1,4 @@
-//! A session of the past: what it changed, and the files as they are now.
+//! A session opened for inspection or undo: its changes to files, and the current files.
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
@@ -23,37 +23,37 @@ use crate::workspace::content_store::ContentStore;
 use crate::workspace::path::RelPath;
 use std::rc::Rc;
 
-/// A session, its workspace and what its changes displaced.
+/// A session, its workspace and the stored contents of changed files.
 pub struct SessionHistory {
     /// The session's id.
     pub id: String,
-    /// What it did to files.
+    /// Its changes to files.
     pub history: FileHistory,
-    /// Its calls that wait for an answer.
+    /// Its pending approvals.
     pub approvals: Approvals,
-    /// Where the session is told what happens: its journal where it is held, and otherwise nowhere.
+    /// Writes events to the session's journal if it is locked, and otherwise discards them.
     pub emitter: Emitter,
-    /// The files.
+    /// The workspace.
     pub workspace: Workspace,
-    /// The contents that were displaced.
+    /// The earlier contents of changed files.
     pub contents: ContentStore,
 }
 
 impl SessionHistory {
-    /// Session `id`, or the newest, to look at.
+    /// Opens session `id`, or the newest one, for reading.
     ///
     /// # Errors
-    /// When the configuration is wrong, or there is no such session or it cannot be read.
+    /// Fails for an invalid configuration, and when there is no such session or it is unreadable.
     pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
         let (store, id) = find_session(&settings, id)?;
         Self::open(app, &settings, &store, id, Vec::new())
     }
 
-    /// Session `id`, or the newest, which no other process has then; what a killed process left is put in order.
+    /// Opens and locks session `id`, or the newest one, and cleans up after a killed process.
     ///
     /// # Errors
-    /// As [`open_read_only`](Self::open_read_only), and when another process works on it or its journal cannot be written.
+    /// Fails as [`open_read_only`](Self::open_read_only) does, and when another process uses the session or its journal cannot be written.
     pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
         let (store, id) = find_session(&settings, id)?;
@@ -61,7 +61,7 @@ impl SessionHistory {
         Self::open(app, &settings, &store, id, vec![Box::new(journal)])
     }
 
-    /// The journal is read once it is held: until then somebody may write to it.
+    /// Reads the journal after locking it, because another process may write to it until then.
     fn open(
         app: &App,
         settings: &Settings,
@@ -99,47 +99,47 @@ impl SessionHistory {
         Ok(Self { id, history, approvals, emitter, workspace, contents })
     }
 
-    /// What `file`, as a person wrote it, is called in the history.
+    /// Returns the path in the history for `file` as typed by the user.
     ///
     /// # Errors
-    /// When it is not in the workspace.
+    /// Fails for a file outside the workspace.
     pub fn history_path(&self, file: &str) -> CliResult<String> {
         let real = self.workspace.resolve(&self.path(file)?);
         let real = real.map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })?;
         Ok(real.as_str().to_owned())
     }
 
-    /// What is at `path` now.
+    /// Returns the current state of `path`.
     ///
     /// # Errors
-    /// When that is neither a file nor a link, or cannot be read.
+    /// Fails for something other than a file or link, and for an unreadable file.
     pub fn state_of(&self, path: &str) -> CliResult<FileState> {
         let found = self.workspace.state_of(&self.path(path)?);
         found.map_err(|error| CliError { kind: FailureKind::Request, cause: error.into() })
     }
 
-    /// `text` without secrets.
+    /// Returns `text` without secrets.
     pub fn redact(&self, text: &str) -> String {
         self.emitter.redactor().text(text).into_owned()
     }
 
-    /// The path that a person or the journal names.
+    /// Converts a path from the user or the journal.
     ///
     /// # Errors
-    /// When it is not in the workspace.
+    /// Fails for a path outside the workspace.
     pub fn path(&self, raw: &str) -> CliResult<RelPath> {
         self.workspace.path(raw).map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })
     }
 }
 
-/// The sessions there are, and which of them is meant.
+/// Returns the session store, and the id of the requested session or of the newest one.
 fn find_session(settings: &Settings, id: Option<&str>) -> CliResult<(SessionStore, String)> {
     let store = session_store(settings);
     let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
     Ok((store, id))
 }
 
-/// A journal that cannot be written.
+/// Creates the error for a journal that cannot be written.
 pub fn journal_write_error(error: EmitError) -> CliError {
     CliError { kind: FailureKind::Internal, cause: error.into() }
 }

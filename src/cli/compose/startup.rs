@@ -1,4 +1,4 @@
-//! How a run begins, and what is told of what is no longer as it was when it goes on with a session.
+//! The start event of a run, and the changes since the previous run of a resumed session.
 
 use crate::agent::Agent;
 use crate::agent::session_state::SessionState;
@@ -8,19 +8,19 @@ use crate::core::limits::RunLimits;
 use crate::journal::offered_tools::ToolChanges;
 use crate::messages;
 
-/// The beginning of a run.
+/// The start of a run.
 pub struct RunStartup {
-    /// The run, as it is told.
+    /// The event that starts the run.
     pub start_event: Event,
-    /// What the model is told of what happened since the run before: tools that came and went, background commands that
-    /// ended with it, files that were put back.
+    /// Messages for the model on what happened since the previous run: added and removed tools, background commands that
+    /// ended with it, restored files.
     pub model_messages: Vec<String>,
-    /// What the person is told: what is other than in the run before.
+    /// Notices for the user on changes since the previous run.
     pub change_notices: Vec<String>,
 }
 
 impl RunStartup {
-    /// That of a run of `agent`, held to `bounds`, on the session of which this is known.
+    /// Creates the start of a run of `agent` with the limits `bounds`; `known` is the state of the session.
     pub fn new(agent: &Agent, settings: &Settings, known: &SessionState, bounds: RunLimits) -> Self {
         let offered: Vec<String> = agent.definitions.iter().map(|tool| tool.name.clone()).collect();
         let tools = ToolChanges::since(&known.offered, &offered);
@@ -57,7 +57,7 @@ fn change_notices(before: Option<&Event>, run: &Event, tools: Option<&ToolChange
     settings.into_iter().chain(tools).collect()
 }
 
-/// Each setting that has changed, in words.
+/// Describes each changed setting.
 fn changes(before: &Event, now: &Event) -> Vec<String> {
     let pairs = settings(now).into_iter().zip(settings(before));
     let changed = pairs.filter(|((_, now), (_, before))| now != before);

@@ -1,4 +1,4 @@
-//! What subagents work with, out of the settings: never more than the agent that asks them.
+//! Builds the engines of subagents from the settings, with at most the permissions of the parent agent.
 
 use crate::agent::Agent;
 use crate::agent::session::SubagentLimits;
@@ -22,27 +22,27 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The tool that asks subagents, where the run may ask any; `host` is put in when the run is put together.
+/// Creates the tool that runs subagents, if the run may use any; `host` is installed later.
 pub fn dispatch_tool(settings: &Settings, host: &Rc<OnceCell<SubagentHost>>) -> Option<Box<dyn Tool>> {
     if settings.subagents.max_per_run == 0 {
         return None;
     }
-    let asked = settings.agents.iter().filter(|agent| agent.subagent_settings.is_some());
-    let kinds =
-        asked.map(|agent| SubagentType { name: agent.name.clone(), description: agent.description.clone() });
+    let available = settings.agents.iter().filter(|agent| agent.subagent_settings.is_some());
+    let kinds = available
+        .map(|agent| SubagentType { name: agent.name.clone(), description: agent.description.clone() });
     let tool = DispatchSubagent::new(kinds.collect(), Rc::clone(host))?;
     Some(Box::new(tool))
 }
 
-/// The tools that the model called `name` is offered, that which asks subagents among them.
+/// Creates the toolbox for the model called `name`, including the tool that runs subagents.
 ///
 /// # Errors
-/// When the embedded table of edit formats is not well-formed, which a test rules out.
+/// Fails when the embedded table of edit formats is invalid, which a test excludes.
 pub fn toolbox(settings: &Settings, name: &str, host: &Rc<OnceCell<SubagentHost>>) -> CliResult<Toolbox> {
     Ok(compose::toolbox_for(settings, name)?.with(dispatch_tool(settings, host)))
 }
 
-/// Puts in the `host` of the subagents that `agent` may ask, whose engine was put together from `settings`.
+/// Installs the `host` of the subagents of `agent`, whose engine was built from `settings`.
 pub fn install_host(app: &App, settings: &Settings, agent: &Agent, host: &OnceCell<SubagentHost>) {
     let kit = SubagentFactory { settings: settings.clone(), source: Rc::clone(&app.source) };
     let equip = move |engine: &Engine, ask: SubagentRequest<'_>, emitter: Rc<Emitter>| {
@@ -51,14 +51,14 @@ pub fn install_host(app: &App, settings: &Settings, agent: &Agent, host: &OnceCe
     host.get_or_init(|| SubagentHost::new(agent, Box::new(equip), settings.subagents.max_per_run));
 }
 
-/// What all subagents of a run are put together from.
+/// Builds the subagents of a run.
 struct SubagentFactory {
     settings: Settings,
     source: Rc<Clock>,
 }
 
 impl SubagentFactory {
-    /// What the agent that is asked works with.
+    /// Builds the engine and limits of a subagent.
     fn equip(
         &self,
         engine: &Engine,
@@ -80,9 +80,7 @@ impl SubagentFactory {
         let engine = engine.for_subagent(policy, toolbox, emitter, ask.call_id);
         let definitions = compose::allowed_tool_definitions(&engine);
         if definitions.is_empty() {
-            return Err(format!(
-                "The agent `{name}` may use no tool that you may use: do the work yourself."
-            ));
+            return Err(format!("The agent `{name}` has no tool that you may use: do the work yourself."));
         }
         let can_write = definitions.iter().any(|tool| !is_read_only(&engine.toolbox, &tool.name));
         let (tools_tokens, tools_bytes) = definitions_size(&definitions);
@@ -94,14 +92,14 @@ impl SubagentFactory {
         Ok(SubagentSetup { engine, definitions, opening, room, can_write })
     }
 
-    /// The system message of an agent with this prompt. What cannot be used of the project was told when the run began.
+    /// Returns the system message of an agent with this prompt. Problems with project files were reported when the run started.
     fn system(&self, prompt: &str) -> String {
         let (instructions, _) = instructions::read(&self.settings.workspace);
         system_message::system_message_text(&self.settings, &self.source, prompt, instructions.as_ref()).0
     }
 }
 
-/// Whether a tool only looks at the workspace.
+/// Checks whether a tool only reads the workspace.
 fn is_read_only(toolbox: &Toolbox, name: &str) -> bool {
     toolbox.get(name).is_ok_and(|tool| tool.access() == Access::Read)
 }

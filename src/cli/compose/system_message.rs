@@ -1,4 +1,4 @@
-//! What a model is told before anybody says something.
+//! Builds the system message of a run.
 
 use crate::agent::system_prompt::{ProjectInstructions, PromptLayers, system_message};
 use crate::cli::compose::app::App;
@@ -10,28 +10,28 @@ use crate::runtime::clock::Clock;
 use crate::text::invisible;
 use crate::workspace::index::project_index;
 
-/// What the model is told first.
+/// The system message of a run, and what it was built from.
 pub struct SystemMessage {
-    /// The system message: instructions of the agent and the project, and an overview of the project.
+    /// The text: instructions of the agent and of the project, and the project overview.
     pub system: String,
     /// The project's instructions in it.
     pub instructions: Option<InstructionFile>,
-    /// What could not be used, and what people should know of the rest.
+    /// Notices on project files that could not be used, and on suspicious content.
     pub problems: Vec<String>,
 }
 
-/// Reads what the model is told first.
+/// Builds the system message of the run's agent.
 pub fn build_system_message(app: &App, settings: &Settings) -> SystemMessage {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
-    let instructions = found.as_ref().map(|given| compare_instructions(app, settings, given, &mut problems));
+    let instructions = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
     let (system, problem) =
         system_message_text(settings, &app.source, &settings.agent.prompt, found.as_ref());
     problems.extend(problem);
     SystemMessage { system, instructions, problems }
 }
 
-/// The system message of an agent that has this `prompt`, and what could not be used of the configuration.
+/// Returns the system message of an agent with this `prompt`, and the problems with the configured overview.
 pub fn system_message_text(
     settings: &Settings,
     source: &Clock,
@@ -55,19 +55,20 @@ pub fn system_message_text(
     (system, problem)
 }
 
-/// The project's instructions beside those of earlier runs.
+/// Compares the project's instructions with those of earlier runs.
 fn compare_instructions(
     app: &App,
     settings: &Settings,
-    given: &ProjectInstructions,
+    instructions: &ProjectInstructions,
     problems: &mut Vec<String>,
 ) -> InstructionFile {
     let fact_cache = instructions::fact_cache(&settings.state, &settings.workspace);
     let now_ms = u64::try_from(app.source.unix_time().as_millis()).unwrap_or(u64::MAX);
-    let (file, kept) = instructions::compare_and_store(fact_cache, given, now_ms);
-    let doubt = kept.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
-    let hidden = invisible::describe_positions(&given.text);
-    let hidden = hidden.map(|places| messages::instructions_invisible(&file.path, &places));
-    problems.extend(doubt.into_iter().chain(hidden));
+    let (file, stored) = instructions::compare_and_store(fact_cache, instructions, now_ms);
+    let problem =
+        stored.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
+    let hidden = invisible::describe_positions(&instructions.text);
+    let hidden = hidden.map(|positions| messages::instructions_invisible(&file.path, &positions));
+    problems.extend(problem.into_iter().chain(hidden));
     file
 }

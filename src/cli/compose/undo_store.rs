@@ -1,4 +1,4 @@
-//! Where it is kept what undoes the changes of a session.
+//! Storage from which the changes of a session are undone.
 
 use crate::cli::compose::app::App;
 use crate::cli::compose::session::session_store;
@@ -10,21 +10,21 @@ use crate::journal::file_history::FileHistory;
 use crate::workspace::content_store::ContentStore;
 use std::path::PathBuf;
 
-/// What undoes the changes of a session.
+/// Storage from which the changes of a session are undone.
 pub struct UndoStore {
-    /// The contents that changes displace.
+    /// The earlier contents of changed files.
     pub contents: ContentStore,
-    /// Where the files are written as they were before a command.
+    /// The directory with the file states before the last command.
     pub baseline: PathBuf,
-    /// The commits that are made of them, where they are asked for.
+    /// The git commits of the session's changes, if they are enabled.
     pub checkpoints: Option<Checkpoints>,
 }
 
 impl UndoStore {
-    /// That of session `id`, with this `history`.
+    /// Creates the storage of session `id`, with this `history` of changes.
     ///
     /// # Errors
-    /// When `id` does not have the form of an id.
+    /// Fails when `id` is not a valid id.
     pub fn new(app: &App, settings: &Settings, id: &str, history: &FileHistory) -> CliResult<Self> {
         let CheckpointSettings { enabled, every_n_steps } = settings.checkpoints;
         let checkpoints = enabled.then(|| {
@@ -36,12 +36,12 @@ impl UndoStore {
     }
 }
 
-/// Where what changes displace is kept: outside of the workspace, for all of its sessions.
+/// Returns the store of earlier file contents, which is outside the workspace and shared by all its sessions.
 pub fn content_store(app: &App, settings: &Settings) -> ContentStore {
     ContentStore::new(settings.state.join("displaced"), app.redactor(settings))
 }
 
-/// Where changes of several files are recorded while they are under way.
+/// Returns the directory in which changes to several files are recorded while they are in progress.
 pub fn transactions_dir(settings: &Settings) -> PathBuf {
     settings.state.join("transactions")
 }

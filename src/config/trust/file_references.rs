@@ -1,21 +1,20 @@
-//! Which files of a workspace the words of a setting name: the scripts of hooks, for instance, whose content counts as
-//! much as the command that starts them.
+//! Finds the files of a workspace to which a setting refers, such as the scripts of hooks: their content needs trust as well.
 
 use crate::config::error::ConfigError;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Names that are looked up; a real project has a few dozen, and each is one system call.
+/// Maximum number of file names that are looked up; a real project has a few dozen, and each is one system call.
 const MAX_LOOKUPS: usize = 20_000;
 
-/// The regular files below `root` that `texts` name, as paths from the root.
+/// Returns the regular files below `root` to which `texts` refer, as paths from the root.
 ///
-/// A word counts as it stands and as its part after the first `/`, because a variable may stand before that; words are
-/// looked for in the root and in every directory that the same text names, because of `cd tools && ./check.sh`. What
-/// those files start in their turn is not looked for.
+/// A word is tried as it is and without its part before the first `/`, which may be a variable. Each word is
+/// looked up in the root and in every directory that the same text names, because of `cd tools && ./check.sh`. References
+/// inside those files are not followed.
 ///
 /// # Errors
-/// More words than can be looked up.
+/// Fails when there are too many words to look up.
 pub fn find_files<'a>(
     root: &Path,
     texts: impl IntoIterator<Item = &'a str>,
@@ -28,9 +27,7 @@ pub fn find_files<'a>(
         directories.extend(names.iter().filter(|name| root.join(name).is_dir()).cloned());
         lookups += names.len() * (directories.len() + 1);
         if lookups > MAX_LOOKUPS {
-            return Err(ConfigError::new(
-                "names more files than can be looked after, so it cannot be trusted",
-            ));
+            return Err(ConfigError::new("refers to too many files, so it cannot be trusted"));
         }
         let all = directories.iter().flat_map(|directory| names.iter().map(|name| directory.join(name)));
         let files = all.filter(|path| root.join(path).is_file());
@@ -39,8 +36,8 @@ pub fn find_files<'a>(
     Ok(found)
 }
 
-/// What may be a name in a shell command: its words with quotes and backslashes resolved, and their parts between the
-/// characters that join names to something else, each also without its first component.
+/// Returns the possible file names in a shell command: its words with quotes and backslashes resolved, and the parts between
+/// the characters that separate a name from other text, each also without its first component.
 fn words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for word in shell_words(text) {
@@ -53,7 +50,7 @@ fn words(text: &str) -> BTreeSet<String> {
     words
 }
 
-/// The words of a shell command; operators end them, quotes and backslashes keep them together.
+/// Splits a shell command into words; operators end a word, quotes and backslashes keep it together.
 fn shell_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote: Option<char> = None;
@@ -69,7 +66,7 @@ fn shell_words(text: &str) -> Vec<String> {
             _ => word.push(c),
         }
     }
-    // Inside of quotes there may be a command of its own: `sh -c "./check.sh && ./more.sh"`.
+    // Quotes may contain another command: `sh -c "./check.sh && ./more.sh"`.
     let inner = words.iter().filter(|word| word.contains(char::is_whitespace));
     let inner: Vec<String> = inner.flat_map(|word| word.split_whitespace().map(str::to_owned)).collect();
     let inner = inner.iter().flat_map(|word| word.split([';', '|', '&', '<', '>', '(', ')', '"', '\'', '`']));
@@ -77,7 +74,7 @@ fn shell_words(text: &str) -> Vec<String> {
     words.into_iter().chain(inner).filter(|word| !word.is_empty()).collect()
 }
 
-/// `word` as a path from the root; nothing for what is outside or the root itself.
+/// Returns `word` as a path from the root; `None` for the root itself and for paths outside.
 fn below(root: &Path, word: &str) -> Option<PathBuf> {
     let path = Path::new(word);
     let relative = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
@@ -143,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_looking() {
+    fn too_many_file_names_are_an_error() {
         let root = project(&[]);
         let many: String = (0..MAX_LOOKUPS).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
         assert!(find_files(root.path(), [many.as_str()]).is_err());

@@ -1,4 +1,4 @@
-//! What a project asks to be trusted with: the content of every file that counts, as one hash.
+//! The content for which a project requests trust: path and hash of each relevant file, and one hash of all of them.
 
 use super::file_references;
 use crate::config::error::{ConfigError, sanitize};
@@ -12,14 +12,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of a file that a setting names; it is hashed whenever settings are loaded.
+/// Maximum size in bytes of a file to which a setting refers; it is hashed each time settings are loaded.
 const MAX_REFERENCED_BYTES: u64 = 64 << 20;
-/// What the hash begins with, so that it is one of nothing else.
+/// Prefix of the hashed data, so that the hash differs from hashes of other data.
 const HASHED_FORM: &[u8] = b"agent trust 1\n";
-/// Files that one line names when they changed.
+/// Maximum number of changed files named in one line.
 const MAX_LISTED_CHANGES: usize = 3;
 
-/// Path and content hash of every file that counts, from the root of the workspace.
+/// Path (from the root of the workspace) and content hash of every file that needs trust.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustManifest {
     /// The hashes, hexadecimal, by path.
@@ -27,10 +27,10 @@ pub struct TrustManifest {
 }
 
 impl TrustManifest {
-    /// What `project` at `root` asks for: its own files, and those that settings which wait for trust name.
+    /// Creates the manifest of `project` at `root`: its own files, and those to which its settings that need trust refer.
     ///
     /// # Errors
-    /// A named file that cannot be read, or is too large; too many of them.
+    /// Fails for a referenced file that is unreadable or too large, and for too many files.
     pub fn for_project(root: &Path, project: &ProjectConfig) -> Result<Self, ConfigError> {
         let own = project.files.iter().map(|file| (file.path.clone(), file.hash.clone()));
         let mut files: BTreeMap<String, String> = own.collect();
@@ -43,7 +43,7 @@ impl TrustManifest {
         Ok(Self { files })
     }
 
-    /// One hash of all of it, hexadecimal. It says nothing of where the workspace is: every copy has the same.
+    /// Returns one hexadecimal hash of the manifest. The location of the workspace does not count: every copy has the same hash.
     pub fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(HASHED_FORM);
@@ -53,37 +53,37 @@ impl TrustManifest {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// What is different from `before`, in words; nothing when nothing is.
+    /// Describes the differences from `before`; `None` when there are none.
     pub fn changes_since(&self, before: &Self) -> Option<String> {
         let paths: BTreeSet<&String> = self.files.keys().chain(before.files.keys()).collect();
         let change = |path: &&String| match (before.files.get(*path), self.files.get(*path)) {
             (Some(old), Some(new)) if old == new => None,
             (Some(_), Some(_)) => Some(format!("{} changed", sanitize(path))),
             (None, _) => Some(format!("{} is new", sanitize(path))),
-            (_, None) => Some(format!("{} is gone", sanitize(path))),
+            (_, None) => Some(format!("{} was removed", sanitize(path))),
         };
         list_first(paths.iter().filter_map(change), MAX_LISTED_CHANGES)
     }
 }
 
-/// The files that settings which wait for trust name. Instructions of agents are read by a model, not run.
+/// Returns the files to which settings that need trust refer. Instructions of agents are excluded: a model reads them, they do not run.
 fn referenced_files(root: &Path, project: &ProjectConfig) -> Result<BTreeSet<String>, ConfigError> {
-    let waiting = project.files.iter().flat_map(|file| file.restricted.needs_trust.layer_values());
-    let counted = waiting.filter(|(key, _)| !key.starts_with("agents."));
-    let texts: Vec<&str> = counted.flat_map(|(_, layer_value)| texts_of(&layer_value.value)).collect();
+    let needs_trust = project.files.iter().flat_map(|file| file.restricted.needs_trust.layer_values());
+    let relevant = needs_trust.filter(|(key, _)| !key.starts_with("agents."));
+    let texts: Vec<&str> = relevant.flat_map(|(_, layer_value)| texts_of(&layer_value.value)).collect();
     file_references::find_files(root, texts)
 }
 
-/// Where `file` is named: the keys whose values do so.
-pub fn referencing_keys<'a>(root: &Path, waiting: &'a Layers, file: &str) -> Vec<&'a str> {
+/// Returns the keys whose values refer to `file`.
+pub fn referencing_keys<'a>(root: &Path, settings: &'a Layers, file: &str) -> Vec<&'a str> {
     let names = |layer_value: &LayerValue| {
         file_references::find_files(root, texts_of(&layer_value.value))
             .is_ok_and(|found| found.contains(file))
     };
-    waiting.layer_values().filter(|(_, layer_value)| names(layer_value)).map(|(key, _)| key).collect()
+    settings.layer_values().filter(|(_, layer_value)| names(layer_value)).map(|(key, _)| key).collect()
 }
 
-/// Every text in a value.
+/// Returns every text in a value.
 fn texts_of(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -93,7 +93,7 @@ fn texts_of(value: &Value) -> Vec<&str> {
     }
 }
 
-/// The hash of a regular file's content; never waits on a pipe.
+/// Returns the hash of a regular file's content; never blocks on a pipe.
 fn hash_of(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
@@ -102,7 +102,7 @@ fn hash_of(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is not a file"));
     }
     let mut hasher = blake3::Hasher::new();
-    // What is too large need not be read to be refused; what grows meanwhile is cut off.
+    // A file that is too large is refused without reading it; one that grows while it is read is cut.
     let mut length = metadata.len();
     if length <= MAX_REFERENCED_BYTES {
         length = io::copy(&mut file.take(MAX_REFERENCED_BYTES + 1), &mut hasher)?;
@@ -123,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_said_in_one_line() {
+    fn changes_are_described_in_one_line() {
         let before = manifest(&[("a", "1"), ("b", "1")]);
         assert_eq!(before.changes_since(&before), None);
         let after = manifest(&[("a", "2"), ("c", "1")]);
-        assert_eq!(after.changes_since(&before).unwrap(), "a changed, b is gone, c is new");
+        assert_eq!(after.changes_since(&before).unwrap(), "a changed, b was removed, c is new");
         let many: Vec<String> = (0..9).map(|number| format!("f{number}")).collect();
         let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "1")).collect();
         assert_eq!(

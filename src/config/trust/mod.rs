@@ -1,4 +1,4 @@
-//! Whether this project is trusted: what it asks for, compared with what the user has seen and allowed.
+//! Trust in a project: compares what it requests with what the user has reviewed and allowed.
 
 mod file_references;
 pub mod manifest;
@@ -10,38 +10,38 @@ use crate::messages;
 use manifest::TrustManifest;
 use std::path::Path;
 
-/// Where trust in a workspace is kept: in its state directory.
+/// Returns the storage of the trust in a workspace, which is a file in its state directory.
 pub fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
     FactCache { state, workspace, name: "trust.json" }
 }
 
-/// What the command line says about trust.
+/// The trust option of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TrustFlag {
-    /// What was kept holds.
+    /// The stored trust applies.
     #[default]
     Stored,
-    /// `--trust-workspace`: whatever is there, for this run.
+    /// `--trust-workspace`: any content, for this run.
     ThisRun,
-    /// `--trust-workspace=HASH`: exactly this content, for this run.
+    /// `--trust-workspace=HASH`: only this content, for this run.
     WithHash(String),
 }
 
-/// How a project stands.
+/// The trust status of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustStatus {
-    /// Nothing in it waits for trust.
+    /// The project has no settings that need trust.
     NothingToTrust,
-    /// Nobody trusts it.
+    /// The user has not trusted it.
     Untrusted,
-    /// It was trusted, and is not what it was.
+    /// The user trusted it, and it has changed since.
     Changed {
-        /// What changed, in words.
+        /// Description of the changes.
         changes: String,
     },
-    /// It is what the user has trusted.
+    /// The user has trusted its current content.
     Trusted,
-    /// The command line trusts it, for this run.
+    /// The command line trusts it for this run.
     ThisRun {
         /// The hash of its content.
         hash: String,
@@ -49,7 +49,7 @@ pub enum TrustStatus {
 }
 
 impl TrustStatus {
-    /// Whether what waits for trust has an effect.
+    /// Checks whether settings that need trust take effect.
     pub fn is_trusted(&self) -> bool {
         match self {
             Self::Trusted | Self::ThisRun { .. } => true,
@@ -58,14 +58,14 @@ impl TrustStatus {
     }
 }
 
-/// How `project` stands, the files it names when it is trusted, and lines for people.
+/// The trust status of a project, the trusted files and the notices for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustDecision {
-    /// How it stands.
+    /// The status.
     pub status: TrustStatus,
-    /// What is trusted, if anything is.
+    /// The trusted files, if the project is trusted.
     pub manifest: TrustManifest,
-    /// Lines for people.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
@@ -79,10 +79,10 @@ impl TrustDecision {
     }
 }
 
-/// Judges `project` by what the command line says, else by what was kept.
+/// Decides on the trust in `project` from the command line, else from the stored trust.
 ///
 /// # Errors
-/// A hash on the command line that is not that of the content.
+/// Fails for a hash on the command line that differs from that of the content.
 pub fn decide(
     flag: &TrustFlag,
     project: &ProjectConfig,
@@ -110,10 +110,10 @@ pub fn decide(
     }
 }
 
-/// What was kept, compared with what is there. What cannot be compared is not trusted.
+/// Compares the stored trust with the current content. If they cannot be compared, the project is not trusted.
 fn compare_with_stored(project: &ProjectConfig, fact_cache: FactCache<'_>) -> TrustDecision {
     let untrusted = TrustDecision::new(TrustStatus::Untrusted);
-    let kept = match fact_cache.load() {
+    let stored = match fact_cache.load() {
         Ok(Some(files)) => TrustManifest { files },
         Ok(None) => return untrusted,
         Err(error) => return untrusted.with_notice(messages::trust_record_rejected(&error.to_string())),
@@ -122,7 +122,7 @@ fn compare_with_stored(project: &ProjectConfig, fact_cache: FactCache<'_>) -> Tr
         Ok(manifest) => manifest,
         Err(error) => return untrusted.with_notice(messages::trust_ended(&error.to_string())),
     };
-    match manifest.changes_since(&kept) {
+    match manifest.changes_since(&stored) {
         None => TrustDecision { manifest, ..TrustDecision::new(TrustStatus::Trusted) },
         Some(changes) => {
             let notice = messages::trust_ended(&changes);
@@ -131,7 +131,7 @@ fn compare_with_stored(project: &ProjectConfig, fact_cache: FactCache<'_>) -> Tr
     }
 }
 
-/// The files of a trusted project that are no configuration of its own, and so are protected by nothing else.
+/// Returns the files of a trusted project other than its configuration, which no other rule protects.
 pub fn other_files<'a>(
     manifest: &'a TrustManifest,
     project: &'a ProjectConfig,

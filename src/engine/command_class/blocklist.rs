@@ -1,15 +1,15 @@
-//! What never runs, in no mode: commands that destroy a machine, a home or a workspace, or take privileges.
+//! Built-in list of commands that never run: they destroy the machine, a home or the workspace, or gain privileges.
 //!
-//! This is a net under honest mistakes, not a wall against a hostile command: a wall is what the operating system builds.
+//! It prevents accidents. Only the sandbox protects against hostile commands.
 
 use super::program::{self, Program};
 use super::walk::{Command, ScriptPart};
 use crate::text::shell::{Direction, Script, ShellParseError, SimpleCommand};
 
-/// Programs that end or wipe the machine.
+/// Programs that shut down or wipe the machine.
 const MACHINE_PROGRAMS: &[&str] = &["halt", "poweroff", "reboot", "shutdown", "wipefs"];
 
-/// The blocked pattern that a part of a text falls under, in words for the model.
+/// Returns a description, for the model, of the blocked pattern that a part of a text matches.
 pub(super) fn blocked(part: &ScriptPart<'_>) -> Option<String> {
     match part {
         ScriptPart::Script(script) if is_fork_bomb(script) => Some("a fork bomb".to_owned()),
@@ -20,7 +20,7 @@ pub(super) fn blocked(part: &ScriptPart<'_>) -> Option<String> {
     }
 }
 
-/// The pattern of what was downloaded and is run unseen.
+/// Description of the pattern for downloaded code that is run unread.
 const DOWNLOAD_INTO_SHELL: &str = "curl or wget into a shell";
 
 fn blocked_command(command: &Command<'_>) -> Option<&'static str> {
@@ -63,7 +63,7 @@ fn blocked_program(program: &Program<'_>) -> Option<&'static str> {
     }
 }
 
-/// `find` over what must not be lost. Other programs that it runs are looked at as such.
+/// Checks for a `find` that deletes in a critical path. Other programs that it runs are checked separately.
 fn blocked_find(program: &Program<'_>) -> Option<&'static str> {
     let starts = program.args.iter().map(|arg| arg.text.as_str());
     let is_start = |arg: &&str| !arg.starts_with('-') || matches!(*arg, "-L" | "-P" | "-H");
@@ -88,7 +88,7 @@ fn runs_its_input(program: &Program<'_>) -> bool {
     program.is_shell() || matches!(program.name.as_str(), "eval" | "source" | ".")
 }
 
-/// Whether a download goes through a pipe into a shell.
+/// Checks whether a download is piped into a shell.
 fn is_piped_to_shell(script: &Script) -> bool {
     let mut is_downloaded = false;
     script.commands.iter().any(|simple| {
@@ -98,7 +98,7 @@ fn is_piped_to_shell(script: &Script) -> bool {
     })
 }
 
-/// Whether a function runs itself in a pipe or in the background.
+/// Checks for a function that calls itself in a pipe or in the background.
 fn is_fork_bomb(script: &Script) -> bool {
     script.commands.iter().any(|simple| {
         let program = simple.words.first().map(|word| word.text.as_str());
@@ -119,7 +119,7 @@ fn is_sigkill(program: &Program<'_>) -> bool {
     })
 }
 
-/// Whether losing `path` loses a machine, a home or the workspace.
+/// Checks whether deleting `path` would destroy the machine, a home or the workspace.
 fn is_critical_path(path: &str) -> bool {
     let plain = path.trim_end_matches(['/', '*', '.']);
     plain.is_empty()
@@ -128,7 +128,7 @@ fn is_critical_path(path: &str) -> bool {
         || path.starts_with("${HOME")
 }
 
-/// Whether redirecting to `path` destroys a device or what a login shell runs.
+/// Describes the damage if redirecting to `path` overwrites a device or a dot file of the home directory.
 fn blocked_target(path: &str) -> Option<&'static str> {
     if is_device(path) {
         return Some("writing to a device");
@@ -138,7 +138,7 @@ fn blocked_target(path: &str) -> Option<&'static str> {
     is_dot_file.then_some("overwriting a dot file of the home directory")
 }
 
-/// Whether `path` is a device that holds data.
+/// Checks whether `path` is a device that stores data.
 fn is_device(path: &str) -> bool {
     const HARMLESS: &[&str] =
         &["null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random", "urandom"];

@@ -1,6 +1,6 @@
-//! Commands that build and test: the project's own code runs.
+//! Known commands that build, lint and test the project.
 
-/// Commands that build and test (spec.md 1.8): a prefix of words each.
+/// Commands that build and test (spec.md 1.8), each as a prefix of words.
 const DEVELOPMENT_COMMANDS: &[&str] = &[
     "black --check",
     "cargo build",
@@ -49,7 +49,7 @@ const DEVELOPMENT_COMMANDS: &[&str] = &[
     "yarn test",
 ];
 
-/// Whether `words` begin like one of them.
+/// Checks whether `words` start with one of [`DEVELOPMENT_COMMANDS`].
 pub(super) fn is_development(words: &[String]) -> bool {
     DEVELOPMENT_COMMANDS.iter().any(|prefix| {
         let mut words = words.iter();

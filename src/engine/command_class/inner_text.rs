@@ -1,21 +1,21 @@
-//! Texts that programs are given to run: by their words, through a pipe, in a document.
+//! Finds script texts that a command runs: in arguments (`sh -c`), through a pipe or from a here-document.
 
 use super::program::Program;
 use crate::text::shell::{SimpleCommand, Word, is_assignment};
 
-/// What a program runs as text.
+/// The script text that a program runs.
 pub(super) enum InnerText {
-    /// It runs none.
+    /// The program runs no text.
     Nothing,
-    /// This one.
+    /// The program runs this text.
     Text(String),
-    /// What it reads from its standard input.
+    /// The program runs its standard input.
     Stdin,
-    /// Something that the words do not tell.
+    /// The program runs a text that its words do not contain.
     Unknown,
 }
 
-/// What `program` runs as text, when it is that of `simple`.
+/// Returns the script text that `program`, part of the command `simple`, runs.
 pub(super) fn inner_text(program: &Program<'_>, simple: &SimpleCommand) -> InnerText {
     let known = |word: Option<&Word>| match word {
         Some(word) if word.is_literal => InnerText::Text(word.text.clone()),
@@ -47,7 +47,7 @@ pub(super) fn inner_text(program: &Program<'_>, simple: &SimpleCommand) -> Inner
     }
 }
 
-/// The text that begins with `first` and goes on with `words`.
+/// Joins `first` and `words` with spaces.
 fn join_words(first: &str, words: &[Word]) -> InnerText {
     if !words.iter().all(|word| word.is_literal) {
         return InnerText::Unknown;
@@ -56,8 +56,8 @@ fn join_words(first: &str, words: &[Word]) -> InnerText {
     InnerText::Text(std::iter::once(first).chain(words).collect::<Vec<_>>().join(" "))
 }
 
-/// What `env` takes apart into words, with those behind it: `-S TEXT`, `-STEXT` or `--split-string=TEXT`, also behind letters of
-/// other options. Behind its own options begins another program's.
+/// Returns the text that `env` splits into words, joined with the words after it: `-S TEXT`, `-STEXT` or
+/// `--split-string=TEXT`, also after letters of other options. The search ends where the program that `env` runs starts.
 fn env_split_string(args: &[Word]) -> InnerText {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -82,7 +82,7 @@ fn env_split_string(args: &[Word]) -> InnerText {
     InnerText::Nothing
 }
 
-/// What a program writes for the next one, where its words tell: `None` where they do not.
+/// Returns the output of a program if its words determine it (`echo`, `printf`, `cat` of a here-document).
 pub(super) fn known_output(program: &Program<'_>, simple: &SimpleCommand) -> Option<String> {
     let is_known = program.args.iter().all(|arg| arg.is_literal) && simple.nested.is_empty();
     match program.name.as_str() {
@@ -96,7 +96,7 @@ pub(super) fn known_output(program: &Program<'_>, simple: &SimpleCommand) -> Opt
     }
 }
 
-/// The commands that a text has at a glance, where it is not understood: what stands between separators, without quotes.
+/// Splits an unparsable text at separators into approximate commands, without quotes.
 pub(super) fn split_commands(text: &str) -> Vec<SimpleCommand> {
     let bare = |word: &str| word.replace(['\'', '"', '\\'], "");
     let word = |raw: &str| Word { text: bare(raw), raw: raw.to_owned(), is_literal: false };

@@ -1,4 +1,4 @@
-//! How dangerous a shell command is, from its text. This decides whether to ask, never what contains a command.
+//! Classifies shell commands by risk from their text, to decide whether approval is needed; confinement does not depend on it.
 
 mod blocklist;
 mod development;
@@ -18,35 +18,35 @@ use roots::Roots;
 use std::path::Path;
 use walk::{Command, ScriptPart};
 
-/// Bytes that all configured patterns may take together when compiled.
+/// Maximum bytes of all configured patterns when compiled.
 const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
 
-/// What may happen to a command, from the harmless to the impossible: a text is what the worst of its parts is.
+/// Risk class of a command, in ascending order; a text has the highest class among its parts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandClass {
-    /// Plain programs that only read.
+    /// Known programs that only read.
     Safe,
-    /// Everything that the walls around it hold.
+    /// Commands whose effects the sandbox contains.
     Confine,
-    /// What cannot be undone, reaches beyond the workspace, leaves the machine, or is not understood.
+    /// Commands that cannot be undone, reach beyond the workspace or the machine, or cannot be parsed.
     Ask,
-    /// Never runs.
+    /// Commands that never run.
     Blocked {
-        /// What it falls under, in words or as the configured regex.
+        /// Description of the built-in pattern, or the configured regex, that matches.
         pattern: String,
     },
 }
 
-/// What is known of a command.
+/// Classification of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandVerdict {
-    /// The class of its worst part.
+    /// The highest class among its parts.
     pub class: CommandClass,
-    /// Whether each of its parts is known: plain programs that read, build or test.
+    /// Whether every part is a known program that reads, builds or tests.
     pub is_known: bool,
 }
 
-/// What the configuration says about classes.
+/// Settings of the classification.
 #[derive(Debug, Clone, Default)]
 pub struct CommandOptions {
     blocked: RegexSet,
@@ -54,17 +54,17 @@ pub struct CommandOptions {
     roots: Roots,
 }
 
-/// A `commands.blocked_patterns` entry that is no regex.
+/// An entry of `commands.blocked_patterns` that is not a valid regex.
 #[derive(Debug, thiserror::Error)]
 #[error("commands.blocked_patterns: {0}")]
 pub struct BlockedPatternError(#[from] regex::Error);
 
 impl CommandOptions {
-    /// Compiles `commands.blocked_patterns` (regex, ignoring case, anywhere in the command) and takes
-    /// `commands.safe_commands` (prefixes, word by word) along.
+    /// Compiles `commands.blocked_patterns` (case-insensitive regexes, searched in the whole command) and stores
+    /// `commands.safe_commands` (prefixes of words).
     ///
     /// # Errors
-    /// When a pattern is no regex or all of them together are too large.
+    /// When a pattern is not a valid regex, or all patterns together are too large.
     pub fn new(blocked_patterns: &[String], safe_commands: &[String]) -> Result<Self, BlockedPatternError> {
         let blocked = RegexSetBuilder::new(blocked_patterns)
             .case_insensitive(true)
@@ -76,14 +76,14 @@ impl CommandOptions {
         Ok(Self { blocked, safe, roots: Roots::default() })
     }
 
-    /// The same options for commands that begin in `workspace`, an absolute path, of a user with the directory `home`.
+    /// Sets the absolute path of the workspace, in which commands start, and the user's home directory.
     #[must_use]
     pub fn with_roots(self, workspace: &Path, home: Option<&Path>) -> Self {
         Self { roots: Roots::new(workspace, home), ..self }
     }
 }
 
-/// What `command` is.
+/// Classifies `command`.
 pub fn classify(command: &str, options: &CommandOptions) -> CommandVerdict {
     if let Some(index) = options.blocked.matches(command).iter().next() {
         return CommandVerdict::blocked(options.blocked.patterns().get(index).cloned().unwrap_or_default());
@@ -101,7 +101,7 @@ impl CommandVerdict {
         Self { class: CommandClass::Blocked { pattern }, is_known: false }
     }
 
-    /// Takes a further part into account. What was blocked first is why.
+    /// Adds the verdict on another part. Of several blocked patterns the first is reported.
     fn add(&mut self, part: Self) {
         self.is_known &= part.is_known;
         if part.class > self.class && !matches!(self.class, CommandClass::Blocked { .. }) {
@@ -129,7 +129,7 @@ impl CommandOptions {
 
     fn judge_command(&self, command: &Command<'_>) -> CommandVerdict {
         let words = read_only::plain_words(command.simple).filter(|_| command.depth == 0);
-        // What the user calls safe is, whatever it names.
+        // A command that the user configured as safe is safe whatever files it names.
         if words.as_ref().is_some_and(|words| self.is_safe(words))
             && !needs_approval::may_run_outside(command)
         {
@@ -145,25 +145,26 @@ impl CommandOptions {
     }
 }
 
-/// What the words of a read-only command say about where it reads.
+/// Arguments of a read-only command that determine which files it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadTargets {
-    /// The words after the program: files, and others that are none.
+    /// The words after the program: files and other arguments.
     pub words: Vec<String>,
     /// Whether it reads the files of whole directories.
     pub is_recursive: bool,
-    /// Whether it follows the links of a directory that is among its words.
+    /// Whether it follows links in a directory named among its words.
     pub follows_links: bool,
 }
 
-/// Where the read-only programs among the commands of `command` read, from where it begins.
+/// Returns what the read-only programs in `command` read, relative to the directory in which it starts.
 pub fn read_targets(command: &str) -> Vec<ReadTargets> {
     let mut found = Vec::new();
     walk::walk(command, &mut |part| {
         let ScriptPart::Command(command) = part else { return };
         let words = read_only::plain_words(command.simple).filter(|words| read_only::is_read_only(words));
         let Some((name, args)) = words.as_ref().and_then(|words| words.split_first()) else { return };
-        let below = |place: &String| args.iter().map(|arg| walk::join(place, arg)).collect::<Vec<_>>();
+        let below =
+            |directory: &String| args.iter().map(|arg| walk::join(directory, arg)).collect::<Vec<_>>();
         found.push(ReadTargets {
             words: args.iter().cloned().chain(command.directories.iter().flatten().flat_map(below)).collect(),
             is_recursive: name == "rg" || (name == "grep" && read_only::is_recursive(args)),

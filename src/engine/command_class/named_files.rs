@@ -1,23 +1,23 @@
-//! The files that a command plainly names: what it redirects to, what `tee` writes and what `cat` and the like show.
+//! Finds the files that a command names: redirections and the arguments of known programs such as `cat` and `tee`.
 //!
-//! A program does more than its words say. This stops the honest mistake; a wall is what the operating system builds.
+//! Programs may use other files too. This prevents accidents; only the sandbox protects against hostile commands.
 
 use super::program::Program;
 use super::walk::{self, Command, ScriptPart};
 use crate::text::shell::Direction;
 
-/// What a program does with the files it is given.
+/// How a program uses its file arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileUse {
-    /// Shows or runs all of them.
+    /// Reads all of them.
     Reads,
-    /// Shows all but the first word, which is a pattern or a script unless a flag gives one.
+    /// Reads all but the first argument, which is a pattern or script unless an option contains it.
     ReadsAfterPattern,
-    /// Reads all but the last, which it writes.
+    /// Reads all but the last and writes the last.
     Copies,
     /// Writes, moves or removes all of them.
     Writes,
-    /// Takes them as `if=FILE` and `of=FILE`.
+    /// Reads `if=FILE` and writes `of=FILE`.
     Dd,
 }
 
@@ -46,13 +46,14 @@ const PROGRAMS: &[(FileUse, &[&str])] = &[
 /// A file that a command names.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// The path as it stands there, quotes removed.
+    /// The path as written in the command, without quotes.
     pub path: String,
     /// Whether it is written.
     pub write: bool,
 }
 
-/// The files that `command` names, substitutions included. One that is named after `cd` may stand in either place.
+/// Returns the files that `command` names, including those in substitutions. A file named after `cd` is returned relative
+/// to the start directory and to the new directory.
 pub fn named_files(command: &str) -> Vec<NamedFile> {
     let mut found = Vec::new();
     walk::walk(command, &mut |part| {
@@ -63,20 +64,21 @@ pub fn named_files(command: &str) -> Vec<NamedFile> {
     found
 }
 
-/// The files that one command names, from where all begins.
+/// Returns the files that one simple command names, relative to the directory in which the whole text starts.
 pub(super) fn named(command: &Command<'_>) -> Vec<NamedFile> {
     let files = named_as_written(command);
-    let below = |place: &String| {
-        let there = |file: &NamedFile| NamedFile { path: walk::join(place, &file.path), write: file.write };
+    let below = |directory: &String| {
+        let there =
+            |file: &NamedFile| NamedFile { path: walk::join(directory, &file.path), write: file.write };
         files.iter().map(there).collect::<Vec<_>>()
     };
     let placed: Vec<_> = command.directories.iter().flatten().flat_map(below).collect();
     files.into_iter().chain(placed).collect()
 }
 
-/// The files that one command names, as they stand there.
+/// Returns the files that one simple command names, as written.
 fn named_as_written(command: &Command<'_>) -> Vec<NamedFile> {
-    // Behind wrappers like `env` it is the first program that is known.
+    // With wrappers such as `env`, the first known program counts.
     let mut found = command.programs.iter().find_map(arguments).unwrap_or_default();
     found.extend(command.simple.redirections.iter().map(|redirection| NamedFile {
         path: redirection.target.text.clone(),
@@ -85,7 +87,7 @@ fn named_as_written(command: &Command<'_>) -> Vec<NamedFile> {
     found
 }
 
-/// The files among the arguments of a program that is known. A flag is no file, but its value may be taken for one.
+/// Returns the file arguments of a known program. The value of an option may be counted as a file.
 fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
     let operands: Vec<&str> = program.operands().collect();
     let named = |path: &str, write| NamedFile { path: path.to_owned(), write };
@@ -116,7 +118,7 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
     })
 }
 
-/// What stands behind the first of `commands` that git is given.
+/// Returns the operands after the first of the git subcommands `commands`.
 fn git_operands<'a>(operands: &'a [&'a str], commands: &[&str]) -> &'a [&'a str] {
     let at = operands.iter().position(|word| commands.contains(word));
     at.and_then(|at| operands.get(at + 1..)).unwrap_or_default()

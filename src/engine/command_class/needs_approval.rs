@@ -1,11 +1,10 @@
-//! What a person is asked about however well it is contained: what cannot be undone, what reaches beyond the workspace,
-//! and what leaves the machine.
+//! Finds commands that need approval even in the sandbox: destructive ones and those that reach outside the workspace.
 
 use super::named_files::{self, NamedFile};
 use super::program::Program;
 use super::walk::Command;
 
-/// Programs that speak with other machines or with services of this one, or that fetch and run what nobody has seen.
+/// Programs that connect to other machines or local services, or that download and run code.
 const EXTERNAL_PROGRAMS: &[&str] = &[
     "aws",
     "az",
@@ -45,7 +44,7 @@ const EXTERNAL_PROGRAMS: &[&str] = &[
     "wget",
 ];
 
-/// What fetches, installs or publishes, by the first word of a package manager.
+/// Subcommands of package managers that download, install or publish, by program.
 const PACKAGE_COMMANDS: &[(&[&str], &[&str])] = &[
     (
         &["bun", "npm", "pnpm", "yarn"],
@@ -63,7 +62,7 @@ const PACKAGE_COMMANDS: &[(&[&str], &[&str])] = &[
     (&["gem"], &["install", "push", "update"]),
 ];
 
-/// Directories and devices that are nobody's: temporary files, and what holds nothing.
+/// Directories and devices outside the workspace that are safe to use.
 const HARMLESS_PATHS: &[&str] = &[
     "/dev/fd/",
     "/dev/null",
@@ -77,14 +76,14 @@ const HARMLESS_PATHS: &[&str] = &[
     "/tmp/",
 ];
 
-/// Whether a person is asked about a command in every mode that asks.
+/// Checks whether a command needs approval in every mode that asks.
 pub(super) fn needs_approval(command: &Command<'_>) -> bool {
     has_unknown_program(command)
         || command.programs.iter().any(|program| destroys(program) || reaches_outside(program))
         || touches_outside(command)
 }
 
-/// Whether a command shows or writes what is outside of the workspace. A symbolic link only names it.
+/// Checks whether a command reads or writes files outside the workspace. Creating a symbolic link to one is not reading.
 fn touches_outside(command: &Command<'_>) -> bool {
     let names = |program: &Program<'_>| program.name == "ln" && program.has_flag('s', "--symbolic");
     let only_names = command.programs.iter().any(names);
@@ -92,7 +91,7 @@ fn touches_outside(command: &Command<'_>) -> bool {
     files.any(|file| is_file_outside(&file, !command.directories.is_empty()))
 }
 
-/// Whether nobody can tell what runs: the name of the program is made when it runs.
+/// Checks whether the name of a program is known only at run time.
 fn has_unknown_program(command: &Command<'_>) -> bool {
     let mut programs = command.programs.iter();
     let first = programs.next();
@@ -104,7 +103,7 @@ fn has_unknown_program(command: &Command<'_>) -> bool {
         || programs.any(|program| program.is_substituted)
 }
 
-/// Whether a program takes away what only a copy could bring back.
+/// Checks whether a program deletes data irrecoverably.
 fn destroys(program: &Program<'_>) -> bool {
     match program.name.as_str() {
         "rm" => {
@@ -118,7 +117,7 @@ fn destroys(program: &Program<'_>) -> bool {
     }
 }
 
-/// Uncommitted work, commits that only one name leads to, the repository of others, settings for all repositories.
+/// Checks for git commands that lose uncommitted work or commits, change remote repositories or change global settings.
 fn destroys_with_git(program: &Program<'_>) -> bool {
     let mut words = program.args.iter().map(|arg| arg.text.as_str());
     let mut command = words.next();
@@ -126,9 +125,9 @@ fn destroys_with_git(program: &Program<'_>) -> bool {
         let takes_value = matches!(option, "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace");
         command = if takes_value { words.nth(1) } else { words.next() };
     }
-    let given: Vec<&str> = words.collect();
+    let arguments: Vec<&str> = words.collect();
     let has = |flags: &[&str]| {
-        given.iter().any(|word| flags.iter().any(|flag| word == flag || is_joined(word, flag)))
+        arguments.iter().any(|word| flags.iter().any(|flag| word == flag || is_joined(word, flag)))
     };
     match command.unwrap_or_default() {
         "clone" | "fetch" | "pull" | "push" | "send-email" | "filter-branch" | "filter-repo" | "prune"
@@ -149,13 +148,13 @@ fn destroys_with_git(program: &Program<'_>) -> bool {
     }
 }
 
-/// Whether `word` is several one-letter flags in one, and `flag` among them.
+/// Checks whether `word` is a group of one-letter flags that contains `flag`.
 fn is_joined(word: &str, flag: &str) -> bool {
     let letters = |text: &str| text.starts_with('-') && !text.starts_with("--");
     letters(word) && letters(flag) && word.contains(flag.trim_start_matches('-'))
 }
 
-/// Whether a program reaches other machines, or the services of this one.
+/// Checks whether a program connects to other machines or to local services.
 fn reaches_outside(program: &Program<'_>) -> bool {
     let name = program.name.as_str();
     let first = program.operands().next().unwrap_or_default();
@@ -167,15 +166,15 @@ fn reaches_outside(program: &Program<'_>) -> bool {
     EXTERNAL_PROGRAMS.contains(&name) || fetches(name, first) || (is_module && module())
 }
 
-/// Whether a file is outside of the workspace, as far as its name tells. What is written somewhere else than where the
-/// command began is nowhere that its name tells.
+/// Checks whether a file may be outside the workspace, judging by its name. After a change of directory, the name of a
+/// written file does not determine its location.
 fn is_file_outside(file: &NamedFile, has_moved: bool) -> bool {
     is_outside(&file.path) || (file.write && has_moved && !is_harmless_path(&file.path))
 }
 
-/// Whether a command may run outside of the workspace because of those before it.
+/// Checks whether a command may run outside the workspace after earlier changes of directory.
 pub(super) fn may_run_outside(command: &Command<'_>) -> bool {
-    command.directories.iter().any(|place| place.as_deref().is_none_or(is_outside))
+    command.directories.iter().any(|directory| directory.as_deref().is_none_or(is_outside))
 }
 
 fn is_outside(path: &str) -> bool {
@@ -185,5 +184,5 @@ fn is_outside(path: &str) -> bool {
 }
 
 fn is_harmless_path(path: &str) -> bool {
-    path == "/tmp" || HARMLESS_PATHS.iter().any(|place| path.starts_with(place))
+    path == "/tmp" || HARMLESS_PATHS.iter().any(|directory| path.starts_with(directory))
 }

@@ -1,12 +1,12 @@
-//! The programs of a command: the one that it names, and those that this one may run.
+//! Finds the programs of a command: the program it names and those that this program may run (`env`, `xargs`, `find`).
 
 use crate::text::shell::{Word, is_assignment};
 
-/// Words of a wrapper among which the program it runs is looked for: its own options and their values are fewer by far,
-/// and looking at each of thousands of words takes long.
+/// Maximum number of a wrapper's words in which the program it runs is searched. Its own options are far fewer, and
+/// checking thousands of words is slow.
 const MAX_WRAPPER_WORDS: usize = 256;
 
-/// Programs looked at in one command.
+/// Maximum number of programs checked in one command.
 const MAX_PROGRAMS: usize = 512;
 
 /// Programs that run the program named after them.
@@ -15,26 +15,26 @@ const WRAPPERS: &[&str] = &[
     "parallel", "setsid", "stdbuf", "strace", "sudo", "time", "timeout", "toybox", "watch", "xargs",
 ];
 
-/// What stands for words from elsewhere where nobody says otherwise.
+/// The default placeholder of `find`, `xargs` and `parallel` for words inserted at run time.
 const DEFAULT_PLACEHOLDER: &str = "{}";
 
-/// Programs that run the text they are given.
+/// Programs that run script texts.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
 /// A program with its arguments.
 #[derive(Debug)]
 pub(in crate::engine) struct Program<'a> {
-    /// In lower case, without its directory.
+    /// The name in lower case, without its directory.
     pub(in crate::engine) name: String,
-    /// Whether it is called what it is written.
+    /// Whether the name is literal, without expansions.
     pub(in crate::engine) has_literal_name: bool,
-    /// Whether words from elsewhere are put in where it is called: `xargs -I X X push`.
+    /// Whether the name contains a placeholder that is replaced at run time: `xargs -I X X push`.
     pub(in crate::engine) is_substituted: bool,
     pub(in crate::engine) args: &'a [Word],
 }
 
 impl<'a> Program<'a> {
-    /// The program that `words` begin with, behind assignments.
+    /// Returns the program at the start of `words`, after assignments.
     pub(super) fn new(words: &'a [Word]) -> Option<Self> {
         let assignments = words.iter().take_while(|word| is_assignment(&word.text)).count();
         let (first, args) = words.get(assignments..)?.split_first()?;
@@ -46,14 +46,14 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// The same where `placeholder` stands for words from elsewhere.
+    /// Marks the name as substituted if it contains `placeholder`.
     fn with_placeholder(self, placeholder: &str) -> Self {
         let is_substituted =
             !self.name.starts_with('-') && self.name.contains(&placeholder.to_ascii_lowercase());
         Self { has_literal_name: self.has_literal_name && !is_substituted, is_substituted, ..self }
     }
 
-    /// What stands for words from elsewhere among the arguments of what it runs, where it puts some there.
+    /// Returns the placeholder for inserted words in the arguments of the program that this one runs, if it inserts words.
     pub(in crate::engine) fn placeholder(&self) -> Option<&'a str> {
         match self.name.as_str() {
             "find" => return Some(DEFAULT_PLACEHOLDER),
@@ -68,18 +68,18 @@ impl<'a> Program<'a> {
         own.or(Some(DEFAULT_PLACEHOLDER))
     }
 
-    /// Whether it is an option of a wrapper, or a number that one has as its value.
+    /// Checks whether this is an option of a wrapper or a numeric value of one.
     pub(super) fn is_option(&self) -> bool {
         self.name.starts_with('-')
             || (self.has_literal_name && self.name.starts_with(|char: char| char.is_ascii_digit()))
     }
 
-    /// Whether it runs the program named after it.
+    /// Checks whether it runs the program named in its arguments.
     fn is_wrapper(&self) -> bool {
         WRAPPERS.contains(&self.name.as_str())
     }
 
-    /// Whether a flag is there, alone, among other letters or with a value.
+    /// Checks whether a flag is present, alone, grouped with other letters or with a value.
     pub(super) fn has_flag(&self, short: char, long: &str) -> bool {
         self.args.iter().any(|arg| match arg.text.strip_prefix('-') {
             Some(letters) if !letters.starts_with('-') => letters.contains(short),
@@ -87,32 +87,32 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// The arguments that are no flags.
+    /// Returns the arguments that are not flags.
     pub(super) fn operands(&self) -> impl Iterator<Item = &'a str> {
         self.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !arg.starts_with('-'))
     }
 
-    /// Whether it runs text that it is given.
+    /// Checks whether it is a shell.
     pub(super) fn is_shell(&self) -> bool {
         SHELLS.contains(&self.name.as_str())
     }
 }
 
-/// What a program is called, wherever it is.
+/// Returns the name of a program in lower case, without its directory.
 pub(in crate::engine) fn name(word: &str) -> String {
     word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// A program where one may begin.
+/// A position in the words at which a program may start.
 struct ProgramStart<'a> {
     program: Program<'a>,
-    /// What stands for words from elsewhere among its arguments.
+    /// The placeholder for inserted words in its arguments.
     placeholder: Option<&'a str>,
-    /// Whether one certainly begins there.
+    /// Whether a program certainly starts there.
     is_certain: bool,
 }
 
-/// The program of `words`, and those that it may run where it is one that runs others.
+/// Returns the program of `words` and the programs that it may run.
 pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
     let mut all = Vec::new();
     let mut from: Vec<ProgramStart<'_>> = ProgramStart::new(words, None, true).into_iter().collect();
@@ -133,7 +133,7 @@ pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
 }
 
 impl<'a> ProgramStart<'a> {
-    /// The program of `words`, where `placeholder` stands for words from elsewhere.
+    /// Returns the program at the start of `words`, in which `placeholder` marks inserted words.
     fn new(words: &'a [Word], placeholder: Option<&'a str>, is_certain: bool) -> Option<Self> {
         let program = Program::new(words)?;
         let program = match placeholder {
@@ -145,26 +145,27 @@ impl<'a> ProgramStart<'a> {
     }
 }
 
-/// Where the program that a wrapper runs may begin among its arguments: which of them it is depends on the options, so any of
-/// them may be. Before an assignment stands the same program as behind it, and what is said to be a placeholder is none.
+/// Returns the positions in a wrapper's arguments at which the program that it runs may start. The exact position depends
+/// on the wrapper's options, so every word counts except assignments and the declaration of a placeholder.
 fn starts<'a>(args: &'a [Word], mut placeholder: Option<&'a str>) -> Vec<ProgramStart<'a>> {
-    let is_mark = |at: usize| {
+    let is_placeholder = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| args.get(before));
         before.is_some_and(|option| own_placeholder(&option.text) == Some(""))
     };
-    let is_start = |at: &usize| !is_mark(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
-    let places = (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..));
+    let is_start =
+        |at: &usize| !is_placeholder(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
+    let tails = (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..));
     let mut start = |words| {
         let start = ProgramStart::new(words, placeholder, false)?;
-        // Behind the program that is run stand its arguments, whatever is put into them.
-        let goes_on = start.program.is_wrapper() || start.program.is_option();
-        placeholder = start.placeholder.filter(|_| goes_on);
+        // The words after the program that is run are its arguments.
+        let more_follow = start.program.is_wrapper() || start.program.is_option();
+        placeholder = start.placeholder.filter(|_| more_follow);
         Some(start)
     };
-    places.filter_map(&mut start).collect()
+    tails.filter_map(&mut start).collect()
 }
 
-/// What an option says to stand for words from elsewhere; nothing where the next word says it.
+/// Returns the placeholder that an option declares; an empty one when the next word is the placeholder.
 fn own_placeholder(option: &str) -> Option<&str> {
     if let Some(placeholder) = option.strip_prefix("--replace") {
         return placeholder.strip_prefix('=').or(Some(DEFAULT_PLACEHOLDER));
@@ -177,7 +178,7 @@ fn own_placeholder(option: &str) -> Option<&str> {
     }
 }
 
-/// What `find` runs, each up to its end.
+/// Returns the words of each command that `find` runs.
 pub(super) fn find_exec_commands(args: &[Word]) -> impl Iterator<Item = &[Word]> {
     let executes = |arg: &Word| matches!(arg.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     let is_end = |arg: &Word| matches!(arg.text.as_str(), ";" | "+");

@@ -1,29 +1,29 @@
-//! Commands so plain that their words are what they look like, and those of them that only read.
+//! Recognizes plain commands without expansions, and among them those that only read.
 
 use crate::text::shell::{SimpleCommand, Word};
 
-/// A read-only program and the arguments with which it stays one.
+/// A read-only program and the arguments with which it only reads.
 struct ReadOnlyProgram {
     name: &'static str,
-    /// One-letter flags without a value; they may be joined.
+    /// One-letter flags without a value; they may be grouped.
     flags: &'static str,
-    /// One-letter flags with a value, joined or the next word.
+    /// One-letter flags with a value, attached or in the next word.
     valued: &'static str,
     /// Long flags, with or without `=VALUE`.
     long: &'static [&'static str],
-    /// What the other words may be.
+    /// The allowed other words.
     operands: Operands,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operands {
-    /// Files inside the workspace, as far as the text tells.
+    /// Files inside the workspace, judging by their names.
     Paths,
-    /// At most one such file: a second one would be written.
+    /// At most one such file, because a second one would be written.
     OnePath,
-    /// One such directory: without one it is the home.
+    /// Exactly one such directory, because the default is the home directory.
     Directory,
-    /// A script that prints lines, then such files.
+    /// A `sed` script that prints lines, then such files.
     LinePrinter,
     /// `+FORMAT` only: anything else sets the clock.
     Format,
@@ -33,7 +33,7 @@ enum Operands {
 
 const PATHS: Operands = Operands::Paths;
 
-/// The read-only programs. `git`, `env` and `history` are none: configuration, secrets and files hang on them.
+/// The read-only programs. `git`, `env` and `history` are excluded: they run configured programs or show secrets.
 const PROGRAMS: &[ReadOnlyProgram] = &[
     ReadOnlyProgram { name: "cat", flags: "AbeEnstTv", valued: "", long: &["--number"], operands: PATHS },
     ReadOnlyProgram { name: "cd", flags: "", valued: "", long: &[], operands: Operands::Directory },
@@ -213,7 +213,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
     ReadOnlyProgram { name: "whoami", flags: "", valued: "", long: &[], operands: Operands::Nothing },
 ];
 
-/// What `find` may test and print. `-exec`, `-ok`, `-delete`, `-fprint` and their like are not here.
+/// Allowed tests and actions of `find`; without `-exec`, `-ok`, `-delete`, `-fprint` and similar actions.
 const FIND_TESTS: &[&str] = &[
     "-a",
     "-and",
@@ -238,14 +238,14 @@ const FIND_TESTS: &[&str] = &[
     "-type",
 ];
 
-/// Programs that only print what they are given.
+/// Programs that only print their arguments.
 const PRINTERS: &[&str] = &["basename", "dirname", "echo"];
 
-/// Commands that are harmless as a whole. Version questions of tools that first read the project's files are not here.
+/// Commands that are safe exactly as written. Version queries of tools that read project files first are excluded.
 const WHOLE_COMMANDS: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
 
-/// The words of a command when every character of them stands for itself, and nothing is assigned, substituted, given or
-/// written elsewhere. `None` otherwise.
+/// Returns the words of a command if all are literal and it has no assignments, substitutions, here-documents or
+/// redirections other than to `/dev/null`; else `None`.
 pub(super) fn plain_words(simple: &SimpleCommand) -> Option<Vec<String>> {
     let discards = simple.redirections.iter().all(|redirection| redirection.target.raw == "/dev/null");
     let is_bare = !simple.assigns && !simple.is_background && simple.nested.is_empty();
@@ -254,7 +254,7 @@ pub(super) fn plain_words(simple: &SimpleCommand) -> Option<Vec<String>> {
     is_plain.then(|| simple.words.iter().map(|word| word.text.clone()).collect())
 }
 
-/// Whether a word shows what it is: no variables, globs, escapes or characters that nobody sees.
+/// Checks that a word has no variables, globs, escapes or invisible characters.
 fn is_plain(word: &Word) -> bool {
     let mut quote = None;
     let all = word.raw.chars().all(|char| match quote {
@@ -273,7 +273,7 @@ fn is_plain(word: &Word) -> bool {
     all && word.is_literal
 }
 
-/// Whether `words` are a read-only program with arguments that keep it one.
+/// Checks whether `words` are a read-only program with arguments that only read.
 pub(super) fn is_read_only(words: &[String]) -> bool {
     let Some((name, args)) = words.split_first() else { return false };
     if PRINTERS.contains(&name.as_str()) || WHOLE_COMMANDS.iter().any(|whole| whole.split(' ').eq(words)) {
@@ -287,7 +287,7 @@ pub(super) fn is_read_only(words: &[String]) -> bool {
     PROGRAMS.iter().find(|program| program.name == name).is_some_and(|program| program.accepts(args))
 }
 
-/// Whether the arguments of `grep` make it go through directories.
+/// Checks whether the arguments of `grep` make it search directories.
 pub(super) fn is_recursive(args: &[String]) -> bool {
     let joined = |arg: &String| arg.starts_with('-') && !arg.starts_with("--") && arg.contains('r');
     args.iter().any(|arg| arg == "--recursive" || joined(arg))
@@ -312,7 +312,7 @@ impl ReadOnlyProgram {
                 match self.short(arg) {
                     ShortFlag::Unknown => return false,
                     ShortFlag::Complete => {}
-                    // The value may be missing; then the program complains and does nothing.
+                    // Without its value, the program fails and does nothing.
                     ShortFlag::NeedsValue => {
                         args.next();
                     }
@@ -359,7 +359,7 @@ enum ShortFlag {
     Unknown,
 }
 
-/// Whether a `sed` script is `5p`, `1,5p` or `1,$p`.
+/// Checks whether a `sed` script has the form `5p`, `1,5p` or `1,$p`.
 fn prints_lines(script: &str) -> bool {
     let is_line =
         |text: &str| text == "$" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -368,17 +368,17 @@ fn prints_lines(script: &str) -> bool {
         .is_some_and(|range| range.split(',').count() <= 2 && range.split(',').all(is_line))
 }
 
-/// Whether `path` stays below the working directory, as far as its text tells.
+/// Checks whether `path` stays below the working directory, judging by its text.
 fn is_inside(path: &str) -> bool {
     !path.starts_with(['/', '~']) && path.split('/').all(|part| part != "..")
 }
 
-/// Characters that mean only themselves to a shell, outside quotes.
+/// Checks whether a character has no special meaning to a shell outside quotes.
 fn is_bare(char: char) -> bool {
     char.is_alphanumeric() || "-_./,:=+@%^".contains(char)
 }
 
-/// Characters that a person sees as what they are: no control characters, no direction marks, no odd spaces.
+/// Checks whether a character is visible and unambiguous: no control characters, direction marks or unusual spaces.
 fn is_visible(char: char) -> bool {
     char.is_ascii_graphic() || char == ' ' || char.is_alphanumeric()
 }

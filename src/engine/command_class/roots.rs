@@ -1,20 +1,19 @@
-//! Directories whose loss loses a machine, a home or the workspace, in every spelling, and the commands that move, overwrite
-//! or link them away.
+//! Recognizes commands that move, overwrite or replace the root directory, a home, the workspace or its `.git`.
 
 use super::program::Program;
 use super::walk::{Command, join};
 use crate::text::shell::{Direction, Word};
 use std::path::{Component, Path, PathBuf};
 
-/// The pattern of commands that do this.
+/// Description of the blocked pattern.
 pub(super) const LOST: &str =
     "moving, overwriting or linking away a home, the file system, the workspace or its .git";
 
-/// Expansions that stand for the directory in which a command runs, or for the workspace.
+/// Expansions to the directory in which a command runs or to the workspace.
 const WORKING_DIRECTORY: &[&str] =
     &["$PWD", "${PWD}", "$(pwd)", "`pwd`", "$(pwd -P)", "$(git rev-parse --show-toplevel)"];
 
-/// The workspace and the home directory, as absolute paths without links.
+/// The workspace and the home directory, as absolute paths with resolved links.
 #[derive(Debug, Clone)]
 pub(super) struct Roots {
     workspace: PathBuf,
@@ -22,29 +21,29 @@ pub(super) struct Roots {
 }
 
 impl Default for Roots {
-    /// Paths that nothing has, for when they are not known.
+    /// Returns impossible paths, for use when the real ones are unknown.
     fn default() -> Self {
         Self { workspace: "/\0/workspace".into(), home: "/\0/home".into() }
     }
 }
 
-/// What a word names.
+/// Kind of a protected directory that a word names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Root {
     /// The root of the workspace.
     Workspace,
-    /// Its `.git`, a home directory, the root of the file system, or a directory that contains one of these.
+    /// The workspace's `.git`, a home directory, the root of the file system, or a directory that contains one of these.
     Other,
 }
 
 impl Roots {
-    /// The roots of a run in `workspace`, whose user has the directory `home`.
+    /// Creates the roots of a run in `workspace` by the user with the directory `home`.
     pub(super) fn new(workspace: &Path, home: Option<&Path>) -> Self {
         let unknown = Self::default();
         Self { workspace: workspace.to_owned(), home: home.map_or(unknown.home, Path::to_owned) }
     }
 
-    /// Whether `command` moves, overwrites or links away a root.
+    /// Checks whether `command` moves, overwrites or replaces a root.
     pub(super) fn are_lost(&self, command: &Command<'_>) -> bool {
         let written = command.simple.redirections.iter().filter(|file| file.direction == Direction::Write);
         let is_root = |word: &Word| self.root(word, command.directories).is_some();
@@ -52,9 +51,9 @@ impl Roots {
             || command.programs.iter().any(|program| self.loses(program, command.directories))
     }
 
-    fn loses(&self, program: &Program<'_>, places: &[Option<String>]) -> bool {
+    fn loses(&self, program: &Program<'_>, directories: &[Option<String>]) -> bool {
         let (files, has_target) = operands(program);
-        let is_root = |word: &&Word| self.root(word, places).is_some();
+        let is_root = |word: &&Word| self.root(word, directories).is_some();
         let ends = if has_target { None } else { files.split_last().filter(|(_, first)| !first.is_empty()) };
         let (target, sources) = ends.map_or((None, &*files), |(last, first)| (Some(last), first));
         let is_exact = program.has_flag('T', "--no-target-directory");
@@ -66,7 +65,7 @@ impl Roots {
                 let replaces = is_exact || program.has_flag('\0', "--remove-destination") || empties();
                 replaces && target.is_some_and(&is_root)
             }
-            "ln" => target.is_some_and(|target| self.is_linked_over(program, target, places)),
+            "ln" => target.is_some_and(|target| self.is_linked_over(program, target, directories)),
             "rsync" => {
                 let has = |option: &str| program.args.iter().any(|arg| arg.text.starts_with(option));
                 (has("--del") && target.is_some_and(&is_root))
@@ -79,17 +78,18 @@ impl Roots {
             "tee" | "truncate" => files.iter().any(is_root),
             "dd" => files.iter().filter(|word| word.text.starts_with("of=")).any(|word| {
                 let [text, raw] = [&word.text, &word.raw].map(|text| text.replacen("of=", "", 1));
-                self.root(&Word { text, raw, is_literal: word.is_literal }, places).is_some()
+                self.root(&Word { text, raw, is_literal: word.is_literal }, directories).is_some()
             }),
             _ => false,
         }
     }
 
-    /// Whether a link takes the place of a root. In a directory it is made inside: `ln -s ../a .` is harmless.
-    fn is_linked_over(&self, program: &Program<'_>, link: &Word, places: &[Option<String>]) -> bool {
+    /// Checks whether a link replaces a root. A link with a directory as its target is created inside it: `ln -s ../a .` is
+    /// harmless.
+    fn is_linked_over(&self, program: &Program<'_>, link: &Word, directories: &[Option<String>]) -> bool {
         let is_exact =
             program.has_flag('n', "--no-dereference") || program.has_flag('T', "--no-target-directory");
-        match self.root(link, places) {
+        match self.root(link, directories) {
             Some(Root::Other) => true,
             Some(Root::Workspace) if link.text.trim_end_matches('/') == "." => is_exact,
             Some(Root::Workspace) => is_exact || program.has_flag('f', "--force"),
@@ -97,13 +97,16 @@ impl Roots {
         }
     }
 
-    /// The root that `word` names in one of `places`, or where there are none in the workspace.
-    fn root(&self, word: &Word, places: &[Option<String>]) -> Option<Root> {
+    /// Returns the root that `word` names relative to one of `directories`, or to the workspace if there are none.
+    fn root(&self, word: &Word, directories: &[Option<String>]) -> Option<Root> {
         let path = spelling(word);
-        if places.is_empty() {
+        if directories.is_empty() {
             return self.root_at(&path, word.is_literal);
         }
-        places.iter().flatten().find_map(|place| self.root_at(&join(place, &path), word.is_literal))
+        directories
+            .iter()
+            .flatten()
+            .find_map(|directory| self.root_at(&join(directory, &path), word.is_literal))
     }
 
     fn root_at(&self, path: &str, is_literal: bool) -> Option<Root> {
@@ -112,7 +115,7 @@ impl Roots {
         let path = self.absolute(path, is_literal);
         let contains_one = [&self.workspace, &self.home].into_iter().any(|root| root.starts_with(&path));
         if path == self.workspace {
-            // What is in the workspace may be moved.
+            // The content of the workspace may be moved.
             return (!has_all).then_some(Root::Workspace);
         }
         let is_git = path.parent() == Some(&self.workspace)
@@ -120,7 +123,7 @@ impl Roots {
         (contains_one || is_git || is_home(&path)).then_some(Root::Other)
     }
 
-    /// The absolute path that `path` spells, without `.` and `..`.
+    /// Expands `path` to an absolute path without `.` and `..`.
     fn absolute(&self, path: &str, is_literal: bool) -> PathBuf {
         let after = |prefixes: &[&str]| {
             let rests = prefixes.iter().filter_map(|prefix| path.strip_prefix(prefix));
@@ -147,13 +150,13 @@ impl Roots {
     }
 }
 
-/// Whether `path` is somebody's home directory, or holds those of all.
+/// Checks whether `path` is a home directory or the parent of all home directories.
 fn is_home(path: &Path) -> bool {
     let is_shared = |path: &Path| matches!(path.to_str(), Some("/home" | "/Users"));
     is_shared(path) || path.parent().is_some_and(is_shared) || path == Path::new("/root")
 }
 
-/// The path that a word spells, with `.` for the directory in which its command runs.
+/// Returns the path in a word, with `.` in directory of expansions to the working directory.
 fn spelling(word: &Word) -> String {
     let text = if word.text.contains("$()") { word.raw.replace('"', "") } else { word.text.clone() };
     let rests =
@@ -162,7 +165,7 @@ fn spelling(word: &Word) -> String {
     rest.map(|rest| format!(".{rest}")).unwrap_or(text)
 }
 
-/// The arguments of a program that are files, and whether an option names the directory that they go to.
+/// Returns the file arguments of a program, and whether an option names the target directory.
 fn operands<'a>(program: &Program<'a>) -> (Vec<&'a Word>, bool) {
     let takes_target = matches!(program.name.as_str(), "cp" | "install" | "ln" | "mv");
     let (mut files, mut has_target, mut only_files) = (Vec::new(), false, false);
@@ -304,7 +307,7 @@ mod tests {
             "rsync -a --delete-after empty/ ROOT",
             "dd if=/dev/zero of=ROOT",
         ];
-        // An empty pattern is left as it is written: `> ~/*` is an ambiguous redirection.
+        // A glob without a match stays as written: `> ~/*` is an ambiguous redirection.
         every(&[HOMES, WORKSPACE, GIT], &commands);
         every(&[HOMES, GIT], &["ln -s / ROOT", "ln -sf /tmp/x ROOT", "ln -f a ROOT"]);
         all_are_blocked(

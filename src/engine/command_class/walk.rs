@@ -1,51 +1,51 @@
-//! Everything that a text may run: looked for through wrappers, substitutions and texts for other shells.
+//! Visits every command that a shell text may run, through wrappers, substitutions and nested scripts.
 
 use super::inner_text::{InnerText, inner_text, known_output, split_commands};
 use super::program::{Program, programs};
 use crate::text::shell::{self, Script, ShellParseError, SimpleCommand};
 
-/// How deep texts inside of texts (`sh -c`, `eval`, what is piped into a shell) are looked into.
+/// Maximum nesting depth of scripts in scripts (`sh -c`, `eval`, text piped into a shell).
 const MAX_TEXT_DEPTH: usize = 12;
 
-/// Texts inside of one.
+/// Maximum number of nested scripts in one text.
 const MAX_INNER_TEXTS: usize = 256;
 
-/// Places in which a command may run because of those before it.
+/// Maximum number of directories in which a command may run after earlier changes of directory.
 const MAX_DIRECTORIES: usize = 8;
 
-/// A command in its place.
+/// A simple command with its context.
 #[derive(Debug)]
 pub(in crate::engine) struct Command<'a> {
     pub(in crate::engine) simple: &'a SimpleCommand,
-    /// The program that it names, and those that this one may run.
+    /// The program that it names, and those that this program may run.
     pub(in crate::engine) programs: &'a [Program<'a>],
-    /// Where it may run besides the directory in which all begins; `None` is a place that the text does not tell.
+    /// Directories in which it may run besides the start directory; `None` is an unknown directory.
     pub(in crate::engine) directories: &'a [Option<String>],
-    /// How many texts it is in.
+    /// Nesting depth of the script it is in.
     pub(in crate::engine) depth: usize,
 }
 
-/// What is found in a text.
+/// A part of a text.
 #[derive(Debug)]
 pub(in crate::engine) enum ScriptPart<'a> {
-    /// A script, before its commands.
+    /// A script; its commands follow.
     Script(&'a Script),
     /// A command.
     Command(&'a Command<'a>),
-    /// Something that runs and is not told by the text.
+    /// Code that runs but is not in the text.
     Unknown,
-    /// A text that was not taken apart. Its pieces follow as commands if it may run all the same.
+    /// A text that could not be parsed. If a shell may run it anyway, its approximate commands follow.
     Unclear(ShellParseError),
 }
 
-/// Shows every part of `text` to `visit`.
+/// Calls `visit` with every part of `text`.
 pub(in crate::engine) fn walk(text: &str, visit: &mut dyn FnMut(ScriptPart<'_>)) {
     Walker { directories: Vec::new(), left: MAX_INNER_TEXTS, visit }.text(text, 0);
 }
 
 struct Walker<'v> {
     directories: Vec<Option<String>>,
-    /// Texts that may still be looked into; none after a limit was met.
+    /// Number of nested scripts that may still be visited; 0 after a limit was reached.
     left: usize,
     visit: &'v mut dyn FnMut(ScriptPart<'_>),
 }
@@ -65,7 +65,7 @@ impl Walker<'_> {
             Ok(script) => self.script(&script, depth),
             Err(ShellParseError::Syntax) => {
                 (self.visit)(ScriptPart::Unclear(ShellParseError::Syntax));
-                // A shell runs what it understands up to the first thing that it does not.
+                // A shell runs the commands before a syntax error.
                 self.commands(&split_commands(text), depth);
             }
             Err(limit) => {
@@ -101,7 +101,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Looks into the text that a program runs.
+    /// Visits the script text that a program runs.
     fn visit_inner_text(
         &mut self,
         program: &Program<'_>,
@@ -126,7 +126,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Takes note of where the commands behind this one run.
+    /// Records a change of directory for the following commands.
     fn track_directory(&mut self, program: &Program<'_>) {
         if !matches!(program.name.as_str(), "cd" | "popd" | "pushd") {
             return;
@@ -135,8 +135,9 @@ impl Walker<'_> {
         let Some(target) = target.map(|target| target.text.as_str()) else {
             return self.directories.push(None);
         };
-        let below: Vec<String> = self.directories.iter().flatten().map(|place| join(place, target)).collect();
-        let below = below.into_iter().filter(|place| place != target);
+        let below: Vec<String> =
+            self.directories.iter().flatten().map(|directory| join(directory, target)).collect();
+        let below = below.into_iter().filter(|directory| directory != target);
         self.directories.extend(std::iter::once(target.to_owned()).chain(below).map(Some));
         if self.directories.len() > MAX_DIRECTORIES {
             self.directories.truncate(MAX_DIRECTORIES);
@@ -145,11 +146,11 @@ impl Walker<'_> {
     }
 }
 
-/// `path` as it is called from above `place`.
-pub(super) fn join(place: &str, path: &str) -> String {
+/// Prefixes a relative `path` with the directory `place`.
+pub(super) fn join(directory: &str, path: &str) -> String {
     if path.starts_with(['/', '~', '$']) {
         path.to_owned()
     } else {
-        format!("{}/{path}", place.trim_end_matches('/'))
+        format!("{}/{path}", directory.trim_end_matches('/'))
     }
 }

@@ -1,30 +1,29 @@
-//! `guardrails.blocked_commands`: regular expressions of what never runs, held against the text of a command and against each
-//! program in it, however that is wrapped.
+//! `guardrails.blocked_commands`: regular expressions of commands that never run, matched against the text and each program.
 
 use crate::engine::command_parts::{CommandPart, visit_parts};
 use crate::text::pattern;
 use crate::text::shell::Word;
 use regex::Regex;
 
-/// The patterns, compiled.
+/// The compiled patterns.
 #[derive(Debug, Clone)]
 pub struct BlockedCommands(Vec<Regex>);
 
 impl BlockedCommands {
-    /// Compiles `patterns`; upper and lower case are the same.
+    /// Compiles `patterns`, which are case-insensitive.
     ///
     /// # Errors
-    /// A pattern that is no regular expression.
+    /// When a pattern is not a valid regular expression.
     pub fn new(patterns: &[String]) -> Result<Self, regex::Error> {
         patterns.iter().map(|text| pattern::case_insensitive(text)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The first pattern that fits `command`, or a part of it.
+    /// Returns the first pattern that matches `command` or a part of it.
     pub fn find(&self, command: &str) -> Option<&str> {
         if self.0.is_empty() {
             return None;
         }
-        let mut found = self.fitting(command);
+        let mut found = self.first_match(command);
         visit_parts(command, &mut |part| found = found.or_else(|| self.find_in(&part)));
         found
     }
@@ -32,15 +31,15 @@ impl BlockedCommands {
     fn find_in(&self, part: &CommandPart<'_>) -> Option<&str> {
         let program = part.program.map(|program| joined(&program.name, program.args));
         let words = part.words.split_first().map(|(first, rest)| joined(&first.text, rest));
-        words.into_iter().chain(program).find_map(|text| self.fitting(&text))
+        words.into_iter().chain(program).find_map(|text| self.first_match(&text))
     }
 
-    fn fitting(&self, text: &str) -> Option<&str> {
+    fn first_match(&self, text: &str) -> Option<&str> {
         self.0.iter().find(|pattern| pattern.is_match(text)).map(Regex::as_str)
     }
 }
 
-/// A program and its arguments with one space in between, without quotes.
+/// Joins a program and its arguments with single spaces, without quotes.
 fn joined(program: &str, args: &[Word]) -> String {
     std::iter::once(program).chain(args.iter().map(|arg| arg.text.as_str())).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! `guardrails.code_rules`: regular expressions of what edits must not write, held against the lines that they add.
+//! `guardrails.code_rules`: regular expressions of code that edits must not write, matched against the lines that they add.
 
 use super::edit::Edit;
 use crate::engine::file_patterns::FilePatterns;
@@ -10,41 +10,40 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Lines around those that change which a match may reach into: enough for a statement, or a small function.
+/// Number of unchanged lines before and after a change that a match may include.
 const CONTEXT_LINES: usize = 20;
 
-/// Bytes of such lines on either side; a line of a file may be as long as the file.
+/// Maximum bytes of these lines on either side.
 const CONTEXT_BYTES: usize = 4096;
 
-/// Matches that are passed over because they end before what changes. Each search may look through all of a long change,
-/// and there are not to be many.
+/// Maximum number of skipped matches that end before a change; each search may scan all of a long change.
 const MAX_SKIPPED_MATCHES: usize = 32;
 
-/// What a rule does about a match.
+/// Effect of a match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeSeverity {
-    /// The change is made and the model is told.
+    /// The change is made, and the model receives a remark.
     #[default]
     Warn,
-    /// Nothing is written and the model is told.
+    /// Nothing is written, and the model receives the refusal.
     Block,
 }
 
-/// One rule as it is configured.
+/// A configured rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodeRule {
-    /// A regular expression of what is not to be written.
+    /// Regular expression of code that must not be written.
     #[schemars(extend("x-format" = "regex"))]
     pub pattern: String,
-    /// Why, and what to write instead: the model reads it.
+    /// Message for the model: why, and what to write instead.
     #[schemars(extend("x-format" = "filled"))]
     pub message: String,
-    /// What happens.
+    /// Effect of a match.
     #[serde(default)]
     pub severity: CodeSeverity,
-    /// The files that it is about, a file pattern; absent: all.
+    /// File pattern of the files to which it applies; absent: all.
     #[serde(default)]
     #[schemars(extend("x-format" = "glob"))]
     pub path: Option<String>,
@@ -53,26 +52,26 @@ pub struct CodeRule {
 /// A rule that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeRuleError {
-    /// Its pattern.
+    /// An invalid regular expression.
     #[error(transparent)]
     Pattern(#[from] regex::Error),
-    /// Its files.
+    /// An invalid file pattern.
     #[error(transparent)]
     Path(#[from] globset::Error),
 }
 
-/// What a rule says about a change.
+/// A match of a rule in a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which rule, from 0.
+    /// Index of the rule, from 0.
     pub index: usize,
-    /// Whether the change is not to be made.
+    /// Effect of the match.
     pub severity: CodeSeverity,
-    /// Where and why.
+    /// Position, message and pattern.
     pub text: String,
 }
 
-/// The rules, compiled.
+/// The compiled rules.
 #[derive(Debug, Clone)]
 pub struct CodeRules {
     rules: Vec<Rule>,
@@ -88,21 +87,21 @@ struct Rule {
 }
 
 impl CodeRules {
-    /// Compiles `rules`; absolute paths count from `root`.
+    /// Compiles `rules`; absolute paths are made relative to `root`.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// When a pattern is not valid.
     pub fn new(rules: Vec<CodeRule>, root: String) -> Result<Self, CodeRuleError> {
         let rules = rules.into_iter().map(Rule::new).collect::<Result<_, _>>()?;
         Ok(Self { rules, root })
     }
 
-    /// Whether there are none.
+    /// Checks whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What the rules say about `edit`, each about the first place that it matches.
+    /// Returns the first match of each rule in `edit`.
     pub fn find(&self, edit: &Edit) -> Vec<Finding> {
         let Some(new) = edit.new.as_deref().filter(|_| !self.is_empty()) else { return Vec::new() };
         let new = new.strip_prefix(BOM).unwrap_or(new);
@@ -132,16 +131,16 @@ impl Rule {
     }
 }
 
-/// Lines that change, with some around them.
+/// Changed lines with their context.
 struct Window<'a> {
     text: &'a str,
     /// The number of its first line, from 1.
     line: usize,
-    /// The bytes that are new; empty where lines were only taken out.
+    /// Byte range of the new text; empty when lines were only removed.
     changed: Range<usize>,
 }
 
-/// The windows of `text` around its new lines.
+/// Returns the windows of `text` around its new lines.
 fn windows<'a>(text: &'a str, replaced: &[LineReplacement]) -> Vec<Window<'a>> {
     let mut starts: Vec<usize> = vec![0];
     starts.extend(text.split_inclusive('\n').scan(0, |at, line| {
@@ -163,7 +162,7 @@ fn windows<'a>(text: &'a str, replaced: &[LineReplacement]) -> Vec<Window<'a>> {
 }
 
 impl Window<'_> {
-    /// The line of the first match that takes in something new, or stands where something was taken out.
+    /// Returns the line of the first match that includes new text or the position of removed text.
     fn first_match(&self, pattern: &Regex) -> Option<usize> {
         let mut at = 0;
         for _ in 0..MAX_SKIPPED_MATCHES {
@@ -177,7 +176,7 @@ impl Window<'_> {
         (found.start() < self.changed.end).then(|| self.line_of(found.start()))
     }
 
-    /// Where to look on behind a match, which may be empty.
+    /// Returns where to continue the search after a match, which may be empty.
     fn after(&self, found: Range<usize>) -> usize {
         let rest = self.text.get(found.end..).unwrap_or_default();
         let step = rest.chars().next().filter(|_| found.is_empty()).map_or(0, char::len_utf8);
@@ -205,7 +204,7 @@ mod tests {
         Edit { path: path.to_owned(), display_path: path.to_owned(), new: new.map(str::to_owned), replaced }
     }
 
-    /// The lines at which `pattern` matches what becomes of `old`.
+    /// Returns the positions at which `pattern` matches the change from `old` to `new`.
     fn found(pattern: &str, old: &str, new: &str) -> Vec<String> {
         let rules = CodeRules::new(vec![rule(pattern, None)], "/w".to_owned()).unwrap();
         let places = rules.find(&edit("a.py", old, Some(new)));

@@ -1,4 +1,4 @@
-//! What a session has changed and run so far, as the fold of its events, and how much of it may be.
+//! Counts what a session has changed and run, folded from its events, and checks the limits.
 
 use super::edit::Edit;
 use super::test_commands::TestCommands;
@@ -11,45 +11,45 @@ use crate::text::lines::list_first;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files that a refusal names.
+/// Maximum number of files named in a refusal.
 const NAMED_FILES: usize = 10;
 
-/// What says of a name in a command that the shell fills it in: which files it stands for is not known before.
+/// Characters that mark a file name in a command as a shell expansion, whose files are unknown before it runs.
 const EXPANSION_CHARS: [char; 5] = ['$', '`', '*', '?', '['];
 
-/// How much a session may change and run; absent: no limit.
+/// Limits of a session; absent: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CountLimits {
-    /// Files that it may change.
+    /// Number of files that it may change.
     pub files: Option<u64>,
-    /// Lines that it may add and remove, together.
+    /// Number of lines that it may add and remove, in total.
     pub lines: Option<u64>,
-    /// Commands that it may run.
+    /// Number of commands that it may run.
     pub commands: Option<u64>,
 }
 
-/// What has been changed and run.
+/// Counts of changes and commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCounts {
     files: BTreeSet<String>,
     lines: u64,
     commands: u64,
-    /// What is not as it was when tests last passed, and what it was then.
+    /// Files that differ from their state when tests last passed, with that state.
     untested: BTreeMap<String, FileState>,
 }
 
 impl SessionCounts {
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         if let Event::Subagent { event, .. } = event {
             self.apply(event);
-        } else if let Event::ToolCallEnd { changed, counted, .. } = event {
+        } else if let Event::ToolCallEnd { changed, guardrail_counts, .. } = event {
             self.files.extend(changed.iter().map(|change| change.path.clone()));
-            self.lines = self.lines.saturating_add(counted.lines);
-            self.commands = self.commands.saturating_add(counted.command.into());
-            match counted.tests_passed {
+            self.lines = self.lines.saturating_add(guardrail_counts.lines);
+            self.commands = self.commands.saturating_add(guardrail_counts.command.into());
+            match guardrail_counts.tests_passed {
                 Some(true) => self.untested.clear(),
-                // What tests write themselves is not what they are to test.
+                // Files that tests write themselves need no test.
                 Some(false) => {}
                 None => self.changed(changed),
             }
@@ -67,10 +67,10 @@ impl SessionCounts {
         }
     }
 
-    /// Whether `edits` go beyond a limit.
+    /// Checks whether `edits` exceed a limit.
     ///
     /// # Errors
-    /// The refusal, with the figures.
+    /// The refusal, with the counts.
     pub fn check_edits(
         &self,
         limits: &CountLimits,
@@ -87,7 +87,7 @@ impl SessionCounts {
         }
     }
 
-    /// Whether `paths` are more files than may be changed.
+    /// Checks whether changing `paths` exceeds the limit of files.
     fn check_files<'a>(
         &self,
         limits: &CountLimits,
@@ -111,10 +111,10 @@ impl SessionCounts {
         ))
     }
 
-    /// Whether another command may run that writes the files `named`; one that `only_reads` changes nothing.
+    /// Checks whether another command, which writes the files `named`, may run; a command that `only_reads` changes nothing.
     ///
     /// # Errors
-    /// The refusal, with the figures.
+    /// The refusal, with the counts.
     pub fn check_command(
         &self,
         limits: &CountLimits,
@@ -144,28 +144,28 @@ impl SessionCounts {
         }
     }
 
-    /// Whether `edits` may be made before one of `tests` has run: where nothing has changed since tests passed, or to put
-    /// back what has.
+    /// Checks whether `edits` may be made before one of `tests` has run: only if nothing has changed since tests passed, or to
+    /// revert changes.
     ///
     /// # Errors
-    /// The refusal, which says what to do.
+    /// The refusal, with the commands to run.
     pub fn check_edits_tested(
         &self,
         tests: &TestCommands,
         edits: &[Edit],
         language: Language,
     ) -> Result<(), DenialReason> {
-        let puts_back = |edit: &Edit| {
+        let reverts = |edit: &Edit| {
             self.untested.get(&edit.path).is_some_and(|was| was.is_consistent_with(&edit.new_state()))
         };
-        if self.untested.is_empty() || edits.iter().all(puts_back) {
+        if self.untested.is_empty() || edits.iter().all(reverts) {
             Ok(())
         } else {
             Err(self.untested_refusal(tests, language))
         }
     }
 
-    /// Whether a command that writes the files `named`, and tests nothing, may run before one of `tests` has.
+    /// Checks whether a command that is not a test and writes the files `named` may run before one of `tests`.
     ///
     /// # Errors
     /// As [`check_edits_tested`](Self::check_edits_tested).

@@ -1,4 +1,4 @@
-//! Counts as the fold of made-up events.
+//! Tests of the counts with constructed events.
 
 use super::*;
 use crate::core::file_change::{ChangeAction, ChangedBy, RestoreDirection};
@@ -12,8 +12,8 @@ fn tests() -> TestCommands {
     TestCommands::new(&[])
 }
 
-/// What a call did: it changed these, from one content to another, and counted this.
-fn ended(changes: &[(&str, Option<&str>, Option<&str>)], counted: CallCounts) -> Event {
+/// Creates the end event of a call with these changes, from one content to another, and these counts.
+fn ended(changes: &[(&str, Option<&str>, Option<&str>)], guardrail_counts: CallCounts) -> Event {
     Event::ToolCallEnd {
         name: "tool".to_owned(),
         summary: String::new(),
@@ -22,7 +22,7 @@ fn ended(changes: &[(&str, Option<&str>, Option<&str>)], counted: CallCounts) ->
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted,
+        guardrail_counts,
         duration_ms: 1,
     }
 }
@@ -56,7 +56,7 @@ fn names(paths: &[&str]) -> BTreeSet<String> {
     paths.iter().map(|&path| path.to_owned()).collect()
 }
 
-/// The key of the guardrail that refuses; nothing where none does.
+/// Returns the key of the guardrail that refuses; empty when none does.
 fn key(checked: Result<(), DenialReason>) -> Option<String> {
     checked.err().map(|refusal| refusal.rule.trim_start_matches("guardrails.").to_owned())
 }
@@ -127,7 +127,7 @@ fn s17_a_test_frees_and_one_that_fails_does_not() {
     assert_eq!(check(&[edited(), tested(true)], "b", Some("3")), None);
     assert_eq!(check(&[ended(&[("n", None, Some("1"))], CallCounts::default())], "n", None), None);
     let put_back = Event::Restored {
-        way: RestoreDirection::Undo,
+        direction: RestoreDirection::Undo,
         to_step: 0,
         changed: vec![change("a", Some("2"), Some("1"))],
     };
@@ -154,7 +154,8 @@ fn s17_what_nobody_knows_is_not_taken_for_what_it_was() {
         directories: 0,
     };
     let mut counts = SessionCounts::default();
-    let Event::ToolCallEnd { name, summary, result, seen, counted, .. } = ended(&[], CallCounts::default())
+    let Event::ToolCallEnd { name, summary, result, seen, guardrail_counts, .. } =
+        ended(&[], CallCounts::default())
     else {
         return;
     };
@@ -167,7 +168,7 @@ fn s17_what_nobody_knows_is_not_taken_for_what_it_was() {
         seen,
         denial: None,
         simulated: false,
-        counted,
+        guardrail_counts,
         duration_ms: 1,
     });
     assert!(counts.check_edits_tested(&tests(), &[edit("a", "", Some("1"))], Language::En).is_err());

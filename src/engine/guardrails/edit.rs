@@ -1,36 +1,36 @@
-//! A change of one file as guardrails look at it, before it happens.
+//! A planned change of one file, as checked by guardrails.
 
 use crate::core::file_change::FileState;
 use crate::text::diff::{self, LineReplacement};
 use crate::tools::rewrite::Rewrite;
 use crate::workspace::file::hash;
 
-/// A change of one file.
+/// A planned change of one file.
 #[derive(Debug)]
 pub struct Edit {
-    /// Where the file really is.
+    /// The path with resolved links.
     pub path: String,
-    /// What it is called.
+    /// The path as the model wrote it.
     pub display_path: String,
-    /// What it becomes; absent when it is to go.
+    /// The new text; absent when the file is to be deleted.
     pub new: Option<String>,
-    /// The lines that others take the place of.
+    /// The replaced lines.
     pub replaced: Vec<LineReplacement>,
 }
 
 impl Edit {
-    /// The change that `rewrite` makes of the file that is really at `path`.
+    /// Creates the change that `rewrite` makes to the file at the resolved `path`.
     pub fn new(path: String, rewrite: Rewrite) -> Self {
         let replaced = diff::changed_lines(rewrite.old_text(), rewrite.new.as_deref().unwrap_or_default());
         Self { path, display_path: rewrite.path.as_str().to_owned(), new: rewrite.new, replaced }
     }
 
-    /// How many lines it adds and removes.
+    /// Returns the number of lines that it adds and removes.
     pub fn lines(&self) -> u64 {
         lines(&self.replaced)
     }
 
-    /// What the file is afterwards.
+    /// Returns the state of the file after the change.
     pub fn new_state(&self) -> FileState {
         self.new
             .as_ref()
@@ -38,7 +38,7 @@ impl Edit {
     }
 }
 
-/// How many lines are added and removed where these are replaced.
+/// Counts the added and removed lines of replacements.
 pub fn lines(replaced: &[LineReplacement]) -> u64 {
     replaced.iter().map(|part| (part.old.len() + part.new.len()) as u64).sum()
 }

@@ -1,4 +1,4 @@
-//! Guardrails: what the configuration says about every call and every text, whoever makes them.
+//! Guardrails: configured limits and rules for every call and every text.
 
 pub mod blocked_commands;
 pub mod code_rules;
@@ -24,64 +24,64 @@ use std::collections::BTreeSet;
 use test_commands::TestCommands;
 use text_rules::{TextRule, TextRules};
 
-/// Limits that hold for every call and every text. A project may only tighten them.
+/// Limits on every call and every text. A project may only tighten them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuardrailSettings {
-    /// Whether the other keys of this section hold; what is built in holds always.
+    /// Whether the other keys of this section apply; built-in limits always apply.
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [true]))]
     pub enabled: bool,
-    /// Globs of files and directories that may be read but not changed, besides the built-in ones.
+    /// Globs of files and directories that may be read but not changed, in addition to the built-in ones.
     #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
     pub protected_files: Vec<String>,
     /// Globs of files and directories that may be neither read nor changed.
     #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
     pub sensitive_files: Vec<String>,
-    /// Regular expressions of commands that never run: held against each program of a command, and all of it.
+    /// Regular expressions of commands that never run, matched against each program of a command and the whole text.
     #[schemars(extend("x-merge" = "add", "x-format" = "regex"))]
     pub blocked_commands: Vec<String>,
-    /// Files that a session may change; absent: no limit.
+    /// Number of files that a session may change; absent: no limit.
     #[schemars(
         range(min = 0, max = 1_000_000),
         extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "files")
     )]
     pub max_files_modified: Option<u64>,
-    /// Lines that a session may add and remove, together; absent: no limit.
+    /// Number of lines that a session may add and remove, in total; absent: no limit.
     #[schemars(
         range(min = 0, max = 1_000_000_000),
         extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "lines")
     )]
     pub max_lines_changed: Option<u64>,
-    /// Commands that a session may run; absent: no limit.
+    /// Number of commands that a session may run; absent: no limit.
     #[schemars(
         range(min = 0, max = 1_000_000),
         extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "commands")
     )]
     pub max_commands_executed: Option<u64>,
-    /// Regular expressions of what edits must not write, or should not: `pattern`, `message`, `severity`, `path`.
+    /// Regular expressions of code that edits must not or should not write: `pattern`, `message`, `severity`, `path`.
     #[schemars(extend("x-merge" = "add"))]
     pub code_rules: Vec<CodeRule>,
-    /// Whether files are changed again only when a test has passed since they last were.
+    /// Whether tests must pass after a change before files may be changed again.
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [true]))]
     pub require_test_after_edit: bool,
-    /// Beginnings of commands that are tests, besides the built-in ones.
+    /// First words of commands that are tests, in addition to the built-in ones.
     #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add", "x-format" = "filled"))]
     pub test_commands: Vec<String>,
     /// Commands that must pass before the run counts as done: `name`, `command`, `required`, `timeout`.
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add"))]
     pub quality_gates: Vec<QualityGate>,
-    /// How often the model is told that required ones do not pass before the run ends all the same.
+    /// Number of times that failed required gates are sent to the model before the run ends anyway.
     #[schemars(range(min = 0, max = 100), extend("x-unit" = "rounds"))]
     pub max_gate_rounds: u32,
-    /// Regular expressions of what the model must not read or write: `name`, `on`, `pattern`, `message`, `severity`, `action`.
+    /// Regular expressions of text that the model must not read or write: `name`, `on`, `pattern`, `message`, `severity`, `action`.
     #[schemars(extend("x-merge" = "add"))]
     pub text_rules: Vec<TextRule>,
 }
 
 impl GuardrailSettings {
-    /// The gates of a run whose command line asks for `checks`, which hold whatever the configuration says; none where nothing is
-    /// really done.
+    /// Adds the gates `checks` of the command line, which apply even if guardrails are disabled. In a dry run, all gates are
+    /// removed.
     pub fn set_gates(&mut self, checks: &[String], dry_run: bool) {
         self.quality_gates.extend(checks.iter().cloned().map(QualityGate::from_command_line));
         if dry_run {
@@ -93,22 +93,22 @@ impl GuardrailSettings {
 /// A guardrail that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardrailError {
-    /// One of the rules about code.
+    /// An invalid code rule.
     #[error("guardrails.code_rules: {0}")]
     Code(#[from] CodeRuleError),
-    /// One of the rules about texts.
+    /// An invalid text rule.
     #[error("guardrails.text_rules: {0}")]
     Text(#[from] regex::Error),
 }
 
-/// The guardrails of a run, and what counts towards them. Those that need no content of files are in the policy.
+/// The guardrails of a run with their counts. Protected files, sensitive files and blocked commands are in the policy.
 #[derive(Debug)]
 pub struct Guardrails {
-    /// What texts must not hold.
+    /// The text rules.
     pub texts: TextRules,
     code: CodeRules,
     limits: CountLimits,
-    /// What a test is, where edits must be tested.
+    /// The test commands, if edits must be tested.
     tests: Option<TestCommands>,
     counts: RefCell<SessionCounts>,
     /// The language of refusals.
@@ -116,7 +116,7 @@ pub struct Guardrails {
 }
 
 impl GuardrailSettings {
-    /// These settings, or none of them where they are switched off.
+    /// Returns these settings, or the defaults if they are disabled.
     #[must_use]
     pub fn if_enabled(self) -> Self {
         if self.enabled { self } else { Self { max_gate_rounds: self.max_gate_rounds, ..Self::default() } }
@@ -124,10 +124,10 @@ impl GuardrailSettings {
 }
 
 impl Guardrails {
-    /// Compiles what `settings` say; absolute paths count from `root`. Refusals are in `language`.
+    /// Compiles `settings`; absolute paths are made relative to `root`. Refusals are in `language`.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// When a pattern is not valid.
     pub fn new(
         settings: GuardrailSettings,
         root: String,
@@ -148,35 +148,35 @@ impl Guardrails {
         })
     }
 
-    /// Goes on from what was counted before.
+    /// Replaces the counts by those of the resumed session.
     pub fn restore(&self, counts: SessionCounts) {
         self.counts.replace(counts);
     }
 
-    /// Takes note of what counts.
+    /// Counts an event.
     pub fn note(&self, event: &Event) {
         self.counts.borrow_mut().apply(event);
     }
 
-    /// Whether the order matters in which calls run that do more than read.
+    /// Checks whether there are limits or required tests, so that calls with effects must run in order.
     pub fn has_limits(&self) -> bool {
         self.limits != CountLimits::default() || self.tests.is_some()
     }
 
-    /// Whether lines are counted.
+    /// Checks whether changed lines are counted.
     pub fn counts_lines(&self) -> bool {
         self.limits.lines.is_some()
     }
 
-    /// Whether it matters what edits do.
+    /// Checks whether edits must be checked.
     pub fn checks_edits(&self) -> bool {
         self.has_limits() || !self.code.is_empty()
     }
 
-    /// Looks at what a call would make of files; what the model is told of it besides the result.
+    /// Checks the planned edits of a call, and returns remarks for the model.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The refusal.
     pub fn check_edits(&self, edits: &[Edit]) -> Result<Vec<String>, DenialReason> {
         let counts = self.counts.borrow();
         if let Some(tests) = &self.tests {
@@ -193,10 +193,10 @@ impl Guardrails {
         }
     }
 
-    /// Looks at a command of `class` that writes the files `named`.
+    /// Checks a command of `class` that writes the files `named`.
     ///
     /// # Errors
-    /// Why it may not run.
+    /// The refusal.
     pub fn check_command(
         &self,
         command: &str,
@@ -213,7 +213,7 @@ impl Guardrails {
         }
     }
 
-    /// Whether `command` runs tests that are asked for.
+    /// Checks whether `command` is a test, if tests are required.
     pub fn is_test(&self, command: &str) -> bool {
         self.tests.as_ref().is_some_and(|tests| tests.is_test(command))
     }

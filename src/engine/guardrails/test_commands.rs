@@ -1,10 +1,10 @@
-//! Which commands are tests: those whose success says that the tests passed.
+//! Recognizes test commands, whose success means that the tests passed.
 
 use crate::engine::command_class::program;
 use crate::text::lines::list_first;
 use crate::text::shell::{self, SimpleCommand};
 
-/// Commands that test: the words that they begin with.
+/// First words of the built-in test commands.
 const TESTS: &[&str] = &[
     "bazel test",
     "bun test",
@@ -51,7 +51,7 @@ const TESTS: &[&str] = &[
     "yarn test",
 ];
 
-/// Arguments with which nothing is tested.
+/// Arguments with which a test command does not run tests.
 const NON_TEST_FLAGS: &[&str] = &[
     "--co",
     "--collect-only",
@@ -64,32 +64,32 @@ const NON_TEST_FLAGS: &[&str] = &[
     "-h",
 ];
 
-/// Commands that the model is told of.
+/// Number of example commands in a message to the model.
 const EXAMPLES: usize = 5;
 
-/// Commands that test.
+/// First words of all test commands.
 #[derive(Debug, Clone)]
 pub struct TestCommands(Vec<Vec<String>>);
 
 impl TestCommands {
-    /// The built-in ones and `more`, the words that they begin with.
+    /// Creates the list of the built-in commands and `more`, given by their first words.
     pub fn new(more: &[String]) -> Self {
         let all = more.iter().map(String::as_str).chain(TESTS.iter().copied());
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         Self(all.map(words).filter(|words| !words.is_empty()).collect())
     }
 
-    /// Some of them, for the model: those of the configuration come first.
+    /// Lists some of the commands for the model, configured ones first.
     pub fn examples(&self) -> String {
         let all = self.0.iter().map(|words| format!("`{}`", words.join(" ")));
         list_first(all, EXAMPLES).unwrap_or_default()
     }
 
-    /// Whether `command` succeeds only when tests pass: it is one, alone or among others that `&&` joins. In a pipe or
-    /// before `;` the end of a test does not count.
+    /// Checks whether `command` succeeds only if tests pass: it is a test command, alone or joined with others by `&&`. In a
+    /// pipe or before `;`, the exit code of the test is lost.
     pub fn is_test(&self, command: &str) -> bool {
         let alone: Option<Vec<SimpleCommand>> = command.trim().split("&&").map(single_command).collect();
-        // Where `&&` stands in a comment or between quotes there are others.
+        // An `&&` in a comment or in quotes does not separate commands.
         let are_all = |commands: &Vec<SimpleCommand>| {
             shell::parse(command).is_ok_and(|script| script.commands.len() == commands.len())
         };
@@ -109,7 +109,7 @@ impl TestCommands {
     }
 }
 
-/// The one command that `text` is, if it ends as the command does.
+/// Parses `text` as a single command whose exit code is that of the text.
 fn single_command(text: &str) -> Option<SimpleCommand> {
     let is_negated = text.split_whitespace().next() == Some("!");
     let mut script = shell::parse(text).ok().filter(|script| script.is_list && !is_negated)?;

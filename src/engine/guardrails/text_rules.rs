@@ -1,4 +1,4 @@
-//! `guardrails.text_rules`: regular expressions held against what the model is about to read and what it has written.
+//! `guardrails.text_rules`: regular expressions matched against the model's input and output.
 
 use crate::core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 use crate::text::pattern;
@@ -6,29 +6,29 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One rule as it is configured.
+/// A configured rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextRule {
-    /// What it is called in the log and the result.
+    /// Name in the log and the result.
     #[schemars(extend("x-format" = "filled"))]
     pub name: String,
-    /// Which side of the conversation it looks at.
+    /// Side of the conversation that it checks.
     pub on: ConversationSide,
-    /// A regular expression of what is not to stand there.
+    /// Regular expression of text that must not occur.
     #[schemars(extend("x-format" = "regex"))]
     pub pattern: String,
-    /// Why: read by the model, or the answer of a run that it ends.
+    /// Reason: sent to the model, or the answer of a run that the rule ends.
     #[schemars(extend("x-format" = "filled"))]
     pub message: String,
-    /// How grave it is; it changes nothing but what is told.
+    /// Severity; it is only reported and has no other effect.
     #[serde(default)]
     pub severity: Severity,
-    /// What happens.
+    /// Action on a match.
     pub action: GuardrailAction,
 }
 
-/// The rules, compiled.
+/// The compiled rules.
 #[derive(Debug, Clone)]
 pub struct TextRules(Vec<(Regex, TriggeredGuardrail)>);
 
@@ -36,7 +36,7 @@ impl TextRules {
     /// Compiles `rules`.
     ///
     /// # Errors
-    /// A pattern that is no regular expression.
+    /// When a pattern is not a valid regular expression.
     pub fn new(rules: Vec<TextRule>) -> Result<Self, regex::Error> {
         let compile = |rule: TextRule| {
             let TextRule { name, on, pattern, message, severity, action } = rule;
@@ -48,12 +48,12 @@ impl TextRules {
         rules.into_iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether some of them look at `side`.
+    /// Checks whether any rule applies to `side`.
     pub fn checks_side(&self, side: ConversationSide) -> bool {
         self.0.iter().any(|(_, rule)| rule.on == side)
     }
 
-    /// What the first of them says that finds something in `text`.
+    /// Returns the first rule that matches `text`.
     pub fn find(&self, side: ConversationSide, text: &str) -> Option<&TriggeredGuardrail> {
         let fits = |(pattern, rule): &&(Regex, TriggeredGuardrail)| rule.on == side && pattern.is_match(text);
         self.0.iter().find(fits).map(|(_, rule)| rule)

@@ -1,4 +1,4 @@
-//! Hooks: programs of the user that run around tools and model calls.
+//! Hooks: user programs that run before and after tool calls, model calls and runs.
 
 mod protocol;
 mod rule;
@@ -24,76 +24,75 @@ use tokio_util::sync::CancellationToken;
 /// The exit code that blocks (spec.md 1.9).
 const BLOCK_EXIT_CODE: i32 = 2;
 
-/// The exit codes with which a shell says that a program is not executable and not there.
+/// The exit codes of a shell for a program that is not executable or not found.
 const CANNOT_START_EXIT_CODES: [i32; 2] = [126, 127];
 
-/// Bytes that one compiled matcher may take; a regex from a file must not eat the memory.
+/// Maximum bytes of one compiled matcher.
 const MAX_MATCHER_BYTES: usize = 1024 * 1024;
 
-/// Characters of a hook's output that the log gets.
+/// Maximum characters of a hook's output in the log.
 const MAX_LOGGED_CHARS: usize = 2000;
 
-/// A rule that cannot work.
+/// An invalid hook rule.
 #[derive(Debug, thiserror::Error)]
 #[error("hooks.{event}[{index}].{field}: {reason}")]
 pub struct HookRuleError {
     /// The event's name.
     pub event: &'static str,
-    /// The rule's place in the list, from 0.
+    /// The rule's index in the list, from 0.
     pub index: usize,
     /// The field of the rule.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Why the field is invalid.
     pub reason: String,
 }
 
-/// One hook that ran to its end, for the log.
+/// A finished hook, for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookRun {
     /// Its name, or its command.
     pub name: String,
-    /// What it decided.
+    /// Its verdict.
     pub verdict: HookVerdict,
-    /// What it wrote or why it failed, bounded.
+    /// Its output or why it failed, of limited length.
     pub output: String,
-    /// How long it took.
+    /// Time it took.
     pub duration: Duration,
 }
 
-/// What the hooks of one event did and want.
+/// Combined outcome of the hooks of one event.
 #[derive(Debug, Default, PartialEq)]
 pub struct HookOutcome {
-    /// The hooks that ran, in order; those in the background are not among them.
+    /// The hooks that ran, in order, without those in the background.
     pub runs: Vec<HookRun>,
-    /// Why the action is blocked, in the hook's words; later hooks did not run.
+    /// Reason of a hook that blocked the action; later hooks did not run.
     pub block: Option<String>,
     /// Texts for the model.
     pub context: Vec<String>,
-    /// New arguments for the tool (`pre_tool_use` only); they have to be decided on again.
+    /// New arguments for the tool (`pre_tool_use` only), which need a new permission decision.
     pub updated_input: Option<Value>,
-    /// The result of a call that therefore does not run (`pre_tool_use`), or in place of an error (`on_error`); later
-    /// hooks did not run.
+    /// Result that replaces the call (`pre_tool_use`) or its error (`on_error`); later hooks did not run.
     pub result: Option<String>,
 }
 
 impl HookOutcome {
-    /// What the model reads where there is nothing to block any more: all that was said, the reason of a block last.
+    /// Returns all texts for the model, with the reason of a block last, for events after which nothing can be blocked.
     pub fn into_model_texts(self) -> impl Iterator<Item = String> {
         self.context.into_iter().chain(self.block)
     }
 
-    /// Adds what the hook called `name` wants.
+    /// Adds the answer of the hook `name`.
     fn record(&mut self, name: &str, answer: HookAnswer, duration: Duration) {
         let (verdict, output) = match answer {
-            HookAnswer::Allow { said, note } => {
-                let updated = said.updated_input.as_ref().map(|input| format!("new arguments: {input}"));
-                let given = said.result.as_ref().map(|result| format!("gave the result: {result}"));
-                let output = [updated, given, note.or(said.context.clone())].into_iter().flatten();
+            HookAnswer::Allow { output: answer, note } => {
+                let updated = answer.updated_input.as_ref().map(|input| format!("new arguments: {input}"));
+                let result = answer.result.as_ref().map(|result| format!("result: {result}"));
+                let output = [updated, result, note.or(answer.context.clone())].into_iter().flatten();
                 let output = output.collect::<Vec<_>>().join("\n");
-                self.context.extend(said.context);
-                self.result = said.result;
-                if said.updated_input.is_some() {
-                    self.updated_input = said.updated_input;
+                self.context.extend(answer.context);
+                self.result = answer.result;
+                if answer.updated_input.is_some() {
+                    self.updated_input = answer.updated_input;
                 }
                 (HookVerdict::Allow, output)
             }
@@ -132,9 +131,9 @@ struct Hook {
     files: Option<GlobSet>,
 }
 
-/// What one hook wants.
+/// Answer of one hook.
 enum HookAnswer {
-    Allow { said: HookOutput, note: Option<String> },
+    Allow { output: HookOutput, note: Option<String> },
     Block(String),
     Stop(String),
     Warn { text: String, for_model: Option<String> },
@@ -144,7 +143,7 @@ impl Hooks {
     /// Compiles `rules`; their commands run in `workspace`.
     ///
     /// # Errors
-    /// When a matcher is no regex, a pattern no glob, a timeout out of range or a command empty.
+    /// When a matcher or pattern is invalid, a timeout is out of range or a command is empty.
     pub fn new(
         rules: BTreeMap<HookEvent, Vec<HookRule>>,
         workspace: &Path,
@@ -167,14 +166,14 @@ impl Hooks {
         Ok(Self { rules, workspace, launcher, background_tasks: RefCell::default() })
     }
 
-    /// Whether a hook could run at `event`, so that its input need not be made otherwise.
+    /// Checks whether there are hooks for `event`; without any, callers need not build their input.
     pub fn has(&self, event: HookEvent) -> bool {
         self.rules.get(&event).is_some_and(|hooks| !hooks.is_empty())
     }
 
-    /// Runs the hooks of `event` that match `input`, in order and once for each of its files, until one blocks or gives a result. Never fails: what goes wrong with a
-    /// hook is a warning, or for a guard a block. Background hooks are started on the current tokio runtime and end
-    /// with `cancel` or [`end`](Self::end).
+    /// Runs the hooks of `event` that match `input`, in order and once for each of its files, until one blocks or returns a
+    /// result. It does not fail: an error of a hook becomes a warning or a block, as configured. Background hooks are started
+    /// on the current tokio runtime and end with `cancel` or [`end`](Self::end).
     pub async fn fire(
         &self,
         event: HookEvent,
@@ -211,21 +210,21 @@ impl Hooks {
 
     fn start(&self, spec: CommandSpec, cancel: CancellationToken) {
         let (launcher, token) = (self.launcher.clone(), cancel.clone());
-        // What a hook says that nobody waits for is not heard.
+        // The output of background hooks is ignored.
         let task = tokio::spawn(async move { drop(launcher.launch(spec, &token).await) });
         let mut running = self.background_tasks.borrow_mut();
         running.retain(|(_, task)| !task.is_finished());
         running.push((cancel, task));
     }
 
-    /// Ends the hooks in the background with everything they started, and waits until that is gone.
+    /// Ends the background hooks and all their processes, and waits until they are gone.
     pub async fn end(&self) {
         let running = self.background_tasks.take();
         for (cancel, _) in &running {
             cancel.cancel();
         }
         for (_, task) in running {
-            // A task that panicked has been told on standard error, and its end has ended the hook.
+            // A panic was already printed to standard error, and the end of the task ended the hook.
             let _panicked = task.await;
         }
     }
@@ -242,7 +241,7 @@ impl Hooks {
 }
 
 impl Hook {
-    /// Compiles `rule`, or says which field is wrong and how.
+    /// Compiles `rule`; an error is the invalid field and the reason.
     fn new(rule: HookRule) -> Result<Self, (&'static str, String)> {
         if rule.command.trim().is_empty() {
             return Err(("command", "is empty".to_owned()));
@@ -260,7 +259,7 @@ impl Hook {
         Ok(Self { rule, matcher, files })
     }
 
-    /// Whether it is meant for this tool and this file. A filter on what an event does not have matches nothing.
+    /// Checks whether the hook applies to this tool and file. A filter does not match an event without a tool or file.
     fn matches(&self, input: &HookInput) -> bool {
         let tool = self
             .matcher
@@ -275,22 +274,22 @@ impl Hook {
         tool && file
     }
 
-    /// What it wants, from how it ended.
+    /// Determines the hook's answer from how it ended.
     fn read(&self, event: HookEvent, exit: Result<CommandOutcome, LaunchError>) -> HookAnswer {
         let exit = match exit {
             Ok(exit) => exit,
             Err(error) => return self.failed(event, &error.to_string()),
         };
-        if let Some(disturbance) = sandbox_messages::protected_files_text(&exit.protected_changes) {
-            return self.failed(event, &disturbance);
+        if let Some(damage) = sandbox_messages::protected_files_text(&exit.protected_changes) {
+            return self.failed(event, &damage);
         }
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));
         match exit.reason {
             ExitReason::Code(0) => {
-                let said = HookOutput::read(event, &exit.stdout);
-                match said.stop {
+                let output = HookOutput::read(event, &exit.stdout);
+                match output.stop {
                     Some(reason) => HookAnswer::Stop(reason),
-                    None => HookAnswer::Allow { said, note: stderr },
+                    None => HookAnswer::Allow { output, note: stderr },
                 }
             }
             ExitReason::Code(BLOCK_EXIT_CODE) if event.can_block() => {
@@ -301,10 +300,10 @@ impl Hook {
                 self.failed(event, &stderr.unwrap_or_else(|| format!("exit code {code}")))
             }
             ExitReason::Code(code) => {
-                let said: Vec<String> = [stdout, stderr].into_iter().flatten().collect();
-                let colon = if said.is_empty() { "" } else { ":\n" };
-                let said = said.join("\n");
-                let text = format!("Hook '{}' exited with {code}{colon}{said}", self.rule.label());
+                let output: Vec<String> = [stdout, stderr].into_iter().flatten().collect();
+                let colon = if output.is_empty() { "" } else { ":\n" };
+                let output = output.join("\n");
+                let text = format!("Hook '{}' exited with {code}{colon}{output}", self.rule.label());
                 let for_model = event.reports_findings().then(|| text.clone());
                 HookAnswer::Warn { text, for_model }
             }
@@ -318,7 +317,7 @@ impl Hook {
         }
     }
 
-    /// The answer of a hook that gave none.
+    /// Returns the answer of a hook that failed.
     fn failed(&self, event: HookEvent, why: &str) -> HookAnswer {
         let text = format!("Hook '{}' failed: {why}", self.rule.label());
         match self.rule.on_error(event) {
@@ -328,7 +327,7 @@ impl Hook {
     }
 }
 
-/// Globs in which `*` crosses directories, so that `*.py` means every Python file.
+/// Compiles globs in which `*` also matches `/`, so that `*.py` matches every Python file.
 fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {

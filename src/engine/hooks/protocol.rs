@@ -1,4 +1,4 @@
-//! How a hook is told what happens, and how its answer is read.
+//! Protocol of hooks: the environment and input they receive, and the output that is read from them.
 
 use super::rule::HookEvent;
 use crate::process::capture::Captured;
@@ -7,76 +7,76 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Characters of a tool's output that a hook is given (spec.md 1.9).
+/// Maximum characters of a tool's output passed to a hook (spec.md 1.9).
 const MAX_TOOL_OUTPUT_CHARS: usize = 2000;
 
-/// Characters of the task that a hook is given (spec.md 1.9).
+/// Maximum characters of the task passed to a hook (spec.md 1.9).
 const MAX_TASK_CHARS: usize = 200;
 
-/// Characters of any other variable: one variable may have 128 KiB on Linux, and all of them share a stack.
+/// Maximum characters of any other variable: Linux limits one variable to 128 KiB, and also their total size.
 const MAX_VARIABLE_CHARS: usize = 8000;
 
-/// Characters that a hook may say to the model at once.
+/// Maximum characters of one text from a hook for the model.
 const MAX_MESSAGE_CHARS: usize = 8000;
 
-/// What stands for the path of the file in a hook's command.
+/// Placeholder for the path of the file in a hook's command.
 const FILE_PLACEHOLDER: &str = "{file}";
 
-/// What a hook may know about what happens. Fields that do not belong to the event stay empty.
+/// Data about an event for a hook. Fields that the event does not have stay empty.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct HookInput {
-    /// The tool.
+    /// The tool's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Its arguments.
+    /// The tool's arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_input: Option<Value>,
-    /// What it answered; the hook gets the first 2000 characters.
+    /// The tool's result; the hook receives the first 2000 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_output: Option<String>,
-    /// Whether it did what it was asked.
+    /// Whether the call succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_success: Option<bool>,
-    /// The file the call names or, for `post_edit`, changed; from the workspace root.
+    /// The file that the call names or, for `post_edit`, changed; relative to the workspace root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_path: Option<String>,
-    /// The other files that the call names: a hook runs once for each file it is meant for.
+    /// The other files that the call names; a hook runs once for each file that it matches.
     #[serde(skip)]
     pub other_files: Vec<String>,
     /// The shell command that would run or ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The person's task; the hook gets the first 200 characters.
+    /// The user's task; the hook receives the first 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The agent.
+    /// The agent's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The step at hand.
+    /// The current step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Whether the model asked for tools.
+    /// Whether the model's answer contains tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_tool_calls: Option<bool>,
-    /// Steps of the whole run.
+    /// Number of steps of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
     /// The status of the run that ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// US dollars of the run so far.
+    /// Cost of the run so far, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent_usd: Option<f64>,
-    /// Tokens of the next prompt, about.
+    /// Approximate tokens of the next prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
 }
 
 impl HookInput {
-    /// The variables a hook finds in its environment.
+    /// Returns the environment variables for a hook.
     pub(super) fn variables(&self, event: HookEvent, workspace: &str) -> BTreeMap<String, String> {
         let file = self.file_path.as_deref().map(plain_path);
         let edited = file.clone().filter(|_| event == HookEvent::PostEdit);
@@ -105,7 +105,7 @@ impl HookInput {
         set.map(|(name, value)| (name, first(&value, MAX_VARIABLE_CHARS).to_owned())).collect()
     }
 
-    /// The JSON document a hook reads from its standard input.
+    /// Returns the JSON document for a hook's standard input.
     pub(super) fn document(&self, event: HookEvent) -> Vec<u8> {
         let bounded = Self {
             tool_output: self
@@ -124,12 +124,12 @@ impl HookInput {
         document.to_string().into_bytes()
     }
 
-    /// `command` with `{file}`, in quotes of its own or not, replaced by the quoted path.
+    /// Replaces `{file}` in `command`, with or without quotes around it, by the quoted path.
     pub(super) fn fill_placeholder(&self, command: &str) -> String {
         let file = shell::quoted(&self.file_path.as_deref().map(plain_path).unwrap_or_default());
         let mut filled = String::with_capacity(command.len());
         let mut rest = command;
-        // One pass from left to right, so that a path with `{file}` in it is not filled in again.
+        // A single pass, so that `{file}` inside of a path is not replaced again.
         while let Some(at) = rest.find(FILE_PLACEHOLDER) {
             let (mut before, after) = rest.split_at(at);
             let mut after = after.strip_prefix(FILE_PLACEHOLDER).unwrap_or_default();
@@ -147,27 +147,27 @@ impl HookInput {
     }
 }
 
-/// What a hook that exited with 0 said.
+/// Parsed output of a hook that exited with 0.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct HookOutput {
     /// New arguments for the tool.
     pub(super) updated_input: Option<Value>,
     /// Text for the model.
     pub(super) context: Option<String>,
-    /// What stands in place of a call that does not run, or of the error of one that failed.
+    /// Result that replaces a call or the error of a failed call.
     pub(super) result: Option<String>,
-    /// Why the run is to end.
+    /// Reason to end the run.
     pub(super) stop: Option<String>,
 }
 
-/// Why a run ends that a hook ends without giving a reason.
+/// Reason used when a hook ends a run without a reason.
 const NO_REASON: &str = "a hook ended the run and gave no reason";
 
-/// The result of a call that a hook skips without giving one (spec.md 2.1).
+/// Result of a call that a hook skips without a result (spec.md 2.1).
 const SKIPPED: &str = "Tool call skipped by hook";
 
 impl HookOutput {
-    /// Reads standard output: a JSON object with what a hook of `event` may want and `additionalContext`, else text.
+    /// Parses standard output: a JSON object with `additionalContext` and the fields allowed for `event`, else plain text.
     pub(super) fn read(event: HookEvent, stdout: &Captured) -> Self {
         let whole = !stdout.is_truncated() && stdout.tail.is_empty();
         match serde_json::from_slice(&stdout.head) {
@@ -191,17 +191,17 @@ impl HookOutput {
     }
 
     fn result(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
-        let given = |name: &str| fields.get(name).and_then(Value::as_str).map(bounded);
+        let text_field = |name: &str| fields.get(name).and_then(Value::as_str).map(bounded);
         let skips = || (fields.get("skip") == Some(&Value::Bool(true))).then(|| SKIPPED.to_owned());
         match event {
-            HookEvent::PreToolUse => given("overrideResult").or_else(skips),
-            HookEvent::OnError => given("fallbackResult"),
+            HookEvent::PreToolUse => text_field("overrideResult").or_else(skips),
+            HookEvent::OnError => text_field("fallbackResult"),
             _ => None,
         }
     }
 }
 
-/// What a stream says, bounded; `None` when it says nothing.
+/// Returns the text of a stream, of limited length; `None` when it is empty.
 pub(super) fn text(captured: &Captured) -> Option<String> {
     non_empty_text(&String::from_utf8_lossy(&captured.head))
 }
@@ -218,7 +218,7 @@ fn bounded(text: &str) -> String {
     format!("{shown}{rest}")
 }
 
-/// `path` such that no program takes it for an option.
+/// Prefixes a path that starts with `-`, so that no program reads it as an option.
 fn plain_path(path: &str) -> String {
     if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
 }
@@ -281,12 +281,12 @@ mod tests {
 
     #[test]
     fn h5_an_answer_is_json_or_text() {
-        let said = HookOutput::read(
+        let answer = HookOutput::read(
             HookEvent::PreToolUse,
             &captured(r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#),
         );
-        assert_eq!(said.updated_input, Some(serde_json::json!({"path": "b"})));
-        assert_eq!(said.context.as_deref(), Some("look"));
+        assert_eq!(answer.updated_input, Some(serde_json::json!({"path": "b"})));
+        assert_eq!(answer.context.as_deref(), Some("look"));
         assert_eq!(
             HookOutput::read(HookEvent::PreToolUse, &captured("  plain text\n")).context.as_deref(),
             Some("plain text")

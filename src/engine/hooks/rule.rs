@@ -1,8 +1,8 @@
-//! What a hook is and when it runs, as configured.
+//! Configuration of hooks: events, rules and defaults.
 
 use serde::{Deserialize, Serialize};
 
-/// When a hook runs.
+/// The event at which a hook runs.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -12,7 +12,7 @@ pub enum HookEvent {
     PreToolUse,
     /// After a tool call; its output is appended to the result.
     PostToolUse,
-    /// `post_tool_use` of a tool that changed a file.
+    /// After a tool call that changed a file.
     PostEdit,
     /// Before a model call; its output becomes context.
     PreLlmCall,
@@ -24,16 +24,16 @@ pub enum HookEvent {
     SessionEnd,
     /// After a tool call that failed.
     OnError,
-    /// When the model says that it is done.
+    /// When the model reports that it is done.
     AgentComplete,
-    /// When the run has cost `costs.warn_at_usd`; once.
+    /// Once, when the cost of the run reaches `costs.warn_at_usd`.
     BudgetWarning,
-    /// Before the conversation is made shorter.
+    /// Before the conversation is compacted.
     ContextCompress,
 }
 
 impl HookEvent {
-    /// The name used in the configuration, the log and `AGENT_EVENT`.
+    /// Returns the name used in the configuration, the log and `AGENT_EVENT`.
     pub fn name(self) -> &'static str {
         match self {
             Self::PreToolUse => "pre_tool_use",
@@ -50,7 +50,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether what a hook says is read by the run; where it is not, there is nothing that it could block.
+    /// Checks whether a hook of this event can block the action or end the run.
     pub fn can_block(self) -> bool {
         !matches!(
             self,
@@ -62,22 +62,22 @@ impl HookEvent {
         )
     }
 
-    /// Whether the run ends next: a hook in the background would have nothing left to run beside.
+    /// Checks whether the run ends after this event, so that its hooks never run in the background.
     pub fn is_run_end(self) -> bool {
         matches!(self, Self::AgentComplete | Self::SessionEnd)
     }
 
-    /// Whether a hook that fails (exit code 1, say) has found something that the model should read.
+    /// Checks whether the output of a hook that fails (for example with exit code 1) is sent to the model.
     pub fn reports_findings(self) -> bool {
         matches!(self, Self::PostToolUse | Self::PostEdit | Self::OnError)
     }
 }
 
-/// What happens when a hook times out or cannot start.
+/// Reaction to a hook that times out or cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookFailureAction {
-    /// The action goes on, with a warning.
+    /// The action continues, with a warning.
     Allow,
     /// The action is blocked.
     Block,
@@ -87,42 +87,42 @@ pub enum HookFailureAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HookRule {
-    /// Shown in the log; the command when empty.
+    /// Name in the log; the command when empty.
     #[serde(default)]
     pub name: String,
-    /// A shell command; `{file}` is replaced by the quoted path of the edited file.
+    /// Shell command; `{file}` is replaced by the quoted path of the edited file.
     #[schemars(extend("x-format" = "filled"))]
     pub command: String,
-    /// Regex on the tool name, anchored at both ends; `*` is every tool.
+    /// Regex on the tool name, anchored at both ends; `*` matches every tool.
     #[serde(default = "every_tool")]
     #[schemars(extend("x-format" = "matcher"))]
     pub matcher: String,
-    /// Globs on the file's path; empty is every file.
+    /// Globs on the file's path; an empty list matches every file.
     #[serde(default)]
     #[schemars(extend("x-format" = "glob"))]
     pub file_patterns: Vec<String>,
-    /// Seconds, 1 to 300.
+    /// Time limit in seconds, 1 to 300.
     #[serde(default = "ten_seconds")]
     #[schemars(range(min = 1, max = 300), extend("x-unit" = "seconds"))]
     pub timeout: u64,
-    /// Not waited for; its answer is ignored.
+    /// Whether the hook runs in the background; its output is then ignored.
     #[serde(default, rename = "async")]
     pub background: bool,
-    /// Off keeps it in the file without effect.
+    /// Whether the hook is active.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// When it times out or cannot start; absent: a pre hook blocks, any other warns.
+    /// Reaction when it times out or cannot start; absent: `pre_tool_use` blocks, any other event warns.
     #[serde(default)]
     pub on_error: Option<HookFailureAction>,
 }
 
 impl HookRule {
-    /// What the log calls it.
+    /// Returns the name for the log.
     pub fn label(&self) -> &str {
         if self.name.is_empty() { &self.command } else { &self.name }
     }
 
-    /// What happens at `event` when this hook times out, cannot start or is killed: a guard fails closed.
+    /// Returns the reaction at `event` when this hook times out, cannot start or is killed; `pre_tool_use` blocks by default.
     pub fn on_error(&self, event: HookEvent) -> HookFailureAction {
         let default =
             if event == HookEvent::PreToolUse { HookFailureAction::Block } else { HookFailureAction::Allow };

@@ -1,4 +1,4 @@
-//! Chat Completions events, or a whole body, into an answer.
+//! Decodes Chat Completions events, or a whole body, into an answer.
 
 use super::{reasoning_details, usage};
 use crate::core::event::FinishReason;
@@ -12,15 +12,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Where the parts of a message stand: reasoning, text, calls, however a server mixes them.
+/// Slots of the message parts; they give the order reasoning, text, calls, in whatever order the server sends them.
 const THINKING: u64 = 0;
 const TEXT: u64 = 1;
 const CALLS: u64 = 2;
 
-/// Reads the chunks of one answer.
+/// Decodes the chunks of one answer.
 #[derive(Debug, Default)]
 pub struct ChunkDecoder {
-    /// Whether deltas have said something: some gateways end with the whole message, which then says it again.
+    /// Whether deltas with content arrived: some gateways then send the whole message once more.
     deltas: bool,
 }
 
@@ -68,7 +68,7 @@ struct Delta {
     function_call: Option<WireFunction>,
 }
 
-/// A piece of a call as a stream delivers it, or a whole call as a body does.
+/// A piece of a call in a stream, or a whole call in a body.
 #[derive(Default, Deserialize)]
 struct WireCall {
     #[serde(default)]
@@ -77,7 +77,7 @@ struct WireCall {
     id: Value,
     #[serde(default)]
     function: Option<WireFunction>,
-    /// Gemini's signature of the thought behind the call.
+    /// Gemini's thought signature of the call.
     #[serde(default)]
     extra_content: Value,
 }
@@ -123,7 +123,7 @@ impl Decoder for ChunkDecoder {
 }
 
 impl ChunkDecoder {
-    /// Takes in one document, which is the `whole` answer or one event of it.
+    /// Reads one document, which is the `whole` answer or one event of it.
     fn chunk(
         &mut self,
         json: &[u8],
@@ -142,7 +142,7 @@ impl ChunkDecoder {
         if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
             answer.set_usage(usage);
         }
-        // Events without choices carry usage, or things that servers add; a body without them is no answer.
+        // Events without choices contain usage or extensions of the server; a body without choices is not an answer.
         if whole && chunk.choices.is_none() {
             return Err(wrong("it has no `choices`"));
         }
@@ -183,7 +183,7 @@ fn apply_delta(
     }
     answer.push_refusal(delta.refusal.as_str().unwrap_or_default());
     let calls = delta.tool_calls.unwrap_or_default();
-    // Some gateways send a call in the older form as well.
+    // Some gateways send each call in the older form as well.
     let legacy = delta.function_call.filter(|_| calls.is_empty());
     let legacy = legacy.map(|function| WireCall { function: Some(function), ..WireCall::default() });
     for call in calls.into_iter().chain(legacy) {
@@ -205,7 +205,7 @@ fn apply_delta(
     Ok(())
 }
 
-/// Content as Mistral sends it: a list of text and thinking chunks.
+/// Reads a content list as Mistral sends it: text and thinking chunks.
 fn content_list(
     pieces: &[Value],
     answer: &mut ResponseBuilder,
@@ -228,10 +228,10 @@ fn content_list(
     Ok(())
 }
 
-/// Why the model stopped.
+/// Maps a finish reason.
 ///
 /// # Errors
-/// When it was the server that could not go on: another time it may.
+/// When the server could not finish the answer; a retry may succeed.
 fn finish_reason(reason: &str) -> Result<FinishReason, LlmError> {
     Ok(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
@@ -241,7 +241,7 @@ fn finish_reason(reason: &str) -> Result<FinishReason, LlmError> {
         "content_filter" | "sensitive" => FinishReason::ContentFilter,
         "refusal" => FinishReason::Refusal,
         "error" | "abort" | "aborted" | "network_error" | "insufficient_system_resource" => {
-            let message = format!("the server broke the answer off: `{reason}`");
+            let message = format!("the server stopped the answer: `{reason}`");
             return Err(LlmError::new(FailureKind::Server, message));
         }
         other => FinishReason::Other(other.to_owned()),

@@ -1,4 +1,4 @@
-//! What becomes of odd events and bodies.
+//! Tests of decoding unusual events and bodies.
 
 use super::super::request::CODEC;
 use super::*;
@@ -6,7 +6,7 @@ use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What was shown, and the outcome.
+/// Returns the shown text and the outcome.
 fn decode(events: &[&str], body: bool) -> (String, Result<Response, LlmError>) {
     testing::decode(CODEC, &mut ChunkDecoder::default(), events, body)
 }
@@ -207,13 +207,13 @@ fn a_body_is_read_like_a_stream() {
 }
 
 #[test]
-fn a_body_that_is_no_answer_says_what_it_is() {
+fn a_body_that_is_not_an_answer_is_quoted_in_the_error() {
     for (body, word) in [
         ("<html><title>Sign in</title></html>", "web page (`Sign in`)"),
         ("", "empty"),
         ("{\"ok\":true}", "choices"),
         ("{\"choices\":", "EOF"),
-        ("[1]", "promises"),
+        ("[1]", "format"),
     ] {
         let error = decode(&[body], true).1.unwrap_err();
         assert_eq!(error.kind, FailureKind::Malformed);

@@ -1,6 +1,6 @@
 //! The Chat Completions wire format as a pure codec: a request to JSON, events or a body to an answer.
 //!
-//! Shapes from `OpenAI`'s API reference; the tolerance is for the many servers that speak it with an accent.
+//! Follows `OpenAI`'s API reference, and tolerates the deviations of the many compatible servers.
 
 pub mod decode;
 pub mod reasoning_details;
@@ -15,10 +15,10 @@ use decode::ChunkDecoder;
 use request::CODEC;
 use std::sync::Arc;
 
-/// The format, with what is different about one server.
+/// The Chat Completions codec, with the quirks of one server.
 #[derive(Debug)]
 pub struct ChatCompletions {
-    /// How the server differs from the common ground.
+    /// Deviations of the server from the common format.
     pub quirks: Quirks,
 }
 

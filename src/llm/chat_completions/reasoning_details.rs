@@ -1,16 +1,17 @@
-//! `reasoning_details`: reasoning in opaque pieces, which `OpenRouter` wants back as they came, or Gemini 3 and Claude
-//! behind it refuse the next request: <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
+//! `reasoning_details`: opaque reasoning that `OpenRouter` expects back unmodified.
+//!
+//! Without it, Gemini 3 and Claude refuse the next request: <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
 
 use serde_json::{Map, Value};
 
-/// The key on the wire, and under which the pieces are stored.
+/// Key of the details on the wire and in stored data.
 pub const DETAILS: &str = "reasoning_details";
-/// The most details of one answer that are kept; real ones have a few.
+/// Limit on the stored details of one answer; real answers have a few.
 const DETAILS_CAP: usize = 1024;
-/// The texts of a detail that a stream sends in pieces; anything else of it comes whole.
+/// Text fields of a detail that a stream sends in pieces; all other fields arrive whole.
 const TEXTS: [&str; 4] = ["text", "summary", "data", "signature"];
 
-/// Adds the details of one event to those before, in `opaque`. Neighbours of one type and index are pieces of one.
+/// Appends the details of one event to those in `opaque`. Adjacent details of the same type and index are joined.
 pub fn merge(pieces: &[Value], opaque: &mut Value) {
     if !opaque.is_object() {
         *opaque = Value::Object(Map::from_iter([(DETAILS.to_owned(), Value::Array(Vec::new()))]));

@@ -1,4 +1,4 @@
-//! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
+//! Encodes a request as Chat Completions JSON, straight from the history; equal prefixes give equal bytes.
 
 use super::reasoning_details::DETAILS;
 use crate::core::message::{Message, Part, Role};
@@ -18,13 +18,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name under which this codec stores what only it may replay.
+/// Codec name of stored data that only this codec may replay.
 pub const CODEC: &str = "chat_completions";
 
-/// What stands for reasoning that there is not, where a server wants some; an empty text could count as none.
+/// Placeholder for missing reasoning where a server requires some; an empty text might count as missing.
 const NO_REASONING: &str = " ";
 
-/// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
+/// Returns the JSON body of a request; `messages` is the output of [`write_message`] for its messages.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
@@ -37,7 +37,7 @@ pub fn encode(
     encode_body(&Head { request, parameters, quirks }, "messages", messages)
 }
 
-/// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
+/// Appends the wire messages for `message` to `json`, separated by commas from each other and from the existing ones.
 ///
 /// # Errors
 /// When a message has no JSON form.
@@ -63,7 +63,7 @@ struct Head<'a> {
 }
 
 impl Serialize for Head<'_> {
-    /// What never changes; the growing history comes after it.
+    /// Writes the constant part first; the growing history follows it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { request, parameters, quirks } = self;
         let mut map = serializer.serialize_map(None)?;
@@ -108,7 +108,7 @@ impl Serialize for Head<'_> {
     }
 }
 
-/// What is said about thinking, in the server's own field.
+/// Writes the thinking setting in the server's own field.
 fn write_thinking<M: SerializeMap>(
     thinking: Thinking,
     field: Option<ThinkingField>,
@@ -153,7 +153,7 @@ struct ResponseFormat<'a> {
     json_schema: NamedSchema<'a>,
 }
 
-/// Tools as this format lists them, and Ollama's own.
+/// Tools in the notation of this format, which Ollama's own API shares.
 pub struct Tools<'a>(pub &'a [ToolDefinition]);
 
 #[derive(Serialize)]
@@ -231,7 +231,7 @@ fn plain<'a>(role: &'static str, message: &'a Message) -> WireMessage<'a> {
     WireMessage::new(role, Some(content(message)))
 }
 
-/// Each result of a turn as a message of its own.
+/// Returns each result of a turn as a separate message.
 fn results(message: &Message, quirks: Quirks) -> impl Iterator<Item = WireMessage<'_>> {
     message.parts.iter().filter_map(move |part| match part {
         Part::ToolResult(result) => Some(WireMessage {
@@ -271,7 +271,7 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
     }
 }
 
-/// The reasoning this codec received, for servers that want it back.
+/// Returns the reasoning that this codec received, for servers that expect it back.
 fn reasoning(message: &Message) -> Option<String> {
     let text: String = message
         .parts
@@ -284,7 +284,7 @@ fn reasoning(message: &Message) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The sealed reasoning this codec received.
+/// Returns the opaque reasoning that this codec received.
 fn details(message: &Message) -> Option<&Value> {
     message.parts.iter().find_map(|part| match part {
         Part::Thinking { opaque: Some(opaque), .. } if opaque.codec == CODEC => opaque.data.get(DETAILS),

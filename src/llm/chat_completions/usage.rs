@@ -1,13 +1,13 @@
-//! Token figures as servers report them, brought to one meaning.
+//! Reads the token counts of Chat Completions servers and converts them to one definition.
 
 use crate::core::usage::Usage;
 use crate::llm::token_count::token_count;
 use serde_json::Value;
 
-/// Reads a `usage` object; none when it holds no figures.
+/// Reads a `usage` object; returns `None` if it contains no counts.
 ///
-/// `prompt_tokens` includes what came from the cache, ours does not. Some servers (xAI) leave reasoning out of
-/// `completion_tokens`, which their own total gives away.
+/// `prompt_tokens` includes cached tokens, [`Usage`] counts them separately. Some servers (xAI) omit reasoning from
+/// `completion_tokens`; their total reveals this.
 pub fn read(usage: &Value) -> Option<Usage> {
     let prompt = token_count(usage, &["prompt_tokens"]);
     let completion = token_count(usage, &["completion_tokens"]);

@@ -1,4 +1,4 @@
-//! Gemini events, or a whole body, into an answer.
+//! Decodes Gemini events, or a whole body, into an answer.
 
 use super::opaque::{CallOpaque, PartSignature, SignedContent};
 use super::{error, usage};
@@ -15,17 +15,17 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The most of what the provider says about a finish or a block that is shown, in characters.
+/// Limit on the provider's explanation of a finish reason or a block, in characters.
 const DETAIL_CAP: usize = 300;
-/// The fields of a part that are not what it is about.
+/// Fields of a part that are ignored when checking whether it is blank.
 const BLANK_FIELDS: [&str; 3] = ["text", "thought", "thoughtSignature"];
 
-/// Puts parts in slots: neighbouring texts belong together, and so do neighbouring thoughts, but a part with a
-/// signature must stay by itself.
+/// Assigns parts to slots: adjacent texts share a slot, and so do adjacent thoughts, but a part with a
+/// signature has its own slot.
 #[derive(Debug, Default)]
 pub struct PartDecoder {
     slot: u64,
-    /// What a further part without signature would continue.
+    /// Kind of the last part, if a further part without signature would continue it.
     open: Option<OpenPart>,
     calls: u64,
 }
@@ -64,7 +64,7 @@ struct Candidate<'a> {
 
 #[derive(Deserialize)]
 struct Content<'a> {
-    /// Parts as they stand, so that one that is not understood can be shown.
+    /// Raw parts, so that an unknown one can be quoted in an error.
     #[serde(borrow, default)]
     parts: Option<Vec<&'a RawValue>>,
 }
@@ -91,7 +91,7 @@ struct WireCall<'a> {
     name: Option<String>,
     #[serde(borrow, default)]
     args: Option<&'a RawValue>,
-    /// Arguments in pieces, which come only to those who ask for them.
+    /// Arguments in pieces, which a server sends only on request.
     #[serde(default)]
     partial_args: Value,
     #[serde(default)]
@@ -107,7 +107,7 @@ impl Decoder for PartDecoder {
     ) -> Result<(), LlmError> {
         match data.trim() {
             "" => Ok(()),
-            // Gemini's streams just end; some gateways end all of theirs alike.
+            // Gemini's streams have no end marker; some gateways add this one to all of theirs.
             "[DONE]" => {
                 answer.mark_complete();
                 Ok(())
@@ -116,7 +116,7 @@ impl Decoder for PartDecoder {
         }
     }
 
-    /// One document, or the list of them that a stream is where `alt=sse` got lost.
+    /// Reads one document, or the list of documents that a stream becomes if a gateway drops `alt=sse`.
     fn decode_body(
         &mut self,
         body: &[u8],
@@ -137,7 +137,7 @@ impl Decoder for PartDecoder {
 }
 
 impl PartDecoder {
-    /// Takes in one document, which is the `whole` answer or one event of it.
+    /// Reads one document, which is the `whole` answer or one event of it.
     fn chunk(
         &mut self,
         json: &str,
@@ -211,7 +211,7 @@ impl PartDecoder {
         answer.update_opaque(slot, |opaque| *opaque = data)
     }
 
-    /// The slot of a text or thought.
+    /// Returns the slot of a text or thought.
     fn slot_for(&mut self, kind: OpenPart, signed: bool) -> u64 {
         if signed || self.open != Some(kind) {
             self.slot += 1;
@@ -228,7 +228,7 @@ impl PartDecoder {
         answer: &mut ResponseBuilder,
     ) -> Result<(), LlmError> {
         if !call.partial_args.is_null() || call.will_continue == Some(true) {
-            let why = "the arguments of a function call come in pieces, which nobody asked for";
+            let why = "the arguments of a function call come in pieces, which were not requested";
             return Err(unexpected_format("Gemini", json.as_bytes(), why));
         }
         self.slot += 1;
@@ -247,13 +247,13 @@ impl PartDecoder {
     }
 }
 
-/// Whether a part without text holds nothing else either.
+/// Checks whether a part without text contains nothing else either.
 fn is_blank(json: &str) -> bool {
     let fields: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(json);
     fields.is_ok_and(|fields| fields.keys().all(|name| BLANK_FIELDS.contains(&name.as_str())))
 }
 
-/// The arguments; a string holds them where a gateway passes on what another format's model wrote.
+/// Returns the arguments; they are a string if a gateway passes on the output of another format.
 fn arguments(json: &str) -> Cow<'_, str> {
     match serde_json::from_str::<String>(json) {
         Ok(text) => Cow::Owned(text),
@@ -265,7 +265,7 @@ fn to_opaque(data: &impl Serialize) -> Result<Value, LlmError> {
     serde_json::to_value(data).map_err(|error| LlmError::new(FailureKind::Internal, error.to_string()))
 }
 
-/// Why the model stopped, and what Gemini says about it; none where that is not said. Calls finish with `STOP` too.
+/// Maps a finish reason and adds Gemini's explanation; `None` if unspecified. Answers with calls finish with `STOP` too.
 fn finish_reason(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
     Ok(Some(match reason {
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
@@ -284,10 +284,10 @@ fn finish_reason(reason: &str, message: &Value) -> Result<Option<FinishReason>, 
         | "IMAGE_PROHIBITED_CONTENT" => {
             FinishReason::Filtered(format!("{reason}{}", detail_suffix(Some(message))))
         }
-        // The model's calls are of no use; another sample may be better.
+        // The model's calls are unusable; another attempt may be better.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
             let message =
-                format!("the model's answer was of no use: `{reason}`{}", detail_suffix(Some(message)));
+                format!("the model's answer is unusable: `{reason}`{}", detail_suffix(Some(message)));
             return Err(LlmError::new(FailureKind::ToolUseFailed, message));
         }
         "MISSING_THOUGHT_SIGNATURE" => {
@@ -298,12 +298,12 @@ fn finish_reason(reason: &str, message: &Value) -> Result<Option<FinishReason>, 
                 format!("{why}: `{reason}`{}", detail_suffix(Some(message))),
             ));
         }
-        // `OTHER` says no more, `NO_IMAGE` and `IMAGE_OTHER` are of no answer in text.
+        // `OTHER` gives no details; `NO_IMAGE` and `IMAGE_OTHER` do not occur in text answers.
         other => FinishReason::Other(format!("{other}{}", detail_suffix(Some(message)))),
     }))
 }
 
-/// What the provider adds in words.
+/// Returns the provider's explanation as a suffix of a message.
 fn detail_suffix(message: Option<&Value>) -> String {
     let text = message.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     text.map(|text| format!(" ({})", one_line(text, DETAIL_CAP))).unwrap_or_default()

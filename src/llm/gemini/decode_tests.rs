@@ -1,4 +1,4 @@
-//! What becomes of odd events and bodies.
+//! Tests of decoding unusual events and bodies.
 
 use super::super::opaque::CODEC;
 use super::super::request::write_message;
@@ -8,7 +8,7 @@ use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What was shown, and the outcome.
+/// Returns the shown text and the outcome.
 fn decode(events: &[&str], body: bool) -> (String, Result<Response, LlmError>) {
     testing::decode(CODEC, &mut PartDecoder::default(), events, body)
 }
@@ -39,7 +39,7 @@ fn ids_and_arguments(response: &Response) -> Vec<(String, String)> {
     response.message.tool_calls().map(|call| (call.id.clone(), call.arguments.clone())).collect()
 }
 
-/// The parts as they would be sent back.
+/// Returns the parts as they would be sent back.
 fn replayed(message: &Message) -> Value {
     let mut json = Vec::new();
     write_message(message, &[], &mut json).unwrap();
@@ -235,13 +235,13 @@ fn a_body_is_read_like_a_stream_and_so_is_a_list() {
 }
 
 #[test]
-fn a_body_that_is_no_answer_says_what_it_is() {
+fn a_body_that_is_not_an_answer_is_quoted_in_the_error() {
     for (body, word) in [
         ("<html><title>Sign in</title></html>", "web page (`Sign in`)"),
         ("", "empty"),
         ("{\"ok\":true}", "candidates"),
         ("{\"candidates\":", "EOF"),
-        ("[1]", "promises"),
+        ("[1]", "format"),
     ] {
         let error = decode(&[body], true).1.unwrap_err();
         assert_eq!(error.kind, FailureKind::Malformed);

@@ -1,6 +1,6 @@
-//! Gemini's errors: their details say what the status alone does not.
+//! Classifies Gemini's errors by their status and their details.
 //!
-//! The details are those of `google.rpc` (`ErrorInfo`, `QuotaFailure`, `RetryInfo`):
+//! The details have the types of `google.rpc` (`ErrorInfo`, `QuotaFailure`, `RetryInfo`):
 //! <https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto>.
 
 use crate::core::failure::FailureKind;
@@ -9,7 +9,7 @@ use crate::llm::provider_error::ProviderError;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The error of an answer with this status, which is none of success.
+/// Returns the error for an answer with this error status.
 pub fn status_error(status: u16, body: &[u8]) -> LlmError {
     let error = ProviderError::from_body(body).with_status(status);
     match serde_json::from_slice::<Value>(body) {
@@ -18,7 +18,7 @@ pub fn status_error(status: u16, body: &[u8]) -> LlmError {
     }
 }
 
-/// The error that `value`, an event of a stream or a body of status 200, holds.
+/// Returns the error in `value`, which is an event of a stream or a body with status 200.
 pub fn stream_error(value: &Value) -> LlmError {
     with_details(ProviderError::from_value(value).to_stream_error(), value)
 }
@@ -26,7 +26,7 @@ pub fn stream_error(value: &Value) -> LlmError {
 fn with_details(error: LlmError, value: &Value) -> LlmError {
     let inner = value.get("error").unwrap_or(value);
     let details = inner.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    // A key that is not valid is answered with 400, which would pass for a mistake in the request.
+    // An invalid key is answered with 400, which would otherwise be classified as an invalid request.
     if details.iter().any(|detail| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID")) {
         return LlmError { kind: FailureKind::Auth, retryable: false, ..error };
     }
@@ -36,14 +36,14 @@ fn with_details(error: LlmError, value: &Value) -> LlmError {
     LlmError { retry_after: details.iter().find_map(delay), ..error }
 }
 
-/// Whether a quota is used up that only the next day renews, whatever wait the same answer asks for.
+/// Checks whether a daily quota is used up, whatever wait the same answer requests.
 fn is_daily_quota(detail: &Value) -> bool {
     let violations = detail.get("violations").and_then(Value::as_array);
     let quota = |violation: &Value| violation.get("quotaId")?.as_str().map(|id| id.contains("PerDay"));
     violations.is_some_and(|violations| violations.iter().any(|violation| quota(violation) == Some(true)))
 }
 
-/// The wait of a `RetryInfo`: seconds with an `s` behind them.
+/// Returns the wait of a `RetryInfo`: seconds followed by `s`.
 fn delay(detail: &Value) -> Option<Duration> {
     let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok().filter(|wait| !wait.is_zero())
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_of_the_day_is_not_waited_for() {
+    fn a_daily_quota_is_not_retried() {
         let error = answered(429, &quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "17s"));
         assert_eq!((error.kind, error.retryable), (FailureKind::Quota, false));
     }
 
     #[test]
-    fn a_key_that_is_not_valid_is_a_matter_of_the_key() {
+    fn an_invalid_key_is_an_auth_error() {
         let body = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
             "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
         assert_eq!(answered(400, &body).kind, FailureKind::Auth);

@@ -1,6 +1,6 @@
 //! The Gemini wire format as a pure codec: `generateContent` and `streamGenerateContent`.
 //!
-//! Shapes from Google's API reference and the type definitions of `@google/genai`, November 2026.
+//! Follows Google's API reference and the type definitions of `@google/genai`, November 2026.
 
 pub mod decode;
 pub mod error;
@@ -14,7 +14,7 @@ use crate::llm::{LlmError, Request};
 use decode::PartDecoder;
 use std::sync::Arc;
 
-/// The format; all servers speak it alike.
+/// The Gemini codec; all servers use the format alike.
 #[derive(Debug)]
 pub struct Gemini;
 

@@ -1,4 +1,4 @@
-//! A request as Gemini JSON, written straight from the history; equal prefixes give equal bytes.
+//! Encodes a request as Gemini JSON, straight from the history; equal prefixes give equal bytes.
 
 use super::opaque::{self, CallOpaque, PartSignature, SignedContent};
 use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
@@ -16,13 +16,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What stands for the signature of a call that another provider's model made: Gemini 3 refuses calls without one.
-/// Documented for this purpose under <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
+/// Placeholder for the signature of a call from another provider's model: Gemini 3 refuses calls without one.
+/// Documented for this purpose at <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-/// What a result is named whose call is not part of the conversation.
+/// Name of a result whose call is not part of the conversation.
 const UNKNOWN_TOOL: &str = "unknown";
 
-/// The resource that `model` names, as part of a path.
+/// Returns the resource name of `model`, as part of a path.
 pub fn resource(model: &str) -> String {
     let (kind, id) = match model.split_once('/') {
         Some((kind @ ("models" | "tunedModels"), id)) => (kind, id),
@@ -31,7 +31,7 @@ pub fn resource(model: &str) -> String {
     format!("{kind}/{}", percent_encoded(id))
 }
 
-/// The body of a request, as JSON; `contents` are its messages as [`write_message`] wrote them.
+/// Returns the JSON body of a request; `contents` is the output of [`write_message`] for its messages.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
@@ -43,7 +43,7 @@ pub fn encode(
     let systems = request.messages.iter().filter(|message| message.role == Role::System);
     let parts: Vec<_> = systems.map(|message| WirePart::text(content(message))).collect();
     let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
-    // Beside tools Gemini 2 refuses it: "Function calling with a response mime type … is unsupported".
+    // Gemini 2 refuses a schema in combination with tools: "Function calling with a response mime type … is unsupported".
     let schema = request.strict_schema(StrictSchemaSupport::Alone);
     let head = Head {
         system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
@@ -59,8 +59,8 @@ pub fn encode(
     encode_body(&head, "contents", contents)
 }
 
-/// Appends the content that `message` becomes to `json`, with a comma between it and what is there. The system message
-/// stands elsewhere, and a message without parts, which Gemini would refuse, is left out.
+/// Appends the content for `message` to `json`, separated by a comma. The system message is skipped because it belongs to
+/// another field; a message without parts is skipped because Gemini refuses it.
 ///
 /// # Errors
 /// When the message has no JSON form.
@@ -84,7 +84,7 @@ pub fn write_message(
     serde_json::to_writer(json, &Content { role, parts })
 }
 
-/// Everything but the conversation; it never changes, and the growing conversation comes after it.
+/// Everything but the conversation. It is constant and precedes the growing conversation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
@@ -111,7 +111,7 @@ struct Tools<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a Preserialized<String>,
-    /// Takes JSON Schema as it is; `parameters` takes only a part of it.
+    /// Accepts any JSON Schema; `parameters` accepts only a subset.
     parameters_json_schema: &'a Preserialized<Value>,
 }
 
@@ -132,12 +132,12 @@ struct Generation<'a> {
     thinking_config: Option<ThinkingConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_mime_type: Option<&'static str>,
-    /// Takes JSON Schema as it is; `response_schema` takes only a part of it.
+    /// Accepts any JSON Schema; `response_schema` accepts only a subset.
     #[serde(skip_serializing_if = "Option::is_none")]
     response_json_schema: Option<&'a Value>,
 }
 
-/// How hard the model thinks: a word for Gemini 3 and later, tokens for Gemini 2.5, never both.
+/// Thinking setting: a level for Gemini 3 and later, a token budget for Gemini 2.5, never both.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ThinkingConfig {
@@ -145,7 +145,7 @@ struct ThinkingConfig {
     thinking_level: Option<Effort>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_budget: Option<u32>,
-    /// Whether the thoughts are told, summed up.
+    /// Whether the answer includes summaries of the thoughts.
     include_thoughts: bool,
 }
 
@@ -197,7 +197,7 @@ struct FunctionResponse<'a> {
     response: Outcome<'a>,
 }
 
-/// The keys that Gemini knows in a result, which must be an object.
+/// A tool result as an object with one of the keys that Gemini defines.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome<'a> {
@@ -211,7 +211,7 @@ impl<'a> WirePart<'a> {
     }
 }
 
-/// What the model said, signatures on the parts on which they came. Thoughts without a signature are not asked for.
+/// Returns the model's parts with their signatures. Thoughts without a signature are omitted; Gemini does not require them.
 fn assistant_parts(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
     let mut parts: Vec<WirePart<'_>> = Vec::new();
     let mut calls = 0;
@@ -250,7 +250,7 @@ fn attach_signature<'a>(text: &'a str, signature: PartSignature, parts: &mut Vec
     }
 }
 
-/// A call as Gemini sent it. Of the calls that others made at once only the `first` has, as Gemini's own, a signature.
+/// Returns a call as Gemini sent it. Of parallel calls by another model, only the `first` gets a signature, as with Gemini's own.
 fn call_part(call: &ToolCall, first: bool) -> serde_json::Result<WirePart<'_>> {
     let args = RawValue::from_string(arguments_object(call).into_owned())?;
     let (id, thought_signature) = match opaque::read::<CallOpaque>(call.opaque.as_ref()) {
@@ -261,7 +261,7 @@ fn call_part(call: &ToolCall, first: bool) -> serde_json::Result<WirePart<'_>> {
     Ok(WirePart { function_call, thought_signature, ..WirePart::default() })
 }
 
-/// All results of a turn, which Gemini wants in one content.
+/// Returns all results of a turn, which Gemini expects in one content.
 fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> Vec<WirePart<'a>> {
     let result = |part: &'a Part| match part {
         Part::ToolResult(result) => {

@@ -1,4 +1,4 @@
-//! What requests look like, whoever began the conversation.
+//! Tests of encoding requests from conversations of any provider.
 
 use super::super::opaque::CODEC;
 use super::*;
@@ -100,7 +100,7 @@ fn a_request_has_the_shape_the_format_wants() {
 }
 
 #[test]
-fn what_is_not_said_is_left_out() {
+fn absent_settings_are_omitted() {
     let messages = [Arc::new(Message::text(Role::User, "u"))];
     let request = Request { messages: &messages, tools: &[], stream: true, ..Request::default() };
     let body = String::from_utf8(bytes_of(&request, None)).unwrap();

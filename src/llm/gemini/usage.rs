@@ -1,13 +1,13 @@
-//! Token figures as Gemini reports them, brought to one meaning.
+//! Reads Gemini's token counts and converts them to one definition.
 
 use crate::core::usage::Usage;
 use crate::llm::token_count::token_count;
 use serde_json::Value;
 
-/// Reads a `usageMetadata` object; none when it holds no figures.
+/// Reads a `usageMetadata` object; returns `None` if it contains no counts.
 ///
-/// `promptTokenCount` includes what came from the cache, ours does not; `candidatesTokenCount` leaves thoughts out, ours
-/// does not, unless the total shows that a gateway has counted them in already.
+/// `promptTokenCount` includes cached tokens, [`Usage`] counts them separately; `candidatesTokenCount` excludes thoughts,
+/// [`Usage`] includes them in the output. If the total shows that a gateway already added them, they are not added again.
 pub fn read(usage: &Value) -> Option<Usage> {
     let token_count = |name| token_count(usage, &[name]);
     let (prompt, candidates) = (token_count("promptTokenCount"), token_count("candidatesTokenCount"));

@@ -1,4 +1,4 @@
-//! Ollama's lines, or a whole body, into an answer.
+//! Decodes Ollama's lines, or a whole body, into an answer.
 
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
@@ -13,16 +13,16 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Where the parts of a message stand, however a server mixes them.
+/// Slots of the message parts; they give their order, in whatever order the server sends them.
 const THINKING: u64 = 0;
 const TEXT: u64 = 1;
 const CALLS: u64 = 2;
 
-/// How Ollama says that a model with its window does not fit: "model requires more system memory (5.0 GiB) than is
+/// Ollama's error if a model with its window does not fit into memory: "model requires more system memory (5.0 GiB) than is
 /// available (3.9 GiB)", with status 500.
 const NO_MEMORY: &str = "requires more system memory";
 
-/// Reads lines; it only counts calls, which come whole, with the same index or none.
+/// Decodes lines. It counts calls, because they arrive whole, with the same index or none.
 #[derive(Debug, Default)]
 pub struct LineDecoder {
     calls: u64,
@@ -56,7 +56,7 @@ struct WireMessage<'a> {
 
 #[derive(Deserialize)]
 struct WireCall<'a> {
-    /// Newer servers name their calls.
+    /// Id of the call; older servers send none.
     #[serde(default)]
     id: Option<String>,
     #[serde(borrow)]
@@ -66,7 +66,7 @@ struct WireCall<'a> {
 #[derive(Deserialize)]
 struct WireFunction<'a> {
     name: String,
-    /// As the server wrote them, because numbers and the order of keys would not survive reading.
+    /// Raw arguments; parsing would change numbers and the order of keys.
     #[serde(default, borrow)]
     arguments: Option<&'a RawValue>,
 }
@@ -81,7 +81,7 @@ impl Decoder for LineDecoder {
         self.decode_body(data.as_bytes(), answer, show)
     }
 
-    /// A body may hold lines as well: some servers in between stream whatever they are asked.
+    /// Reads a whole body, which may also consist of lines: some gateways stream every answer.
     fn decode_body(
         &mut self,
         body: &[u8],
@@ -137,7 +137,7 @@ impl LineDecoder {
 
     fn call(&mut self, call: &WireCall<'_>, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         let written = call.function.arguments.map_or("", RawValue::get);
-        // Arguments that are no JSON can only come as text.
+        // Arguments that are not JSON can only arrive as a string.
         let arguments = serde_json::from_str(written).map_or(Cow::Borrowed(written), Cow::<str>::Owned);
         let delta = CallDelta {
             index: Some(self.calls),
@@ -151,7 +151,7 @@ impl LineDecoder {
     }
 }
 
-/// Notes why the model stopped; older servers do not say.
+/// Stores the finish reason; older servers send none.
 fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
     match reason {
         Value::Null => {}
@@ -160,7 +160,7 @@ fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder) -> Result<()
             "stop" => answer.set_finish_reason(FinishReason::Stop),
             "length" => answer.set_finish_reason(FinishReason::Length),
             "load" | "unload" => {
-                let message = format!("the server {reason}ed the model and did not let it answer");
+                let message = format!("the server {reason}ed the model without an answer");
                 return Err(LlmError::new(FailureKind::EmptyAnswer, message));
             }
             other => answer.set_finish_reason(FinishReason::Other(other.to_owned())),
@@ -170,8 +170,8 @@ fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder) -> Result<()
     Ok(())
 }
 
-/// The tokens as far as they are said. A server may leave out a prompt that it had read before; what came from its
-/// cache and what was reasoning it does not tell apart.
+/// Returns the token counts that the server reported. A server may omit a prompt that it had read before; it does not
+/// report cached tokens and reasoning separately.
 fn usage(prompt: &Value, output: &Value) -> Option<Usage> {
     let (prompt, output) = (prompt.as_u64(), output.as_u64());
     (prompt.is_some() || output.is_some()).then(|| Usage {
@@ -181,14 +181,14 @@ fn usage(prompt: &Value, output: &Value) -> Option<Usage> {
     })
 }
 
-/// The error of an answer whose status is none of success. Memory that the window, which we chose, takes up does not
-/// come back by waiting.
+/// Returns the error for an answer with an error status. A lack of memory is not retried: the window that we chose will not
+/// fit later either.
 pub fn status_error(status: u16, body: &[u8]) -> LlmError {
-    let said = match serde_json::from_slice::<Value>(body) {
+    let reported = match serde_json::from_slice::<Value>(body) {
         Ok(value) if value.get("error").is_some_and(Value::is_string) => error(&value["error"]),
         _ => ProviderError::from_body(body),
     };
-    let refused = said.with_status(status);
+    let refused = reported.with_status(status);
     if !refused.message.contains(NO_MEMORY) {
         return refused;
     }
@@ -197,7 +197,7 @@ pub fn status_error(status: u16, body: &[u8]) -> LlmError {
     LlmError { message, retryable: false, ..refused }
 }
 
-/// The error is a text, which may be the JSON that the process behind the server wrote.
+/// Reads the error, which is a text or the JSON of the process behind the server.
 fn error(value: &Value) -> ProviderError {
     match value.as_str().map(serde_json::from_str::<Value>) {
         Some(Ok(inner @ Value::Object(_))) => ProviderError::from_value(&inner),

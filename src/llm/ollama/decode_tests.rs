@@ -1,4 +1,4 @@
-//! What becomes of odd lines and bodies.
+//! Tests of decoding unusual lines and bodies.
 
 use super::super::request::CODEC;
 use super::*;
@@ -128,7 +128,7 @@ fn a_window_too_large_for_the_machine_is_not_asked_for_again() {
 }
 
 #[test]
-fn what_is_not_the_format_is_an_error_that_shows_it() {
+fn an_invalid_line_is_an_error_that_quotes_it() {
     for line in [
         "{}",
         "[]",

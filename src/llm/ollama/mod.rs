@@ -1,7 +1,7 @@
-//! Ollama's own wire format as a pure codec: lines of JSON, whole calls without ids, and a window that each request asks for.
+//! Ollama's own wire format as a pure codec: lines of JSON, whole calls without ids, a context window in each request.
 //!
-//! Shapes from Ollama's API reference and the types of its Go client. Its Chat Completions mode is not used, because
-//! no request can set the window there: a prompt above the server's default, often 4096 tokens, loses its front unsaid.
+//! Follows Ollama's API reference and the types of its Go client. Its Chat Completions mode is not used, because
+//! its requests cannot set the window: a prompt above the server's default, often 4096 tokens, is silently truncated at the front.
 
 pub mod decode;
 pub mod request;
@@ -16,10 +16,10 @@ use decode::LineDecoder;
 use request::CODEC;
 use std::sync::Arc;
 
-/// The format.
+/// The Ollama codec.
 #[derive(Debug)]
 pub struct Ollama {
-    /// Which calls that a model writes as its whole text are calls.
+    /// Formats in which tool calls are accepted in the text of an answer.
     pub text_calls: TextCallFormat,
 }
 
@@ -36,7 +36,7 @@ impl Codec for Ollama {
         "/v1/models"
     }
 
-    /// People know the base of the Chat Completions mode, and that of the reference.
+    /// Also accepts the base of the Chat Completions mode, and the base in Ollama's reference.
     fn api_base<'a>(&self, base: &'a str) -> &'a str {
         base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base)
     }

@@ -1,4 +1,4 @@
-//! A request as Ollama's JSON, written straight from the history; equal prefixes give equal bytes.
+//! Encodes a request as Ollama's JSON, straight from the history; equal prefixes give equal bytes.
 
 use super::window::DEFAULT_WINDOW;
 use crate::core::message::{Message, Part, Role, ToolCall};
@@ -15,10 +15,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The name under which this codec stores what only it may replay.
+/// Codec name of stored data that only this codec may replay.
 pub const CODEC: &str = "ollama";
 
-/// The name of a call that is not in the conversation, which no session makes.
+/// Name of a call that is not in the conversation; this does not occur in sessions.
 const UNKNOWN_CALL: &str = "unknown";
 
 #[derive(Serialize)]
@@ -26,21 +26,21 @@ struct Head<'a> {
     model: &'a str,
     options: Options,
     stream: bool,
-    /// Whether the front of a prompt that is too long is dropped, instead of an error. Servers from before October
-    /// 2025 know neither this nor `shift`.
+    /// Whether the server truncates the front of a long prompt instead of reporting an error. Servers before October
+    /// 2025 ignore this and `shift`.
     truncate: bool,
-    /// Whether it is dropped to make room for the answer, which otherwise ends with `length`.
+    /// Whether the server truncates the prompt to make room for the answer, which otherwise ends with `length`.
     shift: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     think: Option<Think>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,
-    /// A schema, which becomes a grammar under which no tool can be called.
+    /// Schema of the answer. The server converts it to a grammar, which makes tool calls impossible.
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'a Value>,
 }
 
-/// Whether the model thinks, or how hard.
+/// Thinking switch or level.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Think {
@@ -89,7 +89,7 @@ struct WireFunction<'a> {
     arguments: Box<RawValue>,
 }
 
-/// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
+/// Returns the JSON body of a request; `messages` is the output of [`write_message`] for its messages.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
@@ -115,7 +115,7 @@ pub fn encode(
     encode_body(&head, "messages", messages)
 }
 
-/// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
+/// Appends the wire messages for `message` to `json`, separated by commas from each other and from the existing ones.
 ///
 /// # Errors
 /// When a message has no JSON form.
@@ -152,12 +152,12 @@ fn assistant(message: &Message) -> serde_json::Result<WireMessage<'_>> {
     })
 }
 
-/// The arguments as the JSON that they are.
+/// Returns the arguments as raw JSON.
 fn arguments(call: &ToolCall) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(arguments_object(call).into_owned())
 }
 
-/// The reasoning this codec received: models that call tools while they think want it back.
+/// Returns the reasoning that this codec received: models that call tools while they think expect it back.
 fn thinking(message: &Message) -> String {
     let own = message.parts.iter().filter_map(|part| match part {
         Part::Thinking { text, opaque: Some(opaque) } if opaque.codec == CODEC => Some(text.as_str()),
@@ -166,7 +166,7 @@ fn thinking(message: &Message) -> String {
     own.collect()
 }
 
-/// Each result of a turn as a message of its own; it belongs to its call by the tool's name and by its place.
+/// Returns each result of a turn as a separate message; it is matched to its call by the tool's name and by its position.
 fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterator<Item = WireMessage<'a>> {
     let named = |id: &str| {
         let mut calls = earlier.iter().rev().flat_map(|message| message.tool_calls());

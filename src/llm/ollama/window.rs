@@ -1,19 +1,19 @@
-//! How many tokens a model of an Ollama server may hold: what is asked about it, and what the answer says.
+//! Context window of an Ollama model: the query, and the parser of its answer.
 
 use serde_json::{Value, json};
 
-/// The window where neither the model nor its maker's `num_ctx` says otherwise, and the largest that is taken without
-/// `num_ctx`, in tokens. The server reserves memory for all of it, about 4 GiB for a model of 8 billion parameters;
+/// Default context window in tokens, and the maximum unless the model sets `num_ctx`.
+/// The server reserves memory for all of it, about 4 GiB for a model of 8 billion parameters;
 /// it is also Ollama's own default on cards of 24 GiB (<https://docs.ollama.com/context-length>).
 pub const DEFAULT_WINDOW: u32 = 32_768;
 
-/// The JSON of the question what the server knows of a model.
+/// Returns the JSON of the query for a model's properties.
 pub fn show_request(model: &str) -> Vec<u8> {
     json!({ "model": model }).to_string().into_bytes()
 }
 
-/// The window out of the answer: `num_ctx` of the model's parameters, which its owner has set, or what the model was
-/// made for up to [`DEFAULT_WINDOW`]; none when the answer does not say.
+/// Returns the context window from the answer: `num_ctx` of the model's parameters, or else the model's context length, at most
+/// [`DEFAULT_WINDOW`]; `None` if the answer contains neither.
 pub fn parse_window(answer: &[u8]) -> Option<u32> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let made_for = model_context_length(&answer);
@@ -23,14 +23,14 @@ pub fn parse_window(answer: &[u8]) -> Option<u32> {
     }
 }
 
-/// What the model was made for.
+/// Returns the context length for which the model was trained.
 fn model_context_length(answer: &Value) -> Option<u32> {
     let about = answer.get("model_info")?;
     let architecture = about.get("general.architecture")?.as_str()?;
     count(about.get(format!("{architecture}.context_length"))?.as_u64()?)
 }
 
-/// `num_ctx` in the parameters, a line for each: its name, blanks, its value.
+/// Returns `num_ctx` from the parameters, which have one line each: name, blanks, value.
 fn configured_num_ctx(answer: &Value) -> Option<u32> {
     let mut lines = answer.get("parameters")?.as_str()?.lines().map(str::split_whitespace);
     let mut line = lines.find(|line| line.clone().next() == Some("num_ctx"))?;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_says_nothing_sensible_says_nothing() {
+    fn an_answer_without_a_valid_window_gives_none() {
         for answer in ["", "<html>", "[]", "{\"model_info\":null}", "{\"error\":\"model not found\"}"] {
             assert_eq!(parse_window(answer.as_bytes()), None, "{answer}");
         }

@@ -1,4 +1,4 @@
-//! A client around a client that keeps answers for development: the same request is answered again without the model.
+//! Client wrapper that caches answers during development: a repeated request is answered without the model.
 
 pub mod store;
 
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use store::{CachedResponse, ResponseStore};
 
-/// A model whose answers are cached.
+/// A client whose answers are cached.
 pub struct CachedModel {
     inner: Box<dyn LlmClient>,
     store: ResponseStore,
@@ -22,8 +22,8 @@ pub struct CachedModel {
 }
 
 impl CachedModel {
-    /// `inner`, with its answers in `store`; `source` says how old they are. What `redactor` finds a secret in is not
-    /// cached: it would lie there for longer than the secret is known.
+    /// Wraps `inner` with the cache `store`; `source` determines the age of answers. An answer in which `redactor` finds a secret is
+    /// not cached, because the cache might outlive the knowledge of the secret.
     pub fn new(
         inner: Box<dyn LlmClient>,
         store: ResponseStore,
@@ -79,7 +79,7 @@ impl LlmClient for CachedModel {
     }
 }
 
-/// Tells a cached answer as if it arrived. It used no tokens.
+/// Reports a cached answer as if it had just arrived. It used no tokens.
 fn replay(cached: CachedResponse, streamed: bool, progress: &mut dyn FnMut(Progress<'_>)) -> Response {
     for part in cached.message.parts.iter().filter(|_| streamed) {
         match part {
@@ -96,10 +96,10 @@ fn replay(cached: CachedResponse, streamed: bool, progress: &mut dyn FnMut(Progr
     }
 }
 
-/// Whether an answer is whole and says something.
+/// Checks whether an answer is complete and not empty.
 fn is_cacheable(response: &Response) -> bool {
     let whole = matches!(response.finish, FinishReason::Stop | FinishReason::ToolCalls);
-    let says =
+    let has_content =
         response.message.tool_calls().next().is_some() || !response.message.joined_text().trim().is_empty();
-    whole && says && !response.is_cached
+    whole && has_content && !response.is_cached
 }

@@ -1,4 +1,4 @@
-//! Kept answers on disk: a file for each, guarded by a hash, in a directory that does not grow without end.
+//! Cached answers on disk: one file per answer, protected by a hash, in a directory of limited size.
 
 use crate::core::event::FinishReason;
 use crate::core::message::Message;
@@ -10,29 +10,29 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The version of the form of a file; others are as if they were not there.
+/// Version of the file format; files of other versions are ignored.
 const VERSION: u32 = 1;
-/// What follows the key in the name of a file.
+/// Suffix of a file name, after the key.
 const ENDING: &str = ".json";
-/// What the name of a file ends with while it is written; what stands between that and the key is random.
+/// Suffix of a file name during writing, after the key and a random part.
 const TEMPORARY_SUFFIX: &str = ".tmp";
-/// Bytes of a file: no answer that the decoders take is longer.
+/// Limit on a file, in bytes; no answer that the decoders accept is longer.
 const FILE_BYTES: u64 = 64 << 20;
-/// Bytes of all files.
+/// Limit on all files together, in bytes.
 const ALL_BYTES: u64 = 200_000_000;
-/// Files at most.
+/// Limit on the number of files.
 const ALL_FILES: usize = 1_000;
 
-/// An answer as it is kept.
+/// A cached answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CachedResponse {
     /// The assistant message.
     pub message: Message,
-    /// Why the model stopped.
+    /// Finish reason.
     pub finish: FinishReason,
 }
 
-/// A file: it says for itself which request it answers, and since when.
+/// Content of a file, including the key of its request and its time.
 #[derive(Serialize, Deserialize)]
 struct Entry<K> {
     version: u32,
@@ -42,7 +42,7 @@ struct Entry<K> {
     answer: K,
 }
 
-/// A directory of kept answers.
+/// A directory of cached answers.
 #[derive(Debug, Clone)]
 pub struct ResponseStore {
     dir: PathBuf,
@@ -51,7 +51,7 @@ pub struct ResponseStore {
     max_files: usize,
 }
 
-/// A file of the store.
+/// A file of the cache.
 struct CacheFile {
     path: PathBuf,
     modified: SystemTime,
@@ -59,16 +59,16 @@ struct CacheFile {
 }
 
 impl ResponseStore {
-    /// The store in `dir`, whose answers are used for `ttl`; the directory is made.
+    /// Opens the store in `dir`, whose answers are valid for `ttl`; creates the directory.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the directory cannot be created.
     pub fn open(dir: PathBuf, ttl: Duration) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         Ok(Self { dir, ttl, max_bytes: ALL_BYTES, max_files: ALL_FILES })
     }
 
-    /// The answer kept under `key`. One that is damaged, too old, or may have been written by somebody else is none.
+    /// Returns the answer stored under `key`; `None` if it is damaged, expired, or may have been written by another user.
     pub fn get(&self, key: &str, now: Duration) -> Option<CachedResponse> {
         let bytes = read(&self.path(key)).ok()?;
         let (hash, json) = bytes.split_at_checked(blake3::OUT_LEN * 2)?;
@@ -80,8 +80,8 @@ impl ResponseStore {
         (entry.version == VERSION && entry.key == key && age < self.ttl).then_some(entry.answer)
     }
 
-    /// Keeps `answer` under `key`, and lets go of the oldest when there are too many. What cannot be written is not kept:
-    /// it is asked for again.
+    /// Stores `answer` under `key` and removes the oldest answers above the limits. Write errors are ignored:
+    /// the model is then requested again.
     pub fn put(&self, key: &str, answer: &CachedResponse, now: Duration) {
         let saved_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         let entry = Entry { version: VERSION, key: key.to_owned(), saved_ms, answer };
@@ -94,10 +94,10 @@ impl ResponseStore {
         }
     }
 
-    /// Forgets every answer.
+    /// Removes all answers.
     ///
     /// # Errors
-    /// When one cannot be removed.
+    /// When an answer cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
         self.files()?.iter().try_for_each(|file| remove(&file.path))
     }
@@ -106,7 +106,7 @@ impl ResponseStore {
         self.dir.join(format!("{key}{ENDING}"))
     }
 
-    /// Writes a file under a name that nobody else takes, which nobody else may read, and gives it the name of `key`.
+    /// Writes a file under a unique name with access for the owner only, and renames it to that of `key`.
     fn replace(&self, key: &str, bytes: &[u8]) -> io::Result<()> {
         let mut file =
             tempfile::Builder::new().prefix(key).suffix(TEMPORARY_SUFFIX).tempfile_in(&self.dir)?;
@@ -115,7 +115,7 @@ impl ResponseStore {
         Ok(())
     }
 
-    /// Removes the oldest beyond what may be kept.
+    /// Removes the oldest files above the limits.
     fn prune(&self) {
         let Ok(mut files) = self.files() else { return };
         files.sort_by_key(|file| std::cmp::Reverse(file.modified));
@@ -123,13 +123,13 @@ impl ResponseStore {
         for (number, file) in files.iter().enumerate() {
             bytes = bytes.saturating_add(file.bytes);
             if number >= self.max_files || bytes > self.max_bytes {
-                // One that stays is found again by the next.
+                // A file that cannot be removed is tried again at the next call.
                 let _ = remove(&file.path);
             }
         }
     }
 
-    /// The files that are ours by their names, unfinished ones too.
+    /// Returns the files that are the cache's by their names, including unfinished ones.
     fn files(&self) -> io::Result<Vec<CacheFile>> {
         let mut files = Vec::new();
         for entry in self.dir.read_dir()? {
@@ -149,7 +149,7 @@ impl ResponseStore {
     }
 }
 
-/// Reads a regular file that only its owner, who is us, may write.
+/// Reads a regular file that belongs to the current user and that only its owner may write.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let nofollow = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(nofollow.bits()).unwrap_or_default();
@@ -164,7 +164,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the address of kept answers")]
+#[expect(clippy::disallowed_methods, reason = "removes files of the response cache")]
 fn remove(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }

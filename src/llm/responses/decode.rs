@@ -1,4 +1,4 @@
-//! Responses events, or a whole body, into an answer.
+//! Decodes Responses events, or a whole body, into an answer.
 
 use super::usage;
 use crate::core::event::FinishReason;
@@ -13,38 +13,38 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// The most items of one answer; real ones have up to some dozens.
+/// Limit on the items of one answer; real answers have up to a few dozen.
 const ITEMS_CAP: usize = 1024;
-/// How much of an item's id is told apart, in characters; `OpenAI`'s have about fifty.
+/// Limit on an item's id that is compared, in characters; `OpenAI`'s have about fifty.
 const ID_LENGTH: usize = 64;
-/// How much of an unknown word is shown, in characters.
+/// Limit on an unknown word in an error message, in characters.
 const WORD_CAP: usize = 40;
-/// What stands between two parts of a summary.
+/// Separator between two parts of a summary.
 const PARAGRAPH: &str = "\n\n";
 
 type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
 
-/// Reads events; knows which items of the answer have begun.
+/// Decodes events and tracks the items of the answer.
 #[derive(Debug, Default)]
 pub struct EventDecoder {
     items: Vec<Item>,
 }
 
-/// What was read of one item of the answer.
+/// State of one item of the answer.
 #[derive(Debug, Default)]
 struct Item {
-    /// Its place in the answer.
+    /// Position in the answer.
     at: u64,
     index: Option<u64>,
-    /// Only where there is no index.
+    /// Id of the item, if it has no index.
     id: String,
-    /// Whether the tool that it calls is known.
+    /// Whether the name of the called tool has arrived.
     has_tool_name: bool,
-    /// Whether a piece of its content came.
+    /// Whether a piece of the content has arrived.
     has_content: bool,
-    /// Whether it came as a whole.
+    /// Whether the whole item has arrived.
     closed: bool,
-    /// Its type, if it is none of those known here.
+    /// Type of the item, if it is unknown.
     unknown: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl Decoder for EventDecoder {
         show: Show<'_>,
     ) -> Result<(), LlmError> {
         let data = data.trim();
-        // The format ends with an event; some gateways add the mark of Chat Completions.
+        // The format ends with an event; some gateways add the end mark of Chat Completions.
         if matches!(data, "" | "[DONE]") {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Decoder for EventDecoder {
             "error" => Err(ProviderError::from_body(json).to_stream_error()),
             "" if event.error.is_null() => Err(wrong(json, "it has no `type`")),
             "" => Err(ProviderError::from_value(&event.error).to_stream_error()),
-            // Progress, what was told already, tools that the server runs itself, and what is yet to be invented.
+            // Progress, repeated content, tools that the server runs itself, and future events.
             _ => Ok(()),
         }
     }
@@ -142,8 +142,8 @@ impl Decoder for EventDecoder {
 }
 
 impl EventDecoder {
-    /// The item that an event is about: by its index; without one (llama.cpp), by its id; without either, the latest.
-    /// An item that came as a whole is over; another in its place is another.
+    /// Returns the item of an event: by its index; without one (llama.cpp), by its id; without either, the latest.
+    /// An item that arrived whole is finished; a further event for its place starts a new item.
     fn item(&mut self, event: &Event) -> Result<&mut Item, LlmError> {
         let index = event.output_index.as_u64();
         let id = event.item_id.as_str().or_else(|| event.item.get("id")?.as_str()).unwrap_or_default();
@@ -162,7 +162,7 @@ impl EventDecoder {
         self.items.get_mut(at).ok_or_else(too_many)
     }
 
-    /// Takes in the end of the answer, and all of it where no item came before.
+    /// Reads the end of the answer, and the whole answer if no item arrived before.
     fn end(
         &mut self,
         status: &str,
@@ -202,7 +202,7 @@ impl EventDecoder {
         Ok(())
     }
 
-    /// The type of the first item, where nothing in the whole answer is known here.
+    /// Returns the type of the first item if no item of the answer has a known type.
     fn only_unknown(&self) -> Option<&str> {
         let all = self.items.iter().all(|item| item.unknown.is_some());
         self.items.first().filter(|_| all)?.unknown.as_deref()
@@ -210,7 +210,7 @@ impl EventDecoder {
 }
 
 impl Item {
-    /// The item at this place, of which nothing is known yet.
+    /// Creates an empty item at this position.
     fn at(at: usize) -> Result<Self, LlmError> {
         if at >= ITEMS_CAP {
             return Err(too_many());
@@ -219,17 +219,19 @@ impl Item {
         Ok(Self { at, ..Self::default() })
     }
 
-    /// Where its content stands among the parts of the message: what is kept with a text stands before it.
+    /// Returns the slot of the content among the parts of the message; data stored with a text is in the slot before it.
     fn slot(&self) -> u64 {
         self.at * 2
     }
 
-    /// What is known when it begins: the tool that is called, or what the text is for.
+    /// Reads the properties that are known at the start: the called tool, or the phase of a text.
     fn begin(&mut self, item: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         match text(item, "type") {
             "message" => match item.get("phase").and_then(Value::as_str) {
-                // Newer models want to know which of their texts were only remarks.
-                Some(phase) => answer.update_opaque(self.slot(), |kept| *kept = json!({ "phase": phase })),
+                // Newer models expect the phase back, which marks texts that were only commentary.
+                Some(phase) => {
+                    answer.update_opaque(self.slot(), |opaque| *opaque = json!({ "phase": phase }))
+                }
                 None => Ok(()),
             },
             "function_call" | "custom_tool_call" if !self.has_tool_name => {
@@ -247,7 +249,7 @@ impl Item {
         }
     }
 
-    /// The whole of it; only what did not come in pieces is taken.
+    /// Reads the whole item; content that already arrived in pieces is skipped.
     fn take(&mut self, item: &Value, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
         self.closed = true;
         self.begin(item, answer)?;
@@ -264,7 +266,7 @@ impl Item {
                     self.think(&reasoning(item), answer, show)?;
                 }
                 match replayable_reasoning(item) {
-                    Some(data) => answer.update_opaque(self.slot(), |kept| *kept = data),
+                    Some(data) => answer.update_opaque(self.slot(), |opaque| *opaque = data),
                     None => Ok(()),
                 }
             }
@@ -290,19 +292,19 @@ impl Item {
         answer.push_thinking(self.slot(), piece, show)
     }
 
-    /// A further part of a summary begins.
+    /// Starts a further part of a summary.
     fn start_summary_part(&mut self, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
         if self.has_content { self.think(PARAGRAPH, answer, show) } else { Ok(()) }
     }
 
-    /// A piece of a call's arguments.
+    /// Adds a piece of a call's arguments.
     fn push_arguments(&mut self, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         self.has_content |= !piece.is_empty();
         let index = Some(self.at);
         answer.push_call(self.slot(), CallDelta { index, arguments: piece, ..CallDelta::default() })
     }
 
-    /// The whole arguments of a call.
+    /// Sets the whole arguments of a call.
     fn finish_arguments(&mut self, arguments: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         match arguments {
             _ if self.has_content => Ok(()),
@@ -313,7 +315,7 @@ impl Item {
     }
 }
 
-/// The visible reasoning of an item: its summary, or the text itself, which open models show.
+/// Returns the visible reasoning of an item: its summary, or the text itself, which open models show.
 fn reasoning(item: &Value) -> String {
     let texts = |field: &str| -> Vec<&str> {
         list(item.get(field).unwrap_or(&Value::Null)).map(|part| text(part, "text")).collect()
@@ -322,9 +324,9 @@ fn reasoning(item: &Value) -> String {
     if summary.is_empty() { texts("content").join(PARAGRAPH) } else { summary }
 }
 
-/// What a reasoning item is sent back as: without its id where it is encrypted, for the server would look for the item
-/// after it by that item's id; never with its `status`, which is refused. None where it holds nothing that a server
-/// without memory could use.
+/// Returns a reasoning item in the form in which it is sent back: without its id if it is encrypted, because the server would
+/// look for the following item by that item's id; always without its `status`, which is refused. `None` if it contains nothing
+/// that a stateless server could use.
 fn replayable_reasoning(item: &Value) -> Option<Value> {
     let summary = item.get("summary").filter(|summary| summary.is_array()).cloned().unwrap_or(json!([]));
     let encrypted = text(item, "encrypted_content");
@@ -336,7 +338,7 @@ fn replayable_reasoning(item: &Value) -> Option<Value> {
     Some(json!({"type": "reasoning", "id": text(item, "id"), "summary": summary, "content": content}))
 }
 
-/// Why an answer is incomplete.
+/// Returns the reason for an incomplete answer.
 fn reason(details: &Value) -> FinishReason {
     match text(details, "reason") {
         "max_output_tokens" => FinishReason::Length,

@@ -1,4 +1,4 @@
-//! What becomes of odd events and bodies.
+//! Tests of decoding unusual events and bodies.
 
 use super::super::request::CODEC;
 use super::*;
@@ -7,7 +7,7 @@ use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use std::borrow::Borrow;
 
-/// What was shown, and the outcome.
+/// Returns the shown text and the outcome.
 fn decode(events: &[Value], body: bool) -> (String, Result<Response, LlmError>) {
     let events: Vec<String> = events.iter().map(Value::to_string).collect();
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
@@ -58,8 +58,8 @@ fn calls(message: &Message) -> Vec<(&str, &str)> {
     message.tool_calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect()
 }
 
-/// The data that goes back to the server, in order.
-fn kept(message: &Message) -> Vec<Value> {
+/// Returns the data that is sent back to the server, in order.
+fn replayed(message: &Message) -> Vec<Value> {
     let data = |part: &Part| match part {
         Part::Thinking { opaque, .. } => opaque.as_ref().map(|opaque| opaque.data.clone()),
         Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
@@ -85,11 +85,11 @@ fn the_whole_answer_is_taken_from_where_it_is_first_whole() {
     assert_eq!(response.finish, FinishReason::ToolCalls);
     let summary = json!([{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]);
     let back = json!({"type": "reasoning", "summary": summary, "encrypted_content": "x"});
-    assert_eq!(kept(&response.message), [back]);
+    assert_eq!(replayed(&response.message), [back]);
 }
 
 #[test]
-fn what_came_in_pieces_is_not_taken_twice() {
+fn content_that_arrived_in_pieces_is_not_read_twice() {
     let events = [
         added(0, message("")),
         delta("output_text", 0, "Hel"),
@@ -175,7 +175,7 @@ fn items_keep_their_order_and_texts_their_phase() {
     assert_eq!(kinds, ["thinking", "First.", "thinking", "call", "thinking", "thinking", "Second."]);
     let back = json!({"type": "reasoning", "summary": [], "encrypted_content": "x"});
     assert_eq!(
-        kept(&message),
+        replayed(&message),
         [json!({"phase": "commentary"}), back.clone(), back, json!({"phase": "final_answer"})]
     );
 }
@@ -186,10 +186,10 @@ fn open_reasoning_goes_back_as_text_and_reasoning_that_is_not_whole_does_not_go_
         "content": [{"type": "reasoning_text", "text": "hm"}]});
     let (shown, response) = decode(&[done(0, open.clone()), done(1, message("a")), completed()], false);
     let expected = json!({"type": "reasoning", "id": "rs", "summary": [], "content": open["content"]});
-    assert_eq!((shown.as_str(), kept(&response.unwrap().message)), ("<hm>a", vec![expected]));
+    assert_eq!((shown.as_str(), replayed(&response.unwrap().message)), ("<hm>a", vec![expected]));
     let cut = end("incomplete", json!({"incomplete_details": {"reason": "max_output_tokens"}}));
     let response = stream(&[delta("reasoning_text", 0, "hm"), cut]);
-    assert_eq!((response.finish, kept(&response.message)), (FinishReason::Length, vec![Value::Null]));
+    assert_eq!((response.finish, replayed(&response.message)), (FinishReason::Length, vec![Value::Null]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The Responses wire format as a pure codec: a conversation as items, events or a body to an answer.
 //!
-//! Shapes from `OpenAI`'s API reference. Nothing is stored on the server: the items of earlier turns are sent again,
-//! encrypted reasoning among them.
+//! Follows `OpenAI`'s API reference. Nothing is stored on the server: the items of earlier turns are sent again,
+//! including encrypted reasoning.
 
 pub mod decode;
 pub mod request;
@@ -14,7 +14,7 @@ use decode::EventDecoder;
 use request::CODEC;
 use std::sync::Arc;
 
-/// The format.
+/// The Responses codec.
 #[derive(Debug)]
 pub struct Responses;
 

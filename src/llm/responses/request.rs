@@ -1,7 +1,7 @@
-//! A request as Responses JSON, written straight from the history; equal prefixes give equal bytes.
+//! Encodes a request as Responses JSON, straight from the history; equal prefixes give equal bytes.
 //!
-//! Ids of messages and calls are not sent: the server would look for the items that it made with them, and refuses a
-//! request in which one of them is missing. What joins a call with its result is `call_id`.
+//! Ids of messages and calls are not sent: the server would look for its own items with these ids, and refuse a
+//! request in which one of them is missing. `call_id` links a call to its result.
 
 use crate::core::message::{Message, Part, Role};
 use crate::llm::codec::ModelParameters;
@@ -16,17 +16,17 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The name under which this codec stores what only it may replay.
+/// Codec name of stored data that only this codec may replay.
 pub const CODEC: &str = "responses";
 
-/// The longest `call_id` that `OpenAI` accepts, in characters.
+/// Longest `call_id` that `OpenAI` accepts, in characters.
 const CALL_ID_LENGTH: usize = 64;
 
-/// How the names of models begin that do not reason: `OpenAI` refuses to encrypt their reasoning ("Encrypted content is
+/// Name prefixes of models that do not reason: `OpenAI` refuses to encrypt their reasoning ("Encrypted content is
 /// not supported with this model").
 const NON_REASONING_PREFIXES: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat"];
 
-/// The body of a request, as JSON; `items` are its messages as [`write_message`] wrote them.
+/// Returns the JSON body of a request; `items` is the output of [`write_message`] for its messages.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
@@ -38,7 +38,7 @@ pub fn encode(
     encode_body(&Head { request, parameters }, "input", items)
 }
 
-/// Appends the items that `message` becomes to `json`, with commas between them and what is there.
+/// Appends the items for `message` to `json`, separated by commas from each other and from the existing ones.
 ///
 /// # Errors
 /// When a message has no JSON form.
@@ -63,7 +63,7 @@ struct Head<'a> {
 }
 
 impl Serialize for Head<'_> {
-    /// What never changes; the growing history comes after it.
+    /// Writes the constant part first; the growing history follows it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { request, parameters } = self;
         let mut map = serializer.serialize_map(None)?;
@@ -97,14 +97,14 @@ impl Serialize for Head<'_> {
     }
 }
 
-/// How hard the model thinks, and that it sums up what it thought.
+/// Reasoning effort, and the request for a summary of the reasoning.
 #[derive(Serialize)]
 struct Reasoning {
     effort: Effort,
     summary: &'static str,
 }
 
-/// How the text of the answer is to look.
+/// Format of the answer's text.
 #[derive(Serialize)]
 struct Text<'a> {
     format: TextFormat<'a>,
@@ -117,7 +117,7 @@ struct TextFormat<'a> {
     schema: NamedSchema<'a>,
 }
 
-/// Whether a model, named with or without its maker, may have reasoning to give back.
+/// Checks whether a model, named with or without its vendor prefix, may have reasoning to send back.
 fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     !NON_REASONING_PREFIXES.iter().any(|beginning| name.starts_with(beginning))
@@ -131,7 +131,7 @@ struct WireTool<'a> {
     name: &'a str,
     description: &'a Preserialized<String>,
     parameters: &'a Preserialized<Value>,
-    /// True where nothing is said, and then schemas with optional properties are refused.
+    /// Always sent, because the default is true, which refuses schemas with optional properties.
     strict: bool,
 }
 
@@ -165,7 +165,7 @@ enum Item<'a> {
         call_id: Cow<'a, str>,
         output: &'a str,
     },
-    /// Reasoning, as it was received.
+    /// Reasoning as received.
     #[serde(untagged)]
     Reasoning(&'a Value),
 }
@@ -180,8 +180,8 @@ fn input<'a>(role: &'static str, message: &'a Message) -> Item<'a> {
     Item::Message { role, phase: None, content: [Content { r#type: "input_text", text: content(message) }] }
 }
 
-/// What the model wrote, in its order. Reasoning that nothing follows, such as that of an answer that was cut, is left
-/// out: `OpenAI` refuses it "without its required following item".
+/// Returns the model's items in their order. Reasoning without a following item, such as that of a cut answer, is
+/// omitted: `OpenAI` refuses it "without its required following item".
 fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
     let follows = |part: &Part| match part {
         Part::Text { text } => !text.is_empty(),
@@ -209,7 +209,7 @@ fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
     })
 }
 
-/// Each result of a turn as an item of its own.
+/// Returns each result of a turn as a separate item.
 fn results(message: &Message) -> impl Iterator<Item = Item<'_>> {
     message.parts.iter().filter_map(|part| match part {
         Part::ToolResult(result) => Some(Item::FunctionCallOutput {

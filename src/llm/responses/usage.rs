@@ -1,11 +1,11 @@
-//! Token figures of the Responses format, brought to the meaning that all formats share.
+//! Reads the token counts of the Responses format and converts them to the shared definition.
 
 use crate::core::usage::Usage;
 use crate::llm::token_count::token_count;
 use serde_json::Value;
 
-/// Reads a `usage` object; none when it holds no figures. `input_tokens` includes what came from the cache, ours does
-/// not; `output_tokens` includes reasoning, as ours does.
+/// Reads a `usage` object; returns `None` if it contains no counts. `input_tokens` includes cached tokens, [`Usage`] counts them
+/// separately; `output_tokens` includes reasoning in both.
 pub fn read(usage: &Value) -> Option<Usage> {
     let input = token_count(usage, &["input_tokens"]);
     let output = token_count(usage, &["output_tokens"]);

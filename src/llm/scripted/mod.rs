@@ -1,4 +1,4 @@
-//! A model that plays a YAML script: for trying things out, for demonstrations and for tests.
+//! A model that plays a YAML script, for tests, demonstrations and trials.
 
 pub mod model;
 pub mod render;
@@ -10,22 +10,22 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-/// The longest script, in bytes.
+/// Limit on a script, in bytes.
 const SCRIPT_CAP: u64 = 16 * 1024 * 1024;
 
-/// The turns of a model, in order.
+/// The answers of a scripted model, in order.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it answers to the first request, the second, and so on.
+    /// Turns that answer the first request, the second, and so on.
     pub turns: Vec<Turn>,
 }
 
-/// One answer, or one way to fail. In its texts, `{i}` is the number of the repetition, from 1.
+/// One answer or one failure. In its texts, `{i}` is replaced by the number of the repetition, from 1.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Turn {
-    /// What must hold for the request.
+    /// Expectation about the request.
     pub expect: Option<Expect>,
     /// Reasoning.
     pub thinking: Option<String>,
@@ -33,21 +33,21 @@ pub struct Turn {
     pub text: Option<String>,
     /// Tool calls.
     pub calls: Vec<Call>,
-    /// The finish reason as the wire has it; by default what fits the turn.
+    /// Finish reason in the notation of Chat Completions; by default the one that fits the turn.
     pub finish: Option<String>,
-    /// Tokens; none are reported by default.
+    /// Reported token counts; none by default.
     pub usage: Option<Tokens>,
-    /// Before the answer begins, in milliseconds.
+    /// Delay before the answer, in milliseconds.
     pub delay_ms: u64,
-    /// How many characters a piece of text or arguments has; everything in one by default.
+    /// Length of a piece of text or arguments, in characters; by default a single piece.
     pub chunk: Option<usize>,
-    /// Between two pieces, in milliseconds.
+    /// Delay between two pieces, in milliseconds.
     pub chunk_delay_ms: u64,
     /// How often the turn is played; once by default.
     pub repeat: Option<usize>,
-    /// An error instead of an answer.
+    /// Error instead of an answer.
     pub error: Option<ScriptedError>,
-    /// Something that only goes wrong on the wire.
+    /// Fault on the wire.
     pub fault: Option<Fault>,
 }
 
@@ -55,17 +55,17 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments: an object, or a string that is sent as it is.
+    /// Arguments: an object, or a string that is sent unchanged.
     #[serde(default)]
     pub arguments: Value,
-    /// Its id; made from the turn's number by default.
+    /// Id of the call; derived from the turn's number by default.
     #[serde(default)]
     pub id: Option<String>,
 }
 
-/// Tokens that a turn reports.
+/// Token counts of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tokens {
@@ -75,7 +75,7 @@ pub struct Tokens {
     pub cached_read: u64,
     /// Generated tokens.
     pub output: u64,
-    /// The part of them that was reasoning.
+    /// Reasoning tokens among the generated tokens.
     pub reasoning: u64,
 }
 
@@ -83,19 +83,19 @@ pub struct Tokens {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScriptedError {
-    /// Its class; decides the status where none is given.
+    /// Error class; determines the status if none is set.
     pub kind: Option<FailureKind>,
-    /// Its HTTP status.
+    /// HTTP status.
     pub status: Option<u16>,
-    /// What the provider says.
+    /// Message of the provider.
     pub message: Option<String>,
-    /// The provider's code, such as `insufficient_quota`.
+    /// Error code of the provider, such as `insufficient_quota`.
     pub code: Option<String>,
-    /// Seconds to wait before asking again.
+    /// `Retry-After` in seconds.
     pub retry_after: Option<f64>,
 }
 
-/// Something that goes wrong on the wire.
+/// A fault on the wire.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
@@ -103,19 +103,19 @@ pub enum Fault {
     Cut(usize),
     /// The connection closes in the middle of the stream, after this many pieces.
     Close(usize),
-    /// The stream stays open and silent after this many pieces.
+    /// The stream stays open without data after this many pieces.
     Stall(usize),
     /// The connection is reset before any answer.
     Reset,
-    /// There is never an answer.
+    /// No answer is ever sent.
     Hang,
-    /// An answer of exactly this status, headers and body.
+    /// An answer with exactly this status, headers and body.
     Http(RawResponse),
     /// Exactly these bytes instead of an HTTP answer.
     Raw(String),
 }
 
-/// An answer given word for word.
+/// A literal HTTP answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RawResponse {
@@ -127,47 +127,47 @@ pub struct RawResponse {
     pub body: String,
 }
 
-/// What must hold for a request.
+/// Expectation about a request.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// Texts that must each stand in some message.
+    /// Texts that must each occur in some message.
     pub contains: Vec<String>,
-    /// Texts that may stand in no message.
+    /// Texts that must not occur in any message.
     pub not_contains: Vec<String>,
-    /// Texts that must each stand in the last message (or in the last results).
+    /// Texts that must each occur in the last message (or in the last results).
     pub last_contains: Vec<String>,
-    /// The role of the last message: `user`, `assistant` or `tool`.
+    /// Role of the last message: `user`, `assistant` or `tool`.
     pub last_role: Option<String>,
-    /// Whether tools are offered.
+    /// Whether tools must be offered.
     pub tools: Option<bool>,
-    /// Whether the answer is to be streamed.
+    /// Whether a stream must be requested.
     pub stream: Option<bool>,
 }
 
-/// A script that cannot be played.
+/// Error of a script that cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The file cannot be read.
     #[error("the script {path} cannot be read: {source}")]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The text is not a script; says where.
+    /// The text is not a valid script.
     #[error("the script {path} is not valid: {message}")]
     Invalid {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong in which line.
+        /// What is wrong, with its line.
         message: String,
     },
 }
 
 impl Script {
-    /// Reads a script; `path` only names it in errors.
+    /// Parses a script; `path` is used only in errors.
     ///
     /// # Errors
     /// When it is not YAML, has an unknown key, no turn, or a turn that both answers and fails.
@@ -197,7 +197,7 @@ impl Script {
         Self::parse(&yaml, &name)
     }
 
-    /// The turn that answers request `number`, counted from 0, with `{i}` filled in; none when the script is over.
+    /// Returns the turn for request `number`, counted from 0, with `{i}` filled in; `None` after the end of the script.
     pub fn turn(&self, number: usize) -> Option<Turn> {
         let mut before = 0_usize;
         for turn in &self.turns {
@@ -213,18 +213,18 @@ impl Script {
         None
     }
 
-    /// How many requests the script answers.
+    /// Returns the number of requests that the script answers.
     pub fn length(&self) -> usize {
         self.turns.iter().fold(0, |sum, turn| sum.saturating_add(turn.repeat.unwrap_or(1)))
     }
 
-    /// What is said when request `number`, counted from 0, has no turn.
+    /// Returns the error message for request `number`, counted from 0, if it has no turn.
     pub fn exhausted_message(&self, number: usize) -> String {
-        format!("the script is over: it has {} turns, this is request {}", self.length(), number + 1)
+        format!("the script is over: it has {} turns, and this is request {}", self.length(), number + 1)
     }
 }
 
-/// Opens a regular file: a pipe without a writer would be waited for without end.
+/// Opens a regular file; opening a pipe without a writer would block forever.
 fn open_regular_file(path: &Path) -> std::io::Result<std::fs::File> {
     if std::fs::metadata(path)?.is_file() {
         std::fs::File::open(path)
@@ -272,24 +272,25 @@ fn fill_value(value: &mut Value, number: &str) {
     }
 }
 
-/// A request as [`Expect`] looks at it.
+/// The parts of a request that [`Expect`] checks.
 #[derive(Debug, Clone, Default)]
 pub struct RequestView<'a> {
-    /// Role and text of each message; every tool result is one.
+    /// Role and text of each message; every tool result counts as one.
     pub messages: Vec<(&'a str, &'a str)>,
     /// Whether tools are offered.
     pub tools: bool,
-    /// Whether the answer is to be streamed.
+    /// Whether a stream is requested.
     pub stream: bool,
 }
 
 impl Expect {
-    /// Whether the request is as expected.
+    /// Checks whether the request is as expected.
     ///
     /// # Errors
-    /// What is not, in words.
+    /// A description of the first unmet expectation.
     pub fn check(&self, asked: &RequestView<'_>) -> Result<(), String> {
-        let said = |text: &String| asked.messages.iter().any(|(_, message)| message.contains(text.as_str()));
+        let any_contains =
+            |text: &String| asked.messages.iter().any(|(_, message)| message.contains(text.as_str()));
         let last_role = asked.messages.last().map_or("none", |(role, _)| role);
         let last = |text: &String| {
             let results = asked.messages.iter().rev().take_while(|(role, _)| *role == last_role);
@@ -297,10 +298,10 @@ impl Expect {
                 .take(if last_role == "tool" { usize::MAX } else { 1 })
                 .any(|(_, message)| message.contains(text.as_str()))
         };
-        if let Some(text) = self.contains.iter().find(|text| !said(text)) {
+        if let Some(text) = self.contains.iter().find(|text| !any_contains(text)) {
             return Err(format!("no message contains `{text}`"));
         }
-        if let Some(text) = self.not_contains.iter().find(|text| said(text)) {
+        if let Some(text) = self.not_contains.iter().find(|text| any_contains(text)) {
             return Err(format!("a message contains `{text}`"));
         }
         if let Some(text) = self.last_contains.iter().find(|text| !last(text)) {

@@ -1,4 +1,4 @@
-//! The scripted model as a client: its turns pass through the real codec and the real retries.
+//! Client for the scripted model: its turns pass through the real codec and the real retries.
 
 use super::{Fault, RequestView, Script, ScriptError, ScriptedError, Turn, render};
 use crate::core::failure::FailureKind;
@@ -18,10 +18,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The format in which a script passes through a codec.
+/// The wire format used between script and codec.
 const FORMAT: WireFormat = WireFormat::ChatCompletions;
 
-/// Plays a [`Script`], one turn per request; a request that is repeated takes the next turn.
+/// Plays a [`Script`], one turn per request; a repeated request takes the next turn.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
@@ -33,16 +33,16 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// A model that plays `script`.
+    /// Creates a model that plays `script`.
     pub fn new(name: impl Into<String>, script: Script, retries: u32, source: Rc<Clock>) -> Self {
         let max_retry_after = DEFAULT_MAX_RETRY_AFTER;
         Self { name: name.into(), script, next: Cell::new(0), retries, max_retry_after, source }
     }
 
-    /// A model that plays the script in a file.
+    /// Creates a model that plays the script in a file.
     ///
     /// # Errors
-    /// When the file is not a script.
+    /// When the file is not a valid script.
     pub fn open(
         path: &Path,
         retries: u32,

@@ -1,10 +1,12 @@
-//! Splits guards off: a launcher process that is executed once for a run, and forks for each command. To execute the binary
-//! again each time would cost more than all walls around the command together.
+//! Fork server: a launcher process that is executed once per run and forks a guard for each command.
 //!
-//! A request is a number of eight bytes. With four descriptors it wants a guard, known by that number from then on: its
-//! control socket, the standard output and error of its command, and the directory to start in. With one, the end of a pipe,
-//! it wants protected files looked at, as the JSON in the pipe says, when the next guard is split off: that and all later ones
-//! know how they were before its command began. Without any it wants that guard killed.
+//! Executing the binary for each command would cost more than all layers of the sandbox together.
+//!
+//! A request is a number of eight bytes. With four descriptors it requests a guard, which the number then identifies: its
+//! control socket, the standard output and error of its command, and its working directory. With one descriptor, the end of a
+//! pipe, it requests a snapshot of protected files, described by JSON in the pipe, when the next guard is forked. That guard
+//! and all later ones get the state of these files before its command. Without descriptors it requests that the guard is
+//! killed.
 
 #[cfg(target_os = "linux")]
 pub(super) mod serve;
@@ -18,13 +20,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The hidden first argument that makes the binary a fork server.
+/// Hidden first argument that makes the binary a fork server.
 pub(super) const SERVER_ARGUMENT: &str = "__fork_server";
 
-/// The descriptors of a guard: control, output, error, directory.
+/// Number of descriptors of a guard: control, output, error, directory.
 pub(super) const GUARD_DESCRIPTORS: usize = 4;
 
-/// The fork server of a run, started for the first guard. A clone is the same one.
+/// Fork server of a run, started for the first guard. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ForkServer(Arc<Mutex<State>>);
 
@@ -34,14 +36,14 @@ struct State {
     guards: u64,
 }
 
-/// The process that forks; dropping it ends it, and not its guards.
+/// Process that forks. Dropping it ends it but not its guards.
 #[derive(Debug)]
 struct Process {
     requests: UnixStream,
     child: Child,
 }
 
-/// A guard that was split off.
+/// A forked guard.
 #[derive(Debug)]
 pub(super) struct Guard {
     server: ForkServer,
@@ -49,10 +51,10 @@ pub(super) struct Guard {
 }
 
 impl ForkServer {
-    /// Starts the process that forks, unless there has been one.
+    /// Starts the fork server unless it was started before.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if it cannot be started.
     pub(super) fn start(&self, binary: impl FnOnce() -> Command) -> io::Result<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.process.is_none() {
@@ -61,11 +63,11 @@ impl ForkServer {
         Ok(())
     }
 
-    /// A new guard. Where no process is there that could fork, or not any more, `binary` starts one. With a `baseline` the
-    /// protected files are looked at before its command begins; without, it knows them as the last one did.
+    /// Forks a new guard. If the fork server is missing or dead, `binary` starts one. With a `baseline`, a snapshot of
+    /// protected files is taken before the command starts. Without, the guard uses the last snapshot.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if the guard cannot be started.
     pub(super) fn fork_guard(
         &self,
         binary: impl FnOnce() -> Command,
@@ -89,7 +91,7 @@ impl ForkServer {
 }
 
 impl Guard {
-    /// Kills it, and with it what it holds together.
+    /// Kills the guard, and with it the tree that it supervises.
     pub(super) fn kill(&self) {
         let state = self.server.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(process) = &state.process {
@@ -106,7 +108,7 @@ impl Process {
         Ok(Self { requests, child: binary.spawn()? })
     }
 
-    /// Has it look at protected files with the next guard.
+    /// Requests a snapshot of protected files with the next guard.
     fn request_snapshot(&self, number: u64, baseline: &SnapshotRequest) -> io::Result<()> {
         let (theirs, mut ours) = io::pipe()?;
         fd_passing::send(&self.requests, &number.to_le_bytes(), &[theirs.as_fd()])?;

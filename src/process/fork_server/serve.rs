@@ -1,4 +1,4 @@
-//! The process that forks: waits for requests, and for the guards that it made.
+//! Main loop of the fork server: waits for requests and for the end of its guards.
 
 use super::GUARD_DESCRIPTORS;
 use crate::process::fd_passing;
@@ -14,32 +14,32 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The guards that are not reaped yet, by number.
+/// Guards that are not reaped yet, by number.
 type Guards = BTreeMap<u64, GuardProcess>;
 
-/// A guard, from outside.
+/// The fork server's handle of a guard.
 struct GuardProcess {
     pid: Pid,
-    /// What tells that it has ended, where the kernel has such a thing.
+    /// Descriptor that signals the guard's end, if the kernel supports pidfds.
     end: Option<OwnedFd>,
-    /// Held open so that the agent waits for us when the guard was killed and could not end what it held together; not
-    /// where its end is not told to us.
+    /// Kept open so that the agent waits for this process when the guard was killed and its tree must still be ended. `None`
+    /// without a pidfd, because the guard's end is then not signalled.
     _control: Option<File>,
 }
 
-/// What a guard begins with: its control socket, and how the protected files were before the first of the commands that run at
-/// the same time; nothing where nobody knows.
+/// Input of a guard: its control socket, and the snapshot of protected files from before the first of the commands that run
+/// concurrently. `None` if there is no snapshot.
 pub type GuardStart = (File, Option<GuardSnapshot>);
 
-/// Serves until nobody wants guards any more. Returns in each guard, and at last in the server, without anything. A guard
-/// must close `requests`.
+/// Serves requests until the agent closes `requests`. Returns in each guard with its input, and finally in the server with
+/// `None`. A guard must close `requests`.
 ///
 /// # Errors
-/// In a guard that cannot take its place.
+/// Fails in a guard that cannot initialise.
 pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
     syscalls::ignore_hangup();
-    // What a killed guard leaves comes to us.
-    let _every_kernel_can = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    // The children of a killed guard become children of this process.
+    let _always_supported = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut guards = Guards::new();
     let (mut due, mut baseline) = (None, None);
     loop {
@@ -50,7 +50,7 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
             return Ok(None);
         };
         let number = u64::from_le_bytes(number);
-        let [control, stdout, stderr, place] = match <[OwnedFd; GUARD_DESCRIPTORS]>::try_from(descriptors) {
+        let [control, stdout, stderr, cwd] = match <[OwnedFd; GUARD_DESCRIPTORS]>::try_from(descriptors) {
             Ok(descriptors) => descriptors,
             Err(mut other) => {
                 match other.pop() {
@@ -66,13 +66,14 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
                 let end = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let control = end.is_some().then_some(control);
                 guards.insert(number, GuardProcess { pid, end, _control: control });
-                // The look takes a while, and the guard has everything else to do meanwhile: it may be waiting for this processor.
+                // Taking the snapshot is slow, and the guard, which has other work to do meanwhile, may be waiting for this
+                // processor.
                 std::thread::yield_now();
                 baseline = due.take().map(SharedSnapshotJob::of_server).or(baseline);
             }
             Ok(Fork::Child) => {
                 guards.clear();
-                become_guard(&control, &stdout, &stderr, &place)
+                become_guard(&control, &stdout, &stderr, &cwd)
                     .inspect_err(|error| not_started(error, &mut control))?;
                 let snapshot = due.map(SharedSnapshotJob::of_guard).or(baseline.map(GuardSnapshot::Taken));
                 return Ok(Some((control, snapshot)));
@@ -82,8 +83,8 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
     }
 }
 
-/// Lets a guard that its command stopped see that the agent is gone. The kernel does that for those that have stopped when we
-/// end; one whose stop is still on its way would stop for good, which this takes back too.
+/// Continues a guard that its command stopped, so that it detects the agent's end. The kernel continues processes that are
+/// stopped when this process ends. SIGCONT also cancels a stop signal that is still pending.
 fn send_continue(guard: &GuardProcess) {
     let _already_gone = rustix::process::kill_process(guard.pid, Signal::CONT);
 }
@@ -94,7 +95,7 @@ fn kill(guard: Option<&GuardProcess>) {
     }
 }
 
-/// Waits for the next request, and reaps guards meanwhile.
+/// Waits for the next request and reaps guards meanwhile.
 fn await_request(requests: &OwnedFd, guards: &mut Guards) {
     loop {
         let ends = guards.values().filter_map(|guard| guard.end.as_ref());
@@ -109,7 +110,7 @@ fn await_request(requests: &OwnedFd, guards: &mut Guards) {
     }
 }
 
-/// Reaps the guards that have ended, and ends what those left that were killed, before the agent is told that they are gone.
+/// Reaps the guards that have ended, and ends the trees of those that were killed before the agent is notified of their end.
 fn reap(guards: &mut Guards) {
     let mut killed = Vec::new();
     let ended = guards.extract_if(.., |_, guard| {
@@ -117,17 +118,17 @@ fn reap(guards: &mut Guards) {
         killed.extend(matches!(&ended, Ok(Some((_, status))) if status.signaled()).then_some(guard.pid));
         !matches!(ended, Ok(None))
     });
-    let _told_when_all_is_done: Vec<GuardProcess> = ended.map(|(_, guard)| guard).collect();
+    let _closed_at_the_end: Vec<GuardProcess> = ended.map(|(_, guard)| guard).collect();
     if !killed.is_empty() {
         process_tree::sweep_others(&guards.values().map(|guard| guard.pid.as_raw_nonzero().get()).collect());
         killed.into_iter().for_each(PidsCgroup::remove_of);
     }
 }
 
-/// Makes this process what a freshly started launcher is.
-fn become_guard(control: &File, stdout: &OwnedFd, stderr: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+/// Gives this process the state of a freshly started launcher.
+fn become_guard(control: &File, stdout: &OwnedFd, stderr: &OwnedFd, cwd: &OwnedFd) -> io::Result<()> {
     rustix::process::setpgid(None, None)?;
-    rustix::process::fchdir(place)?;
+    rustix::process::fchdir(cwd)?;
     rustix::stdio::dup2_stdin(control)?;
     rustix::stdio::dup2_stdout(stdout)?;
     Ok(rustix::stdio::dup2_stderr(stderr)?)

@@ -1,8 +1,7 @@
-//! How protected files were before the first of the commands that run at one time, as a guard gets to know it.
+//! Snapshot of protected files for a guard, taken by the guard and by the fork server at the same time.
 //!
-//! The guard of that command is split off before anybody has looked, so that the fork server, which keeps what it sees for the
-//! guards to come, and the guard, while its command's view is being arranged, look at the same time. The command begins when
-//! both have.
+//! The guard is forked before the snapshot is taken. The fork server, which stores its snapshot for later guards, and the
+//! guard, while its command's view is being set up, then take it concurrently. The command starts when both are done.
 
 use super::snapshot::{Extent, Snapshot};
 use crate::process::launch_protocol::SnapshotRequest;
@@ -12,27 +11,27 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::OwnedFd;
 
-/// What a guard knows of protected files when it begins.
+/// Snapshot with which a guard starts.
 pub enum GuardSnapshot {
-    /// Everything: the fork server has looked for an earlier one.
+    /// Complete snapshot, taken by the fork server for an earlier guard.
     Taken(Snapshot),
-    /// Where to look, and what ends when the fork server has looked too.
+    /// Snapshot to take, with a pipe that closes when the fork server has taken its own.
     Pending(SnapshotJob, PipeReader),
 }
 
-/// What is to be looked at.
+/// Files to include in a snapshot.
 pub struct SnapshotJob {
     policy: SandboxPolicy,
     extent: Extent,
-    /// Shared by all guards that put things back.
+    /// Lock shared by all guards that restore files.
     restore_lock: OwnedFd,
 }
 
-/// A look that is due, before the process splits that takes it twice.
+/// Pending snapshot before the fork, taken on both sides of it.
 pub struct SharedSnapshotJob(SnapshotJob, PipeReader, PipeWriter);
 
 impl SharedSnapshotJob {
-    /// What the [`SnapshotRequest`] in `pipe` wants looked at; `None` where nobody could say what.
+    /// Reads the [`SnapshotRequest`] in `pipe`. `None` if it cannot be read.
     pub fn read(pipe: OwnedFd) -> Option<Self> {
         let SnapshotRequest { tier, policy } =
             serde_json::from_reader(io::BufReader::new(File::from(pipe))).ok()?;
@@ -42,14 +41,14 @@ impl SharedSnapshotJob {
         Some(Self(SnapshotJob { policy, extent, restore_lock }, reader, writer))
     }
 
-    /// The part of the guard.
+    /// Converts the job into the guard's part.
     pub fn of_guard(self) -> GuardSnapshot {
         GuardSnapshot::Pending(self.0, self.1)
     }
 
-    /// The part of the fork server: it looks, and tells the guard.
+    /// Takes the fork server's snapshot and notifies the guard by closing the pipe.
     pub fn of_server(self) -> Snapshot {
-        let Self(due, _of_guard, _told_when_dropped) = self;
+        let Self(due, _of_guard, _closes_on_drop) = self;
         due.take()
     }
 }
@@ -61,13 +60,13 @@ impl SnapshotJob {
 }
 
 impl GuardSnapshot {
-    /// The protected files as they were, once all know it who must before the command begins.
+    /// Returns the snapshot once both the guard and the fork server have taken it.
     pub fn wait(self) -> Snapshot {
         match self {
             Self::Taken(snapshot) => snapshot,
             Self::Pending(due, mut server) => {
                 let snapshot = due.take();
-                // It ends without a word, be it that the fork server is no more.
+                // The pipe closes without data, also if the fork server is dead.
                 let _end = server.read_to_end(&mut Vec::new());
                 snapshot
             }

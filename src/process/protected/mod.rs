@@ -1,15 +1,14 @@
-//! Keeps protected files as they are where the kernel cannot: looked at before commands, compared and put back after each.
+//! Restores protected files that the kernel cannot protect: takes a snapshot before commands, compares and restores after each.
 //!
-//! The fork server looks before the first of the commands that run at one time, and so does the guard of that one; every guard
-//! that is split off later compares with what the fork server saw: one that looked for itself would take for good what an
-//! earlier command has just done. The guard does it outside the
-//! sandbox and when nothing of its command lives any more, so that it also happens after a time limit and after a `kill -9` of
-//! the agent. Rules cannot hold a file in a writable directory; a view of the file system holds what there is, but not what there
-//! is not yet. Every step goes through the handle of a directory and follows no link, because a command that runs at the same
-//! time may put one there.
+//! The fork server and the first guard take a snapshot before the first of the commands that run concurrently. Every later
+//! guard compares with the fork server's snapshot, because a snapshot of its own could contain changes of an earlier command.
+//! The guard compares outside the sandbox when all processes of its command are gone, so that it also happens after a time
+//! limit and after a `kill -9` of the agent. Landlock rules cannot protect a file in a writable directory. A file system view
+//! protects existing files but not missing ones. Every step uses the handle of a directory and follows no link, because a
+//! concurrent command may create one.
 //!
-//! Repositories and configurations that a command makes below the root cannot be named before it runs. The agent looks for them
-//! after it.
+//! The paths of repositories and configurations that a command creates below the root are unknown before it runs. The agent
+//! searches for them after it.
 
 #[cfg(target_os = "linux")]
 mod guard_snapshot;

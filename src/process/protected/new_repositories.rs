@@ -1,5 +1,4 @@
-//! What commands have made below the root of a workspace: repositories may stay as long as nothing in them names a program, and
-//! configurations not.
+//! Checks what commands created below the workspace root: moves away configurations, and repositories that run programs.
 
 use super::openat;
 use super::safe_repository::{is_safe, is_safe_worktree};
@@ -10,8 +9,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Moves what makes repositories of those at `paths` to `quarantine`, where something in them makes programs run. A place
-/// that is one of `protected`, or below it, is as it was before the command.
+/// Moves repositories among `paths` that make programs run to `quarantine`. Skips paths in or below `protected`, because they
+/// are already restored.
 pub(super) fn quarantine_unsafe(
     paths: &BTreeSet<PathBuf>,
     protected: &[PathBuf],
@@ -29,7 +28,7 @@ fn names_git(path: &Path) -> bool {
     path.file_name().is_some_and(is_git)
 }
 
-/// Whether what git finds at `path` runs nothing; `None` when that cannot be seen.
+/// Checks whether git runs nothing from what it finds at `path`. `None` if it cannot be read.
 fn is_harmless(path: &Path, protected: &[PathBuf]) -> Option<bool> {
     let at = openat::open_real(path.parent()?).ok()?;
     let Some(stat) = openat::stat_at(&at, path.file_name()?).ok()? else { return Some(true) };
@@ -48,9 +47,9 @@ fn is_harmless(path: &Path, protected: &[PathBuf]) -> Option<bool> {
     Some(is_held && is_safe_worktree(&directory))
 }
 
-/// Whether what could name a program in the repository `git` is held.
+/// Checks whether the configuration of the repository `git` is protected.
 fn is_protected(git: &Path, protected: &[PathBuf]) -> bool {
-    // All of it is, or nothing.
+    // Either all of it is protected or nothing.
     let one = git.join("config");
     protected.iter().any(|held| one.starts_with(held))
 }

@@ -1,49 +1,48 @@
-//! What a command did to protected files and what became of it, as the guard tells the agent.
+//! Report of the guard to the agent on changed protected files and their restoration.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The byte before a report among the answers of a launcher process; a length (u32, little endian) and JSON follow.
+/// Byte before a report among the replies of a launcher process. A length (u32, little endian) and JSON follow.
 const TAG: u8 = b'p';
 
-/// The most disturbances that are told; there is nothing to learn from more.
+/// Maximum number of reported changes.
 pub(super) const MAX_REPORTED: usize = 50;
 
-/// The longest report that is read, in bytes: each disturbance has two paths of at most 4 KiB, which escapes can grow
-/// sixfold.
+/// Longest report to read, in bytes. Each change has two paths of at most 4 KiB, which escapes can grow sixfold.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was done to a protected path.
+/// Kind of change of a protected path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// It did not exist before.
     Created,
-    /// It was there and is another.
+    /// It existed and differs.
     Changed,
-    /// It was there and is gone.
+    /// It existed and is gone.
     Removed,
 }
 
-/// A protected path that a command did not leave as it was.
+/// Protected path that a command changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtectedChange {
     /// The path.
     pub path: String,
-    /// What was done to it.
+    /// Kind of change.
     pub kind: ChangeKind,
-    /// Why it could not be put back; absent when it was.
+    /// Reason why it could not be restored. Absent if it was restored.
     pub restore_error: Option<String>,
-    /// Where what the command had made of it is now.
+    /// New location of what the command had created.
     pub moved_to: Option<PathBuf>,
-    /// Whether other commands ran at the same time, one of which may have done it. The guard, which tells the rest, does not
-    /// know of them.
+    /// Whether other commands ran concurrently, one of which may have made the change. The agent sets it, because the guard has
+    /// no information on other commands.
     #[serde(skip)]
     pub ran_concurrently: bool,
 }
 
 impl ProtectedChange {
-    /// What may have happened where nobody has looked.
+    /// Creates the report entry for a check that did not take place.
     pub(super) fn unknown() -> Self {
         Self {
             path: "protected files".to_owned(),
@@ -56,17 +55,17 @@ impl ProtectedChange {
 }
 
 #[cfg(any(target_os = "linux", test))]
-/// The bytes of a report.
+/// Encodes a report.
 ///
 /// # Errors
-/// When it has no JSON form.
-pub fn encode(disturbances: &[ProtectedChange]) -> std::io::Result<Vec<u8>> {
-    let json = serde_json::to_vec(disturbances)?;
+/// Fails if it cannot be encoded as JSON.
+pub fn encode(changes: &[ProtectedChange]) -> std::io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(changes)?;
     let length = u32::try_from(json.len()).map_err(std::io::Error::other)?;
     Ok([&[TAG][..], &length.to_le_bytes(), &json].concat())
 }
 
-/// The report in what a launcher process sent, behind answers of `answer_bytes` each; `None` when there is no whole one.
+/// Decodes the report in a launcher process's output, after replies of `answer_bytes` each. `None` if it is incomplete.
 pub fn decode(reply: &[u8], answer_bytes: usize) -> Option<Vec<ProtectedChange>> {
     let mut rest = reply;
     while *rest.first()? != TAG {

@@ -1,4 +1,4 @@
-//! Puts protected paths back as they were, and what a command made of them out of reach.
+//! Restores protected paths and moves what a command created there to quarantine.
 
 use super::openat::{self, MODE_BITS};
 use super::report::{ChangeKind, MAX_REPORTED, ProtectedChange};
@@ -13,66 +13,66 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The bytes of one thing that are kept when it moves to another file system.
+/// Maximum bytes of one item that moves to another file system.
 const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Snapshot {
-    /// Compares each path with what it was and puts it back; what the command made moves to `quarantine`, which is made
-    /// when it is needed. The disturbances are those that were found, at most [`MAX_REPORTED`].
+    /// Compares each path with the snapshot and restores it. What the command created moves to `quarantine`, which is created
+    /// when needed. Returns the changes found, at most [`MAX_REPORTED`].
     pub fn restore(&self, quarantine: &Path) -> Vec<ProtectedChange> {
-        // A lock of the process: it goes with the guard.
+        // A lock of the process. It is released when the guard ends.
         let _in_turn = rustix::fs::fcntl_lock(&self.restore_lock, FlockOperation::LockExclusive);
-        let mut restoring = RestorePass::into(quarantine);
+        let mut pass = RestorePass::into(quarantine);
         let mut plain: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
         for (path, before) in &self.paths {
             if plain.is_some_and(|repository| path.starts_with(repository)) {
                 continue;
             }
-            restoring.in_git = snapshot::is_in_git(path);
+            pass.in_git = snapshot::is_in_git(path);
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
             let shared = opened.take().filter(|(of, _)| *of == parent);
             let at = match shared.map_or_else(|| openat::open_real(parent), |(_, at)| Ok(at)) {
                 Ok(at) => at,
                 Err(_gone) if matches!(before, PathState::Absent | PathState::AbsentDirectory) => continue,
                 Err(error) => {
-                    restoring.report(path, ChangeKind::Removed, None, &Err(error.into()));
+                    pass.report(path, ChangeKind::Removed, None, &Err(error.into()));
                     continue;
                 }
             };
             match new_repository(&at, name, before) {
                 Some(true) => plain = Some(path),
-                // Half of it would be no repository.
-                Some(false) => restoring.replace(&at, name, &PathState::Absent, path, true),
-                None => restoring.restore_path(&at, name, before, path),
+                // Removing only parts of it would leave a broken repository.
+                Some(false) => pass.replace(&at, name, &PathState::Absent, path, true),
+                None => pass.restore_path(&at, name, before, path),
             }
-            // Neighbours share their directory, as long as nothing was moved.
-            opened = restoring.found.is_empty().then_some((parent, at));
+            // Paths in the same directory share its handle until something is moved.
+            opened = pass.found.is_empty().then_some((parent, at));
         }
-        restoring.in_git = false;
+        pass.in_git = false;
         for (path, before) in &self.compared {
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            if let Some(at) = restoring.open(&self.workspace, directory) {
-                restoring.restore_path(&at, name, before, &self.workspace.join(path));
+            if let Some(at) = pass.open(&self.workspace, directory) {
+                pass.restore_path(&at, name, before, &self.workspace.join(path));
             }
         }
-        restoring.locked.relock();
-        restoring.found
+        pass.locked.relock();
+        pass.found
     }
 }
 
-/// Moves what a command has newly made at `paths` to `quarantine`.
+/// Moves new items at `paths` to `quarantine`.
 pub(super) fn quarantine_paths(paths: &[PathBuf], quarantine: &Path) -> Vec<ProtectedChange> {
-    let mut restoring = RestorePass::into(quarantine);
+    let mut pass = RestorePass::into(quarantine);
     for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, openat::parent_and_name(path)?))) {
-        restoring.locked.unlock(&at, WRITE_MODE);
-        restoring.replace(&at, &name, &PathState::Absent, path, true);
+        pass.locked.unlock(&at, WRITE_MODE);
+        pass.replace(&at, &name, &PathState::Absent, path, true);
     }
-    restoring.locked.relock();
-    restoring.found
+    pass.locked.relock();
+    pass.found
 }
 
-/// Whether nothing runs in the repository `name` in `at`; `None` where there is no new one.
+/// Checks whether the new repository `name` in `at` runs nothing. `None` if there is no new one.
 fn new_repository(at: &OwnedFd, name: &OsStr, before: &PathState) -> Option<bool> {
     if !matches!(before, PathState::AbsentDirectory) || name != ".git" {
         return None;
@@ -80,7 +80,7 @@ fn new_repository(at: &OwnedFd, name: &OsStr, before: &PathState) -> Option<bool
     Some(is_safe(&openat::open_directory(at, name).ok()?))
 }
 
-/// The work of one comparison.
+/// State of one comparison.
 struct RestorePass<'a> {
     quarantine: &'a Path,
     moved: usize,
@@ -94,7 +94,7 @@ impl<'a> RestorePass<'a> {
         Self { quarantine, moved: 0, found: Vec::new(), locked: UnlockedDirs::default(), in_git: false }
     }
 
-    /// The directory `below` the one at `root`, both of which and all between were made open to us; none where one is not there.
+    /// Opens the directory `below` the one at `root` after unlocking both and all between. `None` if one is missing.
     fn open(&mut self, root: &Path, below: &Path) -> Option<OwnedFd> {
         let mut directory = openat::open_real(root).ok()?;
         self.locked.unlock(&directory, WRITE_MODE);
@@ -105,7 +105,7 @@ impl<'a> RestorePass<'a> {
         Some(directory)
     }
 
-    /// Makes `name` in `at` what it was. `path` is what it is called in the report.
+    /// Restores `name` in `at` to the state `before`. `path` is its name in the report.
     fn restore_path(&mut self, at: &OwnedFd, name: &OsStr, before: &PathState, path: &Path) {
         let now = match openat::stat_at(at, name) {
             Ok(now) => now,
@@ -130,16 +130,16 @@ impl<'a> RestorePass<'a> {
                 }
                 self.restore_entries(at, name, path, entries);
             }
-            PathState::File(look, bytes)
-                if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
-            PathState::Other(look)
-                if now.is_some_and(|now| look.is_unchanged(&now) || is_unread(look, &now)) => {}
+            PathState::File(stamp, bytes)
+                if now.is_some_and(|now| is_same(at, name, stamp, bytes.as_deref(), &now)) => {}
+            PathState::Other(stamp)
+                if now.is_some_and(|now| stamp.is_unchanged(&now) || is_unread(stamp, &now)) => {}
             PathState::Link(to) if openat::read_link_at(at, name).is_ok_and(|now| now == *to) => {}
             _ => self.replace(at, name, before, path, now.is_some()),
         }
     }
 
-    /// Moves away what is there now and makes what was there.
+    /// Moves away the current item and creates the earlier one.
     fn replace(&mut self, at: &OwnedFd, name: &OsStr, before: &PathState, path: &Path, is_there: bool) {
         let act = match before {
             PathState::Absent | PathState::AbsentDirectory => ChangeKind::Created,
@@ -153,7 +153,7 @@ impl<'a> RestorePass<'a> {
         }
     }
 
-    /// Puts the directory above something protected back to its place, from wherever it was moved.
+    /// Moves the parent directory of a protected path back to its place, wherever it is now.
     fn restore_directory(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
         let (stat, handle, is_there) = was;
         self.locked.unlock(handle, WRITE_MODE);
@@ -198,7 +198,7 @@ impl<'a> RestorePass<'a> {
         }
     }
 
-    /// Moves `name` in `at` to a name of its own in the quarantine.
+    /// Moves `name` in `at` to a unique name in the quarantine.
     fn move_away(&mut self, at: &OwnedFd, name: &OsStr) -> io::Result<PathBuf> {
         create_private_dir(self.quarantine)?;
         let mut called = OsString::from(format!("{:03}-", self.moved));
@@ -226,39 +226,37 @@ impl<'a> RestorePass<'a> {
     }
 }
 
-/// Makes `name` in `at`, where nothing is now, what it was.
+/// Creates `name` in `at`, where nothing exists now, with the state `before`.
 fn make(at: &OwnedFd, name: &OsStr, before: &PathState) -> io::Result<()> {
     match before {
         PathState::Absent | PathState::AbsentDirectory => Ok(()),
         PathState::Ancestor(stat, _) => openat::make_directory(at, name, stat),
-        PathState::File(look, Some(bytes)) => openat::make_file(at, name, bytes, &look.stat),
+        PathState::File(stamp, Some(bytes)) => openat::make_file(at, name, bytes, &stamp.stat),
         PathState::Link(to) => Ok(rustix::fs::symlinkat(to.as_c_str(), at, name)?),
         PathState::Directory(stat, entries) => {
             openat::make_directory(at, name, stat)?;
             let directory = openat::open_directory(at, name)?;
             entries.iter().try_for_each(|(name, before)| make(&directory, name, before))
         }
-        PathState::File(_, None) | PathState::Other(_) => {
-            Err(io::Error::other("it was too large to be kept"))
-        }
+        PathState::File(_, None) | PathState::Other(_) => Err(io::Error::other("it was too large to store")),
     }
 }
 
-/// Whether a file has the content and the rights that it had.
-fn is_same(at: &OwnedFd, name: &OsStr, look: &FileStamp, bytes: Option<&[u8]>, now: &Stat) -> bool {
-    if look.is_unchanged(now) {
+/// Checks whether a file has the same content and mode as before.
+fn is_same(at: &OwnedFd, name: &OsStr, stamp: &FileStamp, bytes: Option<&[u8]>, now: &Stat) -> bool {
+    if stamp.is_unchanged(now) {
         return true;
     }
-    let same_rights = look.stat.st_mode == now.st_mode && look.stat.st_uid == now.st_uid;
+    let same_rights = stamp.stat.st_mode == now.st_mode && stamp.stat.st_uid == now.st_uid;
     let length = bytes.map_or(0, |bytes| bytes.len() as u64);
     same_rights
         && bytes.is_some()
         && openat::read_file_at(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
 }
 
-/// Whether what could not be looked into is still the same thing, as far as can be told.
-fn is_unread(look: &FileStamp, now: &Stat) -> bool {
-    openat::kind(now) != FileType::RegularFile && same_file(&look.stat, now)
+/// Checks whether an unreadable item appears unchanged, by its metadata.
+fn is_unread(stamp: &FileStamp, now: &Stat) -> bool {
+    openat::kind(now) != FileType::RegularFile && same_file(&stamp.stat, now)
 }
 
 fn same_file(one: &Stat, other: &Stat) -> bool {

@@ -1,4 +1,4 @@
-//! Tells a repository that a command has just made, as `git init` does, from one that would run programs.
+//! Checks whether a repository that a command created, as `git init` does, could run programs.
 
 use super::openat;
 use crate::process::sandbox::repositories::GIT_CONFIG_PATHS;
@@ -6,14 +6,14 @@ use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
-/// The longest configuration that is read, in bytes; that of a new repository has about a hundred.
+/// Longest configuration to read, in bytes. That of a new repository has about a hundred.
 const MAX_CONFIG_BYTES: u64 = 16 * 1024;
 
-/// The most hooks that are looked at; git brings some fifteen samples.
+/// Maximum number of hooks to check. Git installs about fifteen samples.
 const MAX_HOOKS: usize = 100;
 
-/// What git and programs that use it write into the configuration of a new repository or a clone, and names of people. None
-/// of these is a program, or a path that git reads by itself. What stands with a value is harmless with that value only.
+/// Keys that git and its tools write into the configuration of a new repository or a clone, and names of people. None of them
+/// names a program or a path that git reads by itself. A key listed with values is safe only with these values.
 const SAFE_KEYS: &[(&str, &[&str])] = &[
     ("advice", &["detachedhead"]),
     ("branch", &["merge", "rebase", "remote"]),
@@ -49,10 +49,10 @@ const SAFE_KEYS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// What of a repository's configuration may be there, when nothing in it is a program.
+/// Entries of a repository's configuration that are safe if they name no program.
 const CHECKED_BY_CONTENT: [&str; 3] = ["config", "config.worktree", "hooks"];
 
-/// Whether nothing in the new repository `git` makes a program run.
+/// Checks whether nothing in the new repository `git` makes a program run.
 pub(super) fn is_safe(git: &OwnedFd) -> bool {
     let absent = |name: &str| openat::stat_at(git, OsStr::new(name)).is_ok_and(|stat| stat.is_none());
     GIT_CONFIG_PATHS.into_iter().filter(|name| !CHECKED_BY_CONTENT.contains(name)).all(absent)
@@ -61,7 +61,7 @@ pub(super) fn is_safe(git: &OwnedFd) -> bool {
         && has_only_samples(git)
 }
 
-/// Whether nothing in `git` makes a program run, the directory of a new worktree, whose repository is another's to judge.
+/// Checks whether nothing in `git`, the directory of a new worktree, makes a program run. Its repository is checked separately.
 pub(super) fn is_safe_worktree(git: &OwnedFd) -> bool {
     let no_modules = openat::stat_at(git, OsStr::new("modules")).is_ok_and(|stat| stat.is_none());
     no_modules && has_safe_config(git, "config.worktree")
@@ -84,7 +84,7 @@ fn has_only_samples(git: &OwnedFd) -> bool {
         .is_some_and(|names| names.iter().all(|name| name.to_string_lossy().ends_with(".sample")))
 }
 
-/// The names in a directory of the repository: none where it is missing, `None` where it is no directory.
+/// Lists a directory of the repository. Empty if it is missing, `None` if it is not a directory.
 fn entries(git: &OwnedFd, name: &str) -> Option<Vec<std::ffi::OsString>> {
     let name = OsStr::new(name);
     if openat::stat_at(git, name).ok()?.is_none() {
@@ -94,7 +94,7 @@ fn entries(git: &OwnedFd, name: &str) -> Option<Vec<std::ffi::OsString>> {
     (names.len() < MAX_HOOKS).then_some(names)
 }
 
-/// Whether each line of a configuration is a known section or a known key of it.
+/// Checks whether each line of a configuration is a known section or a known key of it.
 pub(super) fn is_safe_config(text: &str) -> bool {
     let mut keys: &[&str] = &[];
     text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
@@ -117,7 +117,7 @@ pub(super) fn is_safe_config(text: &str) -> bool {
     })
 }
 
-/// Whether nothing else follows in the line of a section than what the section is of.
+/// Checks whether a section's line contains nothing after its name.
 fn is_one_name(rest: &str) -> bool {
     let name = rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     rest.is_empty() || name.is_some_and(|name| !name.contains(['"', '\\']))

@@ -1,4 +1,4 @@
-//! What protected paths are before the commands that run at one time, with what is needed to put them back.
+//! Snapshot of protected paths before the commands that run concurrently, with the data needed to restore them.
 
 use super::openat;
 use crate::process::sandbox::SandboxPolicy;
@@ -10,34 +10,33 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// The bytes of protected files that are kept. Configuration is small; what is longer is told apart by its times and
-/// cannot be put back.
+/// Maximum bytes of protected files to store. Configuration is small. Larger files are compared by their times and cannot be
+/// restored.
 const MAX_STORED_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The files that are looked at; a repository with many submodules has some thousand in `.git/modules` without objects.
+/// Maximum number of files to read. A repository with many submodules has some thousand in `.git/modules` without objects.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The depth to which directories are looked into; git's own are not deeper than branch names have slashes.
+/// Maximum depth of directories. Git's own are no deeper than the slashes of branch names.
 const MAX_DEPTH: usize = 24;
 
-/// The bulk of repositories inside of a repository, where no program is configured.
+/// Data directories of nested repositories, which contain no program configuration.
 const BULK: [&str; 4] = ["objects", "lfs", "logs", "refs"];
 
-/// The step of the clock that file systems stamp files with is at most this long: a file that was changed within it may be
-/// changed again without being given another time.
+/// Upper bound for the resolution of file timestamps. A file changed within it may change again without a new timestamp.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
-/// Which of the protected paths need our care.
+/// Set of protected paths to compare and restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All of them.
+    /// All protected paths.
     All,
-    /// Those that do not exist, and links; mounts hold the others.
+    /// Paths that do not exist, and links. Mounts protect the others.
     Unmounted,
 }
 
 impl Extent {
-    /// That of a command that `tier` holds; none where it is not confined.
+    /// Returns the set for commands in `tier`. `None` if the tier does not confine.
     pub fn of(tier: Tier) -> Option<Self> {
         match tier {
             Tier::Full | Tier::Bubblewrap => Some(Self::Unmounted),
@@ -47,46 +46,45 @@ impl Extent {
     }
 }
 
-/// What one path was.
+/// State of one path.
 #[derive(Debug)]
 pub(super) enum PathState {
-    /// Nothing.
+    /// Does not exist.
     Absent,
-    /// Nothing, and what is protected is below it: a directory may come, anything else may not.
+    /// Does not exist, and a protected path is below it. It may become a directory but nothing else.
     AbsentDirectory,
-    /// The directory above something protected.
+    /// Parent directory of a protected path.
     Ancestor(Stat, OwnedFd),
-    /// A file; its bytes where they could be kept.
+    /// File, with its bytes if they could be stored.
     File(FileStamp, Option<Vec<u8>>),
-    /// A symbolic link.
+    /// Symbolic link.
     Link(CString),
-    /// A directory, protected with all that is in it.
+    /// Directory, protected with all its content.
     Directory(Stat, BTreeMap<OsString, Self>),
-    /// Something that cannot be made again, or was beyond the limits.
+    /// Item that cannot be recreated or exceeded the limits.
     Other(FileStamp),
 }
 
-/// How a file looked.
+/// Metadata of a file.
 #[derive(Debug)]
 pub(super) struct FileStamp {
     pub(super) stat: Stat,
-    /// Whether the time of its last change would show another one.
+    /// Whether the timestamp would differ after another change.
     is_reliable: bool,
 }
 
-/// The protected paths before the commands that run at one time.
+/// Protected paths before the commands that run concurrently.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(super) paths: BTreeMap<PathBuf, PathState>,
-    /// The directory that may be changed, and by their path in it those that are put back only where the directory that they were
-    /// in is.
+    /// Workspace directory. Paths in `compared` are relative to it and are restored only if their directory still exists.
     pub(super) workspace: PathBuf,
     pub(super) compared: BTreeMap<PathBuf, PathState>,
-    /// Locked by the one guard that puts things back; two at once would find the other's work half done.
+    /// Lock for the guards that restore files. Two at once would find each other's partial work.
     pub(super) restore_lock: OwnedFd,
 }
 
-/// What may still be looked at and kept.
+/// Remaining files and bytes to read.
 struct Budget {
     bytes: u64,
     entries: usize,
@@ -100,7 +98,7 @@ impl FileStamp {
         Self { stat, is_reliable }
     }
 
-    /// Whether `now` is certainly the same file with the same content.
+    /// Checks whether `now` is certainly the same file with the same content.
     pub(super) fn is_unchanged(&self, now: &Stat) -> bool {
         let key = |stat: &Stat| {
             let times = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
@@ -110,13 +108,13 @@ impl FileStamp {
     }
 }
 
-/// When `stat` was last changed, since 1970.
+/// Returns the time of the last change in `stat`, since 1970.
 fn changed_at(stat: &Stat) -> Duration {
     let seconds = u64::try_from(stat.st_ctime).unwrap_or(0);
     Duration::from_secs(seconds) + Duration::from_nanos(stat.st_ctime_nsec)
 }
 
-/// The time, since 1970, by the clock that files are stamped with.
+/// Returns the time since 1970 by the clock of file timestamps.
 #[expect(
     clippy::disallowed_methods,
     reason = "compared with the times of files, in a process that has no other clock"
@@ -126,8 +124,8 @@ pub(super) fn now() -> Duration {
 }
 
 impl Snapshot {
-    /// The protected paths of `policy`, as far as they are of `extent`. What lies in no writable directory needs no care. Guards
-    /// that put things back lock `restore_lock`.
+    /// Takes a snapshot of the protected paths of `policy` in `extent`. Paths outside writable directories are skipped. Guards
+    /// that restore files lock `restore_lock`.
     pub fn take(policy: &SandboxPolicy, extent: Extent, restore_lock: OwnedFd) -> Self {
         let mut taken = Self {
             paths: BTreeMap::new(),
@@ -142,14 +140,14 @@ impl Snapshot {
             let Some(root) = root else { continue };
             let Ok(at) = opened.entry(root).or_insert_with(|| openat::open_real(root)) else { continue };
             budget.in_git = is_in_git(path);
-            // What we cannot look at, the command cannot change: it has no more rights than we.
+            // The command cannot change an item that this process cannot read, because it has no more rights.
             let _not_reachable = taken.add((root, at), path, extent, &mut budget);
         }
         taken.compare(policy, &mut budget);
         taken
     }
 
-    /// Adds those of `policy` that are only compared.
+    /// Adds the paths of `policy` that are only compared.
     fn compare(&mut self, policy: &SandboxPolicy, budget: &mut Budget) {
         let Some(workspace) = policy.writable.first() else { return };
         self.workspace.clone_from(workspace);
@@ -162,7 +160,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds `path`, or the first above it, below `root`, that is no directory.
+    /// Adds `path`, or the topmost parent of it, below `root`, that is not a directory.
     fn add(
         &mut self,
         (root, root_handle): (&Path, &OwnedFd),
@@ -172,8 +170,8 @@ impl Snapshot {
     ) -> rustix::io::Result<()> {
         let mut here = root.to_owned();
         if !self.paths.contains_key(root) {
-            let kept = root_handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
-            self.paths.insert(root.to_owned(), PathState::Ancestor(rustix::fs::fstat(root_handle)?, kept));
+            let stored = root_handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
+            self.paths.insert(root.to_owned(), PathState::Ancestor(rustix::fs::fstat(root_handle)?, stored));
         }
         let mut opened;
         let mut at = root_handle;
@@ -194,8 +192,8 @@ impl Snapshot {
                 return Ok(());
             }
             let handle = openat::open_directory(at, name)?;
-            let kept = handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
-            self.paths.entry(here.clone()).or_insert(PathState::Ancestor(stat, kept));
+            let stored = handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
+            self.paths.entry(here.clone()).or_insert(PathState::Ancestor(stat, stored));
             opened = handle;
             at = &opened;
         }
@@ -210,7 +208,7 @@ impl Snapshot {
     }
 }
 
-/// What `name` in `at` is.
+/// Returns the state of `name` in `at`.
 fn before(at: &OwnedFd, name: &OsStr, stat: Stat, budget: &mut Budget, depth: usize) -> PathState {
     let look = FileStamp::of(stat, budget.now);
     match openat::kind(&stat) {
@@ -248,12 +246,12 @@ fn entries_of(
     Ok(entries)
 }
 
-/// Whether `path` is a part of a repository's own directory.
+/// Checks whether `path` is part of a repository's own directory.
 pub(super) fn is_in_git(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".git")
 }
 
-/// The names in `directory` that matter: of a repository inside of another, not its bulk.
+/// Lists the relevant names in `directory`. Skips the data directories of a nested repository.
 pub(super) fn relevant_names(directory: &OwnedFd, in_git: bool) -> std::io::Result<Vec<OsString>> {
     let mut names = openat::names(directory, MAX_ENTRIES + 1)?;
     if in_git && ["HEAD", "config"].iter().all(|name| names.iter().any(|found| found == name)) {

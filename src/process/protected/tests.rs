@@ -1,4 +1,4 @@
-//! What is put back, in a directory, without any command.
+//! Tests of restoring protected files in a directory, without running commands.
 
 use super::safe_repository::is_safe_config;
 use super::snapshot::Extent;
@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A workspace whose protected paths are `names`, and a place for what is moved.
+/// Creates a workspace with the protected paths `names`, and a directory for moved items.
 fn protected_workspace(names: &[&str]) -> (tempfile::TempDir, SandboxPolicy, PathBuf) {
-    let place = tempfile::tempdir().unwrap();
-    let root = place.path().canonicalize().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
     let workspace = root.join("ws");
     fs::create_dir(&workspace).unwrap();
     let read_only = names.iter().map(|name| workspace.join(name)).collect();
     let policy = SandboxPolicy { writable: vec![workspace], read_only, ..SandboxPolicy::default() };
-    (place, policy, root.join("quarantine"))
+    (dir, policy, root.join("quarantine"))
 }
 
 fn workspace(policy: &SandboxPolicy) -> &Path {
@@ -31,7 +31,7 @@ fn look(policy: &SandboxPolicy) -> Snapshot {
 }
 
 #[test]
-fn what_nobody_touched_is_no_disturbance() {
+fn untouched_files_are_not_reported() {
     let (_place, policy, quarantine) = protected_workspace(&["file", "directory", "absent", "deep/absent"]);
     fs::write(workspace(&policy).join("file"), "x").unwrap();
     fs::create_dir(workspace(&policy).join("directory")).unwrap();
@@ -41,7 +41,7 @@ fn what_nobody_touched_is_no_disturbance() {
 }
 
 #[test]
-fn a_change_of_the_same_size_with_the_old_time_is_seen() {
+fn a_change_of_the_same_size_with_the_old_time_is_found() {
     let (_place, policy, quarantine) = protected_workspace(&["file"]);
     let file = workspace(&policy).join("file");
     fs::write(&file, "good").unwrap();
@@ -70,7 +70,7 @@ fn a_changed_file_is_cut_off_from_its_other_names() {
 }
 
 #[test]
-fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
+fn a_fifo_in_the_place_of_a_file_does_not_block() {
     let (_place, policy, quarantine) = protected_workspace(&["file"]);
     let file = workspace(&policy).join("file");
     fs::write(&file, "good").unwrap();
@@ -89,32 +89,32 @@ fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
 }
 
 #[test]
-fn what_was_beyond_the_limits_of_the_first_look_is_nobodys_later() {
+fn repositories_beyond_the_limits_of_the_first_scan_are_not_new_later() {
     let (_place, policy, _quarantine) = protected_workspace(&[]);
     for number in 0..2100 {
         fs::create_dir_all(workspace(&policy).join(format!("{number}/.git"))).unwrap();
     }
-    let (mut survey, found) = WorkspaceScan::start(workspace(&policy)).unwrap();
+    let (mut scan, found) = WorkspaceScan::start(workspace(&policy)).unwrap();
     assert!(found.repositories.len() < 2000);
     for number in 0..2100 {
         fs::write(workspace(&policy).join(format!("{number}/new")), "").unwrap();
     }
-    assert!(survey.judge_new(|repositories, _| repositories.is_empty()));
+    assert!(scan.judge_new(|repositories, _| repositories.is_empty()));
     fs::create_dir_all(workspace(&policy).join("new/er/.git")).unwrap();
-    let found = survey.judge_new(|repositories, _| repositories.clone());
+    let found = scan.judge_new(|repositories, _| repositories.clone());
     assert_eq!(found, BTreeSet::from([workspace(&policy).join("new/er/.git")]));
 }
 
 #[test]
-fn what_others_make_while_no_command_runs_is_theirs() {
+fn changes_while_no_command_runs_are_accepted() {
     let (_place, policy, quarantine) = protected_workspace(&[]);
     let part = workspace(&policy).join("part");
     fs::create_dir(&part).unwrap();
     let protection = ProtectionTracker::new(policy);
     let command = |act: &dyn Fn()| {
-        let ((), begun) = protection.start_command(|_| Ok(())).unwrap();
+        let ((), active) = protection.start_command(|_| Ok(())).unwrap();
         act();
-        protection.finish_command(begun, Some(Vec::new()), &quarantine)
+        protection.finish_command(active, Some(Vec::new()), &quarantine)
     };
     assert_eq!(command(&|| ()), []);
     fs::write(part.join(".envrc"), "the person's").unwrap();
@@ -140,13 +140,13 @@ fn a_command_runs_until_what_says_so_is_gone() {
 }
 
 #[test]
-fn a_guard_that_was_killed_before_it_could_tell_ends_all_commands() {
+fn a_guard_killed_before_its_report_blocks_all_commands() {
     let (_place, policy, quarantine) = protected_workspace(&["file"]);
     let protection = ProtectionTracker::new(policy);
-    let begun = || protection.start_command(|_| Ok(())).unwrap().1;
-    assert_eq!(protection.finish_command(begun(), Some(Vec::new()), &quarantine), []);
+    let start = || protection.start_command(|_| Ok(())).unwrap().1;
+    assert_eq!(protection.finish_command(start(), Some(Vec::new()), &quarantine), []);
     assert_eq!(protection.block_reason(), None);
-    protection.finish_command(begun(), None, &quarantine);
+    protection.finish_command(start(), None, &quarantine);
     assert!(protection.block_reason().unwrap().contains("was killed before it could compare"));
 }
 
@@ -175,16 +175,16 @@ fn only_what_runs_nothing_is_a_plain_repository() {
 
 proptest! {
     #[test]
-    fn a_report_survives_the_way_behind_answers(paths: Vec<String>, answers in 0_usize..3) {
+    fn a_report_is_decoded_after_replies(paths: Vec<String>, answers in 0_usize..3) {
         let one = |path: String| ProtectedChange { path, kind: ChangeKind::Removed, restore_error: None, moved_to: None, ran_concurrently: false };
-        let told: Vec<_> = paths.into_iter().map(one).collect();
+        let changes: Vec<_> = paths.into_iter().map(one).collect();
         let mut reply = b"x\0\0\0\0".repeat(answers);
-        reply.extend(report::encode(&told).unwrap());
-        prop_assert_eq!(report::decode(&reply, 5), Some(told));
+        reply.extend(report::encode(&changes).unwrap());
+        prop_assert_eq!(report::decode(&reply, 5), Some(changes));
     }
 
     #[test]
-    fn garbage_is_no_report_and_no_harm(bytes: Vec<u8>) {
+    fn garbage_is_not_a_report(bytes: Vec<u8>) {
         let _any = report::decode(&bytes, 5);
     }
 }

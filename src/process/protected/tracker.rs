@@ -1,4 +1,4 @@
-//! What is held of a workspace during a run, and whether it still is as it was.
+//! Tracks the protection of a workspace during a run, and whether its protected files are still intact.
 
 use super::ProtectedChange;
 #[cfg(target_os = "linux")]
@@ -13,25 +13,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The configurations below the root that are compared for each command.
+/// Maximum number of configurations below the root to compare for each command.
 #[cfg(target_os = "linux")]
 const MAX_CONFIGURATIONS: usize = 64;
 
-/// What was found in the workspace before the first command, and what has become of it.
+/// Findings in the workspace before the first command, and its state since.
 #[derive(Debug)]
 pub struct ProtectionTracker {
     policy: SandboxPolicy,
     #[cfg(target_os = "linux")]
-    survey: Option<Mutex<WorkspaceScan>>,
+    scan: Option<Mutex<WorkspaceScan>>,
     altered: OnceLock<String>,
     running: Arc<Mutex<CommandCount>>,
 }
 
-/// A command that runs, until this is dropped.
+/// Marks a command as running until dropped.
 #[derive(Debug)]
 pub struct ActiveCommand(Arc<Mutex<CommandCount>>);
 
-/// `policy` with what was found in the workspace kept as it is.
+/// Returns `policy` with the findings protected.
 #[cfg(target_os = "linux")]
 fn with_found(policy: SandboxPolicy, found: ScanResult) -> SandboxPolicy {
     let mut policy = repositories::with_protected(policy, &found.repositories);
@@ -40,7 +40,7 @@ fn with_found(policy: SandboxPolicy, found: ScanResult) -> SandboxPolicy {
     policy
 }
 
-/// Those of `paths` that are not protected or hidden in another way.
+/// Returns the `paths` that are not otherwise protected or hidden.
 #[cfg(target_os = "linux")]
 fn of_ours(paths: impl IntoIterator<Item = PathBuf>, policy: &SandboxPolicy) -> Vec<PathBuf> {
     let otherwise =
@@ -48,11 +48,11 @@ fn of_ours(paths: impl IntoIterator<Item = PathBuf>, policy: &SandboxPolicy) -> 
     paths.into_iter().filter(|path| !otherwise(path)).collect()
 }
 
-/// The commands that run.
+/// Counter of running commands.
 #[derive(Debug, Default)]
 struct CommandCount {
     count: usize,
-    /// Whether there have been two at once since there was none.
+    /// Whether two commands have run concurrently since the last time that none ran.
     several: bool,
 }
 
@@ -64,37 +64,37 @@ impl Drop for ActiveCommand {
 }
 
 impl ProtectionTracker {
-    /// Looks for the repositories and configurations of the workspace (at most some ten milliseconds).
+    /// Searches for the repositories and configurations of the workspace (takes at most some ten milliseconds).
     pub fn new(policy: SandboxPolicy) -> Self {
         #[cfg(target_os = "linux")]
-        let (survey, found) =
+        let (scan, found) =
             policy.writable.first().and_then(|workspace| WorkspaceScan::start(workspace).ok()).unzip();
         #[cfg(target_os = "linux")]
         let policy = with_found(policy, found.unwrap_or_default());
         Self {
             policy,
             #[cfg(target_os = "linux")]
-            survey: survey.map(Mutex::new),
+            scan: scan.map(Mutex::new),
             altered: OnceLock::new(),
             running: Arc::default(),
         }
     }
 
-    /// What commands may reach, with the repositories of the workspace protected.
+    /// Returns the policy for commands, with the repositories of the workspace protected.
     pub fn policy(&self) -> &SandboxPolicy {
         &self.policy
     }
 
-    /// Why no more commands may run: what they would find changed is taken for what was there before.
+    /// Returns why no more commands may run: their snapshot would treat unrestored changes as the original state.
     pub fn block_reason(&self) -> Option<&str> {
         self.altered.get().map(String::as_str)
     }
 
-    /// Has a command begun by `start`, which is told whether no other one runs: only then is what is there now what is put
-    /// back. What others are doing meanwhile must not be taken for it.
+    /// Starts a command with `start`, whose argument is true if no other command runs. Only then is the current state the one
+    /// to restore, because concurrent commands may be changing it.
     ///
     /// # Errors
-    /// Those of `start`.
+    /// Returns the error of `start`.
     pub fn start_command<T>(
         &self,
         start: impl FnOnce(bool) -> io::Result<T>,
@@ -102,25 +102,25 @@ impl ProtectionTracker {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         #[cfg(target_os = "linux")]
         if running.count == 0
-            && let Some(survey) = &self.survey
+            && let Some(scan) = &self.scan
         {
-            survey.lock().unwrap_or_else(PoisonError::into_inner).accept_configurations();
+            scan.lock().unwrap_or_else(PoisonError::into_inner).accept_configurations();
         }
-        let begun = start(running.count == 0)?;
+        let started = start(running.count == 0)?;
         running.several = running.count > 0;
         running.count += 1;
-        Ok((begun, ActiveCommand(Arc::clone(&self.running))))
+        Ok((started, ActiveCommand(Arc::clone(&self.running))))
     }
 
-    /// Looks at what the command `begun` has left, of which its guard has reported the changes that it found, or was killed before it
-    /// could. What the command has newly made moves to `quarantine`.
+    /// Checks the state after the command `active`. `reported` contains the changes that its guard found, or is `None` if the
+    /// guard was killed. New items that are not allowed move to `quarantine`.
     pub fn finish_command(
         &self,
-        begun: ActiveCommand,
+        active: ActiveCommand,
         reported: Option<Vec<ProtectedChange>>,
         quarantine: &Path,
     ) -> Vec<ProtectedChange> {
-        drop(begun);
+        drop(active);
         let shared = self.running.lock().unwrap_or_else(PoisonError::into_inner).several;
         let mut all = reported.unwrap_or_else(|| vec![ProtectedChange::unknown()]);
         all.extend(self.quarantine_new(quarantine));
@@ -129,8 +129,8 @@ impl ProtectionTracker {
         }
         if let Some((one, why)) = all.iter().find_map(|one| Some((one, one.restore_error.as_ref()?))) {
             let _the_first_counts = self.altered.set(format!(
-                "no more commands run here until a person has looked at {:?}, which an earlier one has changed and which could \
-                 not be put back ({why}); then a new run may begin",
+                "this run starts no more commands: an earlier one changed {:?}, which could not be put back ({why}). The user \
+                 must check it and start a new run",
                 one.path
             ));
         }
@@ -139,10 +139,10 @@ impl ProtectionTracker {
 
     #[cfg(target_os = "linux")]
     fn quarantine_new(&self, quarantine: &Path) -> Vec<ProtectedChange> {
-        let Some(survey) = &self.survey else { return Vec::new() };
-        let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(scan) = &self.scan else { return Vec::new() };
+        let mut scan = scan.lock().unwrap_or_else(PoisonError::into_inner);
         let policy = &self.policy;
-        survey.judge_new(|repositories, configurations| {
+        scan.judge_new(|repositories, configurations| {
             let mut moved = new_repositories::quarantine_unsafe(repositories, &policy.read_only, quarantine);
             moved.extend(restore::quarantine_paths(
                 &of_ours(configurations.iter().cloned(), policy),

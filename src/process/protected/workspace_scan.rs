@@ -1,5 +1,4 @@
-//! Which repositories and configurations there are in a workspace, and which have come since the first command: a look at all
-//! directories, and afterwards only at those that were changed.
+//! Finds the repositories and configurations of a workspace, with one full scan and later scans of changed directories only.
 
 use super::openat;
 use super::snapshot::{FileStamp, now};
@@ -13,57 +12,58 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The directories that are looked into at first, the uppermost first, and compared around commands, which takes about a
-/// microsecond each; a larger workspace is rare, and its repositories are near the top.
+/// Maximum number of directories in the first scan, topmost first. They are compared around commands at about a microsecond
+/// each. Larger workspaces are rare, and their repositories are near the top.
 const MAX_DIRECTORIES: usize = 2000;
 
-/// The directories that a run may make and we look into: some installations of packages.
+/// Maximum number of directories created during a run to scan. Enough for several package installations.
 const MAX_NEW_DIRECTORIES: usize = 10_000;
 
-/// The entries that are looked at at first, for directories with very many files.
+/// Maximum number of entries in the first scan, for directories with very many files.
 const MAX_ENTRIES: usize = 50_000;
 
-/// What there is of a kind that makes programs run, by path.
+/// Items that make programs run, by path.
 #[derive(Debug, Default)]
 pub struct ScanResult {
-    /// `.git` entries of any kind, and directories that are repositories themselves; at first the uppermost come first.
+    /// `.git` entries of any kind, and directories that are repositories themselves. In the first scan the topmost come first.
     pub repositories: Vec<PathBuf>,
     /// Configurations of agents and editors below the root.
     pub configurations: Vec<PathBuf>,
 }
 
-/// What is known of the directories of a workspace.
+/// State of the directories of a workspace.
 #[derive(Debug)]
 pub struct WorkspaceScan {
     workspace: PathBuf,
-    /// Its directory, from which the way to those below is shorter.
+    /// Handle of the workspace, which shortens the paths to look up.
     root: OwnedFd,
-    /// How each looked when it was listed, by its path in the workspace; `None` for those that were there and beyond the limits.
+    /// Metadata of each directory when it was listed, by path in the workspace. `None` for those beyond the limits of the first
+    /// scan.
     directories: BTreeMap<PathBuf, Option<FileStamp>>,
-    /// The directories that no command has made.
+    /// Directories that no command created.
     original: BTreeSet<PathBuf>,
     before: BTreeSet<PathBuf>,
     since: BTreeSet<PathBuf>,
-    /// The directories that may still be looked into.
+    /// Remaining number of directories to scan.
     left: usize,
 }
 
-/// One look.
+/// State of one scan.
 struct ScanPass {
     open: VecDeque<PathBuf>,
     entries: usize,
     found: ScanResult,
-    /// Those that a command has closed; at first none is opened, for nobody has.
+    /// Directories that a command made inaccessible. `None` in the first scan, which unlocks no directory.
     locked: Option<UnlockedDirs>,
 }
 
 impl WorkspaceScan {
-    /// The first look, and what it found.
+    /// Runs the first scan and returns its findings.
     ///
     /// # Errors
-    /// When the workspace cannot be opened.
+    /// Fails if the workspace cannot be opened.
     pub fn start(workspace: &Path) -> rustix::io::Result<(Self, ScanResult)> {
-        let mut survey = Self {
+        let mut scan = Self {
             workspace: workspace.to_owned(),
             root: openat::open_real(workspace)?,
             directories: BTreeMap::new(),
@@ -74,31 +74,31 @@ impl WorkspaceScan {
         };
         let open = VecDeque::from([PathBuf::new()]);
         let mut first = ScanPass { open, entries: MAX_ENTRIES, found: ScanResult::default(), locked: None };
-        survey.scan_open(&mut first);
-        survey.original = survey.directories.keys().cloned().collect();
-        survey.before = first.found.repositories.iter().chain(&first.found.configurations).cloned().collect();
-        survey.left = MAX_NEW_DIRECTORIES;
-        Ok((survey, first.found))
+        scan.scan_open(&mut first);
+        scan.original = scan.directories.keys().cloned().collect();
+        scan.before = first.found.repositories.iter().chain(&first.found.configurations).cloned().collect();
+        scan.left = MAX_NEW_DIRECTORIES;
+        Ok((scan, first.found))
     }
 
-    /// Takes the configurations that are there now for what was there before: no command runs that could have made them.
+    /// Accepts the current configurations as original, because no command is running that could have created them.
     pub fn accept_configurations(&mut self) {
-        let mut looking = self.scan_changed();
-        self.note(&looking.found.repositories);
-        self.before.extend(std::mem::take(&mut looking.found.configurations));
-        looking.relock();
+        let mut pass = self.scan_changed();
+        self.note(&pass.found.repositories);
+        self.before.extend(std::mem::take(&mut pass.found.configurations));
+        pass.relock();
     }
 
-    /// What `judge` says of what is there now and was not at first, while all directories are open to us: all repositories, and
-    /// the configurations that have come since the look before into directories that were there at first.
+    /// Calls `judge` with the items that are new since the first scan, while all directories are accessible: all repositories,
+    /// and the configurations added since the previous scan to original directories. Returns its result.
     pub fn judge_new<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>, &[PathBuf]) -> T) -> T {
-        let mut looking = self.scan_changed();
-        self.note(&looking.found.repositories);
+        let mut pass = self.scan_changed();
+        self.note(&pass.found.repositories);
         self.since.retain(|path| path.symlink_metadata().is_ok());
-        let mut configurations = std::mem::take(&mut looking.found.configurations);
+        let mut configurations = std::mem::take(&mut pass.found.configurations);
         configurations.retain(|path| !self.before.contains(path) && self.is_in_original(path));
         let judgement = judge(&self.since, &configurations);
-        looking.relock();
+        pass.relock();
         judgement
     }
 
@@ -111,13 +111,13 @@ impl WorkspaceScan {
         directory.is_some_and(|directory| self.original.contains(directory))
     }
 
-    /// A look at the directories that were changed since the one before, which are open to us until they are locked again.
+    /// Scans the directories that changed since the previous scan. They stay accessible until they are locked again.
     fn scan_changed(&mut self) -> ScanPass {
         let mut changed = Vec::new();
-        self.directories.retain(|path, look| {
-            let Some(look) = look else { return true };
+        self.directories.retain(|path, stamp| {
+            let Some(stamp) = stamp else { return true };
             match rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH) {
-                Ok(stat) if look.is_unchanged(&stat) => true,
+                Ok(stat) if stamp.is_unchanged(&stat) => true,
                 Err(Errno::NOENT | Errno::NOTDIR) => false,
                 Ok(_) | Err(_) => {
                     changed.push(path.clone());
@@ -126,38 +126,38 @@ impl WorkspaceScan {
             }
         });
         let (found, locked) = (ScanResult::default(), Some(UnlockedDirs::default()));
-        let mut looking = ScanPass { open: VecDeque::new(), entries: usize::MAX, found, locked };
+        let mut pass = ScanPass { open: VecDeque::new(), entries: usize::MAX, found, locked };
         for directory in changed {
-            self.list(directory, &mut looking);
+            self.list(directory, &mut pass);
         }
-        self.scan_open(&mut looking);
-        looking
+        self.scan_open(&mut pass);
+        pass
     }
 
-    /// Lists what is open, and what turns up below it, as far as the limits go.
-    fn scan_open(&mut self, looking: &mut ScanPass) {
-        while let Some(directory) = looking.open.pop_front() {
+    /// Lists the pending directories and those found below them, within the limits.
+    fn scan_open(&mut self, pass: &mut ScanPass) {
+        while let Some(directory) = pass.open.pop_front() {
             if self.directories.contains_key(&directory) {
                 continue;
             }
-            if self.left == 0 || looking.entries == 0 {
+            if self.left == 0 || pass.entries == 0 {
                 self.directories.insert(directory, None);
             } else {
                 self.left -= 1;
-                self.list(directory, looking);
+                self.list(directory, pass);
             }
         }
     }
 
-    /// Lists one directory and keeps how it looked just before.
-    fn list(&mut self, directory: PathBuf, looking: &mut ScanPass) {
+    /// Lists one directory and stores its metadata from just before.
+    fn list(&mut self, directory: PathBuf, pass: &mut ScanPass) {
         match openat::open_real(&self.workspace.join(&directory)) {
             Ok(handle) => {
-                let look = looking.list((&self.workspace, &directory), &handle);
-                self.directories.insert(directory, look);
+                let stamp = pass.list((&self.workspace, &directory), &handle);
+                self.directories.insert(directory, stamp);
             }
-            // Whoever opens it later has found it here.
-            Err(Errno::ACCESS) if looking.locked.is_none() => drop(self.directories.insert(directory, None)),
+            // An inaccessible directory is recorded as original, because it existed in the first scan.
+            Err(Errno::ACCESS) if pass.locked.is_none() => drop(self.directories.insert(directory, None)),
             Err(_gone) => drop(self.directories.remove(&directory)),
         }
     }
@@ -168,11 +168,11 @@ impl ScanPass {
         self.locked.iter_mut().for_each(UnlockedDirs::relock);
     }
 
-    /// Notes what is found in `directory`, and what is to be looked into below it. How it looked before; `None` when it could
-    /// not be listed, or not to its end.
+    /// Records what `directory` contains and which directories below it to scan. Returns the metadata from before, or `None` if
+    /// it could not be listed completely.
     fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<FileStamp> {
         self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LIST_MODE));
-        let look = FileStamp::of(rustix::fs::fstat(handle).ok()?, now());
+        let stamp = FileStamp::of(rustix::fs::fstat(handle).ok()?, now());
         let listed = match openat::list_dir(handle, self.entries) {
             Err(_not_ours) if self.locked.is_none() => return None,
             listed => listed.unwrap_or_default(),
@@ -194,6 +194,6 @@ impl ScanPass {
         if is_bare(|name| names.contains(OsStr::new(name))) {
             self.found.repositories.push(workspace.join(directory));
         }
-        (self.entries > 0).then_some(look)
+        (self.entries > 0).then_some(stamp)
     }
 }

@@ -1,13 +1,13 @@
-//! The same view of the file system, as arguments for bubblewrap.
+//! Arguments of bubblewrap for the file system view of a mount plan.
 
 use super::SandboxPolicy;
 use super::mount_plan::{self, MountAccess, MountChange};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The arguments of bubblewrap for `policy`, before the program that it starts as process 1. Sources are meant as they are
-/// outside, whatever comes before; the order is that of the paths.
-pub fn arguments(policy: &SandboxPolicy, place: &Path, is_root: bool) -> Vec<OsString> {
+/// Returns the arguments of bubblewrap for `policy`, before the program that it starts as process 1. All sources are paths of
+/// the host, whatever the earlier arguments mount. The order is that of the paths.
+pub fn arguments(policy: &SandboxPolicy, cwd: &Path, is_root: bool) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add(["--unshare-ipc", "--unshare-pid", "--as-pid-1", "--die-with-parent"]);
     if !is_root {
@@ -47,11 +47,11 @@ pub fn arguments(policy: &SandboxPolicy, place: &Path, is_root: bool) -> Vec<OsS
         arguments.add([OsStr::new("--remount-ro"), path.as_os_str()]);
     }
     arguments.add(["--proc", "/proc", "--remount-ro", "/proc"]);
-    arguments.add([OsStr::new("--chdir"), place.as_os_str(), OsStr::new("--")]);
+    arguments.add([OsStr::new("--chdir"), cwd.as_os_str(), OsStr::new("--")]);
     arguments.0
 }
 
-/// A command line in the making.
+/// Argument list under construction.
 struct Arguments(Vec<OsString>);
 
 impl Arguments {
@@ -70,18 +70,15 @@ mod tests {
 
     #[test]
     fn the_network_and_what_may_be_changed_are_in_the_arguments() {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path().canonicalize().unwrap();
-        let policy = SandboxPolicy {
-            writable: vec![place.clone()],
-            temporary: place.clone(),
-            ..SandboxPolicy::default()
-        };
-        let arguments = arguments(&policy, &place, false);
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let policy =
+            SandboxPolicy { writable: vec![dir.clone()], temporary: dir.clone(), ..SandboxPolicy::default() };
+        let arguments = arguments(&policy, &dir, false);
         let has = |words: &[&OsStr]| arguments.windows(words.len()).any(|window| window == words);
-        let [bind, place] = [OsStr::new("--bind"), place.as_os_str()];
+        let [bind, dir] = [OsStr::new("--bind"), dir.as_os_str()];
         assert!(has(&[OsStr::new("--ro-bind"), OsStr::new("/"), OsStr::new("/")]));
-        assert!(has(&[bind, place, place]) && has(&[bind, place, OsStr::new("/tmp")]));
+        assert!(has(&[bind, dir, dir]) && has(&[bind, dir, OsStr::new("/tmp")]));
         assert!(has(&[OsStr::new("--unshare-net")]) && has(&[OsStr::new("--unshare-user")]));
         let shared = super::arguments(&SandboxPolicy { network: true, ..policy }, Path::new("/"), true);
         assert!(!shared.iter().any(|word| word == "--unshare-net" || word == "--unshare-user"));

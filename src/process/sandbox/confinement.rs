@@ -1,4 +1,4 @@
-//! The sandbox of one run: what they are to hold is known from the start, they are built for the first command.
+//! Sandbox of one run, configured at the start and prepared for the first command.
 
 use super::policy::CacheVariable;
 use super::settings::SandboxSettings;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The confinement of one run.
+/// Confinement of one run.
 #[derive(Debug)]
 pub struct Confinement {
     settings: SandboxSettings,
@@ -20,26 +20,26 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// One that holds what `settings` says.
+    /// Creates a confinement from `settings`.
     pub fn new(settings: SandboxSettings) -> Self {
         Self { settings, sandbox: OnceLock::new() }
     }
 
-    /// Whether commands share our network.
+    /// Checks whether commands share the host's network.
     pub fn has_network(&self) -> bool {
         self.settings.network
     }
 
-    /// Whether `directory` was that of a repository before the first command, whatever has become of it since.
+    /// Checks whether `directory` belonged to a repository before the first command, even if it changed since.
     pub fn was_repository(&self, directory: &Path) -> bool {
         let protection = self.sandbox.get().and_then(|sandbox| sandbox.protection.get());
         protection.is_some_and(|protection| repositories::is_protected(protection.policy(), directory))
     }
 
-    /// What holds the commands; the first call makes their directories.
+    /// Returns the prepared sandbox. The first call creates its directories.
     ///
     /// # Errors
-    /// When those cannot be made.
+    /// Fails if they cannot be created.
     pub fn sandbox(&self) -> io::Result<&PreparedSandbox> {
         match self.sandbox.get() {
             Some(sandbox) => Ok(sandbox),
@@ -50,10 +50,10 @@ impl Confinement {
     }
 }
 
-/// What holds the commands of a run, with the directories that are made for them.
+/// Prepared sandbox of a run, with its directories.
 #[derive(Debug)]
 pub struct PreparedSandbox {
-    /// What is reached, as far as that is known without a look into the workspace.
+    /// Policy without the repositories found in the workspace.
     base_policy: SandboxPolicy,
     protection: OnceLock<ProtectionTracker>,
     cache_variables: Vec<CacheVariable>,
@@ -81,39 +81,39 @@ impl PreparedSandbox {
         })
     }
 
-    /// What is held of the workspace. The first call looks for its repositories (at most some ten milliseconds).
+    /// Returns the tracker of protected files. The first call searches for repositories (takes at most some ten milliseconds).
     pub(in crate::process) fn protection(&self) -> &ProtectionTracker {
         self.protection.get_or_init(|| ProtectionTracker::new(self.base_policy.clone()))
     }
 
-    /// The first directory that may be changed with something hidden below.
+    /// Returns the first writable directory with a hidden path below it.
     pub(in crate::process) fn first_root_with_hidden(&self) -> Option<&Path> {
         let is_around =
             |root: &&PathBuf| self.base_policy.hidden.iter().any(|hidden| hidden.starts_with(root));
         self.base_policy.writable.iter().find(is_around).map(PathBuf::as_path)
     }
 
-    /// The temporary directory of the run.
+    /// Returns the temporary directory of the run.
     pub(in crate::process) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// A directory that is not there yet, for what one command makes of protected files.
+    /// Returns a new path for what one command creates in place of protected files. It does not exist yet.
     pub(in crate::process) fn quarantine(&self) -> PathBuf {
         self.quarantine.join(self.commands.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// Leads programs to places that they may change, by variables that nobody has set for commands.
+    /// Points programs to writable directories through variables that the user has not set for commands.
     pub(in crate::process) fn set_environment(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
-        for lead in &self.cache_variables {
-            let set = env.get(lead.name);
-            if set.is_none() || set == lead.replaces.as_ref() {
-                env.insert(lead.name.to_owned(), lead.value.clone());
+        for variable in &self.cache_variables {
+            let set = env.get(variable.name);
+            if set.is_none() || set == variable.replaces.as_ref() {
+                env.insert(variable.name.to_owned(), variable.value.clone());
             }
         }
         let [shared, _] = SHARED_TEMP_DIRS.map(Path::new);
         let is_there = tier.has_own_view() && self.base_policy.is_private(shared);
-        let place = if is_there { shared } else { &self.base_policy.temporary }.display().to_string();
-        env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
+        let temp_dir = if is_there { shared } else { &self.base_policy.temporary }.display().to_string();
+        env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), temp_dir.clone())));
     }
 }

@@ -1,11 +1,11 @@
-//! Where the keys and tokens of a person are: at their usual places in the home directory, and where variables say.
+//! Locations of the user's keys and tokens: the usual ones in the home directory, and those named by variables.
 
 use super::settings::SandboxSettings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, what was typed into shells, and the
-/// state of other programs that hold conversations or passwords.
+/// Credentials in a home directory: keys, tokens, sockets of agents, shell histories, and the state of programs with
+/// conversations or passwords.
 const HOME_CREDENTIALS: &[&str] = &[
     ".1password",
     ".Xauthority",
@@ -115,12 +115,12 @@ const HOME_CREDENTIALS: &[&str] = &[
     "snap/firefox",
 ];
 
-/// Variables that move a part of the home directory elsewhere, and the part.
+/// Variables that relocate a part of the home directory, with that part.
 const HOME_PART_VARIABLES: &[(&str, &str)] =
     &[("CARGO_HOME", ".cargo"), ("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")];
 
-/// Variables that name such a file, directory or socket itself, or several with colons between; that of an address without
-/// a host (`unix:///run/docker.sock`) is the part behind its colon.
+/// Variables that contain the path of a credential file, directory or socket, or several separated by colons. In an address
+/// without a host (`unix:///run/docker.sock`) the path follows the colon.
 const CREDENTIAL_VARIABLES: &[&str] = &[
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -148,33 +148,33 @@ const CREDENTIAL_VARIABLES: &[&str] = &[
     "npm_config_userconfig",
 ];
 
-/// The home directories of others whose keys root's commands do not see; beyond are more than a person's machine has.
+/// Maximum number of other users' home directories to hide from root's commands. A user's machine rarely has more.
 const MAX_HOMES: usize = 20;
 
-/// Where keys may be in the surroundings that `settings` tells of, whether they are there or not.
+/// Returns the paths where credentials may be with `settings`, whether they exist or not.
 pub(super) fn credential_paths(settings: &SandboxSettings) -> impl Iterator<Item = PathBuf> {
     let homes: BTreeSet<PathBuf> = settings.home.iter().cloned().chain(homes_of_others()).collect();
     let at_home = homes.into_iter().flat_map(|home| HOME_CREDENTIALS.iter().map(move |name| home.join(name)));
     let set = |name: &str| settings.variables.get(name);
     let moved =
         HOME_PART_VARIABLES.iter().filter_map(move |(name, part)| Some((PathBuf::from(set(name)?), *part)));
-    let moved = moved.flat_map(|(place, part)| {
+    let moved = moved.flat_map(|(dir, part)| {
         let below = HOME_CREDENTIALS.iter().filter_map(move |name| Path::new(name).strip_prefix(part).ok());
-        below.map(move |name| place.join(name))
+        below.map(move |name| dir.join(name))
     });
     let named =
         CREDENTIAL_VARIABLES.iter().filter_map(move |name| set(name)).flat_map(|value| value.split(':'));
-    // What all the work is in cannot be hidden for the keys that are there too.
+    // A directory that contains all of the work cannot be hidden because of the keys in it.
     let is_too_much =
         |path: &Path| settings.home.iter().chain([&settings.workspace]).any(|all| all.starts_with(path));
     let named = named.map(PathBuf::from).filter(move |path| !is_too_much(path));
     at_home.chain(moved.chain(named).filter(|path| path.is_absolute()))
 }
 
-/// The home directory of root (Filesystem Hierarchy Standard 3.0, section 3.14).
+/// Home directory of root (Filesystem Hierarchy Standard 3.0, section 3.14).
 const ROOTS_HOME: &str = "/root";
 
-/// The home directories that only root can look into.
+/// Returns the home directories that only root can read.
 fn homes_of_others() -> impl Iterator<Item = PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     let users = std::fs::read_dir("/home").ok().filter(|_| is_root).into_iter().flatten().flatten();
@@ -189,7 +189,7 @@ mod tests {
     fn class_55_commands_of_root_see_nobodys_keys() {
         let settings = |home: &str| SandboxSettings { home: Some(home.into()), ..SandboxSettings::default() };
         let has =
-            |home: &str, path: &str| credential_paths(&settings(home)).any(|place| place == Path::new(path));
+            |home: &str, path: &str| credential_paths(&settings(home)).any(|found| found == Path::new(path));
         assert!(has("/home/me", "/home/me/.ssh"));
         let roots = format!("{ROOTS_HOME}/.ssh");
         assert_eq!(has("/home/me", &roots), rustix::process::geteuid().is_root());

@@ -1,4 +1,4 @@
-//! What the configuration of a repository takes from elsewhere: files that it includes, a directory of hooks, attributes.
+//! Finds the paths that a repository's configuration refers to: included files, hook directories, attribute files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,22 +8,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The longest configuration that is read, in bytes.
+/// Longest configuration to read, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// How deep one configuration includes another; git gives up there too.
+/// Maximum depth of includes. Git has the same limit.
 const MAX_DEPTH: usize = 10;
 
-/// The paths that are kept of one configuration: of an included file the workspace is the author.
+/// Maximum number of paths from one configuration, because an included file can come from the workspace.
 const MAX_NAMED: usize = 64;
 
-/// The keys with such a path, whatever their section: a relative one is meant from the working tree.
+/// Keys, in any section, whose relative path starts at the working tree.
 const TREE_RELATIVE_KEYS: [&str; 2] = ["attributesfile", "hookspath"];
 
-/// The key with the path of another configuration: a relative one is meant from this one.
+/// Key of an included configuration. A relative path starts at the including file.
 const INCLUDE_KEY: &str = "path";
 
-/// The paths that `config` names and those that it includes, for a repository whose working tree is `tree`, without links.
+/// Returns the paths in `config` and in the configurations that it includes, without links. `tree` is the repository's working
+/// tree.
 pub fn referenced_paths(config: &Path, tree: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     collect(config, tree, MAX_DEPTH, &mut found);
@@ -49,14 +50,14 @@ fn collect(config: &Path, tree: &Path, depth: usize, found: &mut BTreeSet<PathBu
     }
 }
 
-/// The path without links, also when there is nothing yet.
+/// Resolves links in a path whose last part may not exist.
 fn real(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
 }
 
-/// The first bytes of the file at `path`, at most `most`.
+/// Reads at most the first `most` bytes of the file at `path`.
 pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
-    // A fifo must not hold us up.
+    // Opening a fifo must not block.
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
     let mut bytes = Vec::new();
@@ -64,7 +65,7 @@ pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The key of a line and its value, without quotes and comment.
+/// Parses the key of a line and its value, without quotes and comment.
 fn key_and_value(line: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let line = after_section(line);
     let (key, value) = line.split_at_checked(line.iter().position(|byte| *byte == b'=')?)?;
@@ -81,7 +82,7 @@ fn key_and_value(line: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     Some((key.trim_ascii(), value.trim_ascii().to_vec()))
 }
 
-/// What follows the name of a section in its line; all of a line without one.
+/// Returns the rest of a line after a section name, or all of a line without one.
 fn after_section(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! Landlock: which files may be opened for what, held by the kernel for this process and all it starts.
+//! Landlock rules: file access rights that the kernel enforces for this process and everything that it starts.
 
 use super::{SHARED_TEMP_DIRS, SandboxPolicy, View};
 use landlock::{
@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The newest rules that are asked for; an older kernel enforces what it knows.
+/// Newest Landlock version to use. An older kernel enforces the rights that it supports.
 const NEWEST: ABI = ABI::V7;
 
-/// The entries of one directory above what is hidden that are allowed, each of which is a rule; the others are out of reach.
+/// Maximum number of entries to allow in one directory above a hidden path. Each is a rule. Further entries are inaccessible.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The devices that may be written to where the command shares our `/dev`.
+/// Writable devices if the command shares the host's `/dev`.
 const DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",
@@ -31,7 +31,7 @@ const DEVICES: [&str; 8] = [
 /// Restricts this process to `policy`.
 ///
 /// # Errors
-/// When the kernel refuses, or has no Landlock where nothing else holds the command.
+/// Fails if the kernel refuses, or if it lacks Landlock and the command has no view of its own.
 pub fn restrict(policy: &SandboxPolicy, view: View) -> io::Result<()> {
     let all = AccessFs::from_all(NEWEST);
     let mut rules = Ruleset::default()
@@ -44,13 +44,13 @@ pub fn restrict(policy: &SandboxPolicy, view: View) -> io::Result<()> {
         View::Own => &[SHARED_TEMP_DIRS[0], SHARED_TEMP_DIRS[1], "/dev"],
         View::Shared => &DEVICES,
     };
-    // A view of its own has something else where what is hidden was.
+    // In a separate view, hidden paths are already covered.
     let hidden: &[PathBuf] = if view == View::Own { &[] } else { &policy.hidden };
-    let changed = policy.writable.iter().flat_map(|root| around(hidden, root));
+    let changed = policy.writable.iter().flat_map(|root| parts_without(hidden, root));
     for path in changed.chain(places.iter().map(PathBuf::from)).chain([policy.temporary.clone()]) {
         rules = allow(rules, &path, all)?;
     }
-    for path in around(hidden, Path::new("/")) {
+    for path in parts_without(hidden, Path::new("/")) {
         rules = allow(rules, &path, AccessFs::from_read(NEWEST))?;
     }
     let status = rules.restrict_self().map_err(io::Error::other)?;
@@ -60,8 +60,8 @@ pub fn restrict(policy: &SandboxPolicy, view: View) -> io::Result<()> {
     Ok(())
 }
 
-/// Allows `access` below `path`; nothing where there is no such path, where we could not open it ourselves, or where a link
-/// is in it: that may be a command's own, and lead to what is hidden.
+/// Allows `access` below `path`. Skips a path that is missing, that this process cannot open, or that contains a link, because
+/// a command may have created the link to reach a hidden path.
 fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> io::Result<RulesetCreated> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
@@ -72,10 +72,10 @@ fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> io::
     rules.add_rule(PathBeneath::new(file, access)).map_err(io::Error::other)
 }
 
-/// The largest parts of `root` in which nothing of `hidden` is. A rule holds for all that is below it, so that directories
-/// above what is hidden can be passed through, but neither be listed nor get new entries: those would be as open to the
-/// command as what is hidden there.
-fn around(hidden: &[PathBuf], root: &Path) -> BTreeSet<PathBuf> {
+/// Returns the largest parts of `root` that contain nothing of `hidden`. A rule covers everything below its path, so
+/// directories above a hidden path can be traversed but neither be listed nor get new entries: rules that allowed this would
+/// also allow it below the hidden path.
+fn parts_without(hidden: &[PathBuf], root: &Path) -> BTreeSet<PathBuf> {
     let mut parts = BTreeSet::new();
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
@@ -104,14 +104,14 @@ mod tests {
         let home = home.path().canonicalize().unwrap();
         let hidden = [home.join(".ssh"), home.join(".config/gh")];
         for root in [Path::new("/"), &home] {
-            let parts = around(&hidden, root);
+            let parts = parts_without(&hidden, root);
             assert!(!parts.iter().any(|part| hidden.iter().any(|hidden| hidden.starts_with(part))));
             for name in ["work", ".config/git"] {
                 assert!(parts.contains(&home.join(name)), "{name}");
             }
         }
         let [within, itself] =
-            [home.join(".ssh/of_ours"), home.join(".ssh")].map(|root| around(&hidden, &root));
+            [home.join(".ssh/of_ours"), home.join(".ssh")].map(|root| parts_without(&hidden, &root));
         assert!(itself.is_empty() && within == BTreeSet::from([home.join(".ssh/of_ours")]));
     }
 }

@@ -1,8 +1,8 @@
-//! The sandbox around a command: what it may reach, and the layers of the kernel that hold it to that.
+//! Sandbox around a command: the policy, and the kernel mechanisms that enforce it.
 //!
-//! `mounts` gives it a view of the file system of its own, `landlock` and `system_calls` are the floor below that
-//! and all there is where namespaces are refused, `rights` takes away what root could climb over them with, and
-//! `trial` tries to get through.
+//! `mounts` creates a separate view of the file system. `landlock` and `seccomp` are the second layer, and the only one if the
+//! kernel refuses namespaces. `privileges` drops the capabilities with which root could bypass them. `probe` tries to break
+//! out.
 
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
@@ -33,65 +33,65 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Where all programs of a machine keep temporary files.
+/// Directories for temporary files of all programs.
 const SHARED_TEMP_DIRS: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// What a command may reach. All paths are absolute and without symbolic links.
+/// Access policy of a command. All paths are absolute and without symbolic links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
-    /// Directories that it may change.
+    /// Directories that the command may change.
     pub writable: Vec<PathBuf>,
-    /// What stays as it is inside of them; what does not exist yet is for the launcher to compare afterwards.
+    /// Unchangeable paths inside of them. The launcher compares those that do not exist yet afterwards.
     pub read_only: Vec<PathBuf>,
-    /// What stays as it is while the directory that it is in does, and is compared afterwards: a mount would keep that directory
-    /// in its place too.
+    /// Paths that are unchangeable as long as their parent directory exists. They are compared afterwards, because a mount
+    /// would also pin the parent directory.
     pub compared: Vec<PathBuf>,
-    /// Directories that it sees although others that are beside them are covered, such as those of its programs.
+    /// Directories that are visible inside of covered ones, such as those of programs.
     pub visible: Vec<PathBuf>,
-    /// Files and directories that it does not see.
+    /// Files and directories that the command cannot see.
     pub hidden: Vec<PathBuf>,
-    /// The directory that it finds at `/tmp`, unless it may change that itself.
+    /// Directory mounted at `/tmp`, unless the command may change `/tmp` itself.
     pub temporary: PathBuf,
-    /// Whether it shares our network.
+    /// Whether the command shares the host's network.
     pub network: bool,
 }
 
 impl SandboxPolicy {
-    /// Whether a place where all programs keep temporary files can be another one for the command: not when that is, or is
-    /// a part of, what it may change.
-    fn is_private(&self, place: &Path) -> bool {
-        !self.writable.iter().any(|root| place.starts_with(root))
+    /// Checks whether the shared temporary directory `dir` can be replaced for the command. It cannot if it is, or is below,
+    /// a writable directory.
+    fn is_private(&self, dir: &Path) -> bool {
+        !self.writable.iter().any(|root| dir.starts_with(root))
     }
 }
 
-/// Harmless stand-ins for what must be out of reach, and for what must not. The agent makes and watches them.
+/// Harmless stand-ins for protected and unprotected resources. The agent creates and watches them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SandboxProbe {
-    /// A directory that can be changed; `protected/file` in it cannot.
+    /// Writable directory. `protected/file` in it is read-only.
     pub inside: PathBuf,
-    /// Another one; `deep/hidden/file` in it cannot be seen.
+    /// Another writable directory. `deep/hidden/file` in it is hidden.
     pub around: PathBuf,
-    /// A directory that can be seen and not changed; it holds `file`.
+    /// Visible read-only directory with `file`.
     pub outside: PathBuf,
-    /// A directory that cannot be seen; it holds `file` and the socket `socket`.
+    /// Hidden directory with `file` and the socket `socket`.
     pub hidden: PathBuf,
-    /// Where the agent listens.
+    /// Address on which the agent listens.
     pub tcp: SocketAddr,
-    /// Where the agent looks for what arrives.
+    /// Address on which the agent receives datagrams.
     pub udp: SocketAddr,
-    /// The name of the agent's abstract socket.
+    /// Name of the agent's abstract socket.
     pub name: String,
-    /// The agent.
+    /// Process id of the agent.
     pub agent: i32,
-    /// When it started, as `/proc` has it: in a namespace its number may be another's.
+    /// Start time of the agent from `/proc`. In a namespace its id may belong to another process.
     pub agent_started: u64,
 }
 
-/// What went wrong in a trial, as bits: an act that was possible and must not be, or the reverse.
+/// Failed checks of a probe as bits: an action that was possible and must not be, or the reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaches(pub i32);
 
-/// The acts, in the order of their bits.
+/// The actions, in the order of their bits.
 const BREACH_DESCRIPTIONS: [&str; 18] = [
     "writes a file outside",
     "creates a file outside",
@@ -113,22 +113,22 @@ const BREACH_DESCRIPTIONS: [&str; 18] = [
     "sends over UDP",
 ];
 
-/// The acts that rules without a view of the command's own cannot prevent: the launcher compares afterwards, and no rule
-/// of Landlock knows the rights of a file.
+/// Actions that Landlock without a separate view cannot prevent: the launcher compares afterwards, and Landlock has no right
+/// for changing a file's mode.
 pub(super) const UNCHECKED_WITHOUT_VIEW: [usize; 3] = [2, 3, 4];
 
 impl Breaches {
-    /// With a datagram that arrived.
+    /// Adds the breach of a datagram that arrived.
     pub(super) fn with_datagram(self) -> Self {
         Self(self.0 | 1 << BREACH_DESCRIPTIONS.len().saturating_sub(1))
     }
 
-    /// Whether the tier holds what it claims.
+    /// Checks whether the tier confines as promised.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// In words.
+    /// Returns the descriptions of the breaches.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         BREACH_DESCRIPTIONS
             .into_iter()
@@ -138,24 +138,24 @@ impl Breaches {
     }
 }
 
-/// When a process started, in clock ticks since the machine did: field 22 of `/proc/PID/stat`, the 20th after the name.
+/// Returns the start time of a process in clock ticks since boot: field 22 of `/proc/PID/stat`, the 20th after the name.
 #[expect(clippy::disallowed_methods, reason = "a small file of the kernel")]
 pub fn start_time(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether the file system is a view of the command's own, or ours behind rules.
+/// File system view of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg(target_os = "linux")]
 pub(super) enum View {
-    /// [`mounts::apply`] has made it.
+    /// A separate view, created by [`mounts::apply`].
     Own,
-    /// Only Landlock stands between.
+    /// The host's view, restricted only by Landlock.
     Shared,
 }
 
-/// Confines this process and all it will start, for good.
+/// Confines this process and everything that it starts, permanently.
 #[cfg(target_os = "linux")]
 pub(super) fn confine(policy: &SandboxPolicy, view: View) -> std::io::Result<()> {
     privileges::drop_privileges()?;

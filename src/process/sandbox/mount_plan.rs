@@ -1,14 +1,14 @@
-//! What a command sees of the file system, as a list of what differs from a read-only whole.
+//! Computes the changes of a command's file system view relative to a read-only copy of the host's.
 
 use super::{SHARED_TEMP_DIRS, SandboxPolicy};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What hosts keep their sockets in. It is empty for the command, but for [`VISIBLE_IN_RUN`].
+/// Directory of the host's sockets. It is empty for the command except for [`VISIBLE_IN_RUN`].
 const RUN: &str = "/run";
 
-/// Programs of `NixOS`, and what names hosts.
+/// Programs of `NixOS`, and files for host name resolution.
 const VISIBLE_IN_RUN: [&str; 6] = [
     "/run/current-system",
     "/run/booted-system",
@@ -18,52 +18,57 @@ const VISIBLE_IN_RUN: [&str; 6] = [
     "/run/resolvconf",
 ];
 
-/// Places that are another for each command.
+/// Directories that are replaced for each command.
 const REPLACED_DIRS: [&str; 3] = [SHARED_TEMP_DIRS[0], SHARED_TEMP_DIRS[1], RUN];
 
-/// A change of the view at one path.
+/// Change of the view at one path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MountChange {
-    /// What is at this path of ours.
+    /// Mounts this path of the host.
     Bind(PathBuf, MountAccess),
-    /// The same as without, as a mount of its own.
+    /// Mounts the path on itself, so that it cannot be moved.
     Pin,
-    /// The same, read-only.
+    /// Mounts the path on itself, read-only.
     Protect,
-    /// Nothing.
+    /// Covers the path with something empty.
     Hide,
-    /// Devices.
+    /// Mounts a device directory.
     Devices,
 }
 
-/// What may be done with what is bound.
+/// Access to a mounted path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MountAccess {
     /// It can be changed.
     Writable,
-    /// It can be seen.
+    /// It can only be read.
     ReadOnly,
 }
 
-/// What differs from the read-only whole, by path. Of two changes at one path the more careful counts.
+/// Computes the changes by path. Of two changes at one path the more restrictive one applies.
 pub(super) fn plan(policy: &SandboxPolicy) -> BTreeMap<PathBuf, MountChange> {
     let mut changes = BTreeMap::new();
-    let rooted = policy.writable.iter().filter(|path| *path != Path::new("/"));
-    for path in rooted {
+    let roots = policy.writable.iter().filter(|path| *path != Path::new("/"));
+    for path in roots {
         changes.insert(path.clone(), MountChange::Bind(path.clone(), MountAccess::Writable));
     }
-    let kept = VISIBLE_IN_RUN.iter().map(Path::new);
-    let seen = policy.visible.iter().map(PathBuf::as_path).filter(|path| is_lost(path, policy)).chain(kept);
-    for path in seen.filter(|path| path.exists()) {
+    let in_run = VISIBLE_IN_RUN.iter().map(Path::new);
+    let visible = policy
+        .visible
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|path| is_in_replaced_dir(path, policy))
+        .chain(in_run);
+    for path in visible.filter(|path| path.exists()) {
         changes
             .entry(path.to_owned())
             .or_insert_with(|| MountChange::Bind(path.to_owned(), MountAccess::ReadOnly));
     }
-    for place in SHARED_TEMP_DIRS.map(Path::new) {
-        let place = if policy.is_private(place) { place } else { &policy.temporary };
-        if place.is_dir() && !place.is_symlink() {
+    for dir in SHARED_TEMP_DIRS.map(Path::new) {
+        let dir = if policy.is_private(dir) { dir } else { &policy.temporary };
+        if dir.is_dir() && !dir.is_symlink() {
             changes
-                .insert(place.to_owned(), MountChange::Bind(policy.temporary.clone(), MountAccess::Writable));
+                .insert(dir.to_owned(), MountChange::Bind(policy.temporary.clone(), MountAccess::Writable));
         }
     }
     for path in policy.read_only.iter().filter(|path| is_real(path)) {
@@ -82,15 +87,14 @@ pub(super) fn plan(policy: &SandboxPolicy) -> BTreeMap<PathBuf, MountChange> {
     changes
 }
 
-/// Whether `path` lies in a place that is covered, and in no directory below that place that the command may change.
-fn is_lost(path: &Path, policy: &SandboxPolicy) -> bool {
-    let covers =
-        |place: &&str| path.starts_with(place) && (*place == RUN || policy.is_private(Path::new(place)));
-    let mut rooted = policy.writable.iter().filter(|root| *root != Path::new("/"));
-    REPLACED_DIRS.iter().any(covers) && !rooted.any(|root| path.starts_with(root))
+/// Checks whether `path` is below a covered directory and not below a writable directory in it.
+fn is_in_replaced_dir(path: &Path, policy: &SandboxPolicy) -> bool {
+    let covers = |dir: &&str| path.starts_with(dir) && (*dir == RUN || policy.is_private(Path::new(dir)));
+    let mut roots = policy.writable.iter().filter(|root| *root != Path::new("/"));
+    REPLACED_DIRS.iter().any(covers) && !roots.any(|root| path.starts_with(root))
 }
 
-/// Keeps the directories above `path` in their place, where they could be moved away with it.
+/// Pins the directories above `path`, because moving one of them would move `path` with it.
 fn pin_above(path: &Path, writable: &[PathBuf], changes: &mut BTreeMap<PathBuf, MountChange>) {
     let inside =
         |ancestor: &&Path| writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root);
@@ -99,7 +103,7 @@ fn pin_above(path: &Path, writable: &[PathBuf], changes: &mut BTreeMap<PathBuf, 
     }
 }
 
-/// Whether something else is in the place of a directory above `path`, so that there is nothing to care for.
+/// Checks whether a directory above `path` is covered, so that `path` needs no change.
 fn is_covered(path: &Path, changes: &BTreeMap<PathBuf, MountChange>) -> bool {
     let mut above = path.ancestors().skip(1);
     above.find_map(|above| match changes.get(above)? {
@@ -109,10 +113,10 @@ fn is_covered(path: &Path, changes: &BTreeMap<PathBuf, MountChange>) -> bool {
     }) == Some(true)
 }
 
-/// Whether `path` exists and no part of it is a link. A link cannot be a mount point: the guard keeps it.
+/// Checks whether `path` exists and no part of it is a link. A link cannot be a mount point, so the guard restores it instead.
 fn is_real(path: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    // Most do not exist, which this finds out in half the time.
+    // Most do not exist. This check takes half the time.
     path.symlink_metadata().is_ok()
         && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
 }
@@ -124,8 +128,8 @@ mod tests {
     #[test]
     fn what_may_be_changed_is_never_covered_and_what_is_covered_needs_no_care() {
         for root in ["/", "/tmp"].map(PathBuf::from) {
-            let place = tempfile::tempdir_in("/tmp").unwrap();
-            let hidden = place.path().join("hidden");
+            let dir = tempfile::tempdir_in("/tmp").unwrap();
+            let hidden = dir.path().join("hidden");
             std::fs::create_dir_all(hidden.join("repository/.git")).unwrap();
             let policy = SandboxPolicy {
                 writable: vec![root.clone()],
@@ -141,7 +145,7 @@ mod tests {
             let shared = changes.get(Path::new("/tmp"));
             assert!(shared.is_none_or(|shared| *shared != own), "{root:?}");
             assert_eq!(changes.get(&hidden), Some(&MountChange::Hide));
-            assert_eq!(changes.get(place.path()), Some(&MountChange::Pin));
+            assert_eq!(changes.get(dir.path()), Some(&MountChange::Pin));
             let below = [hidden.join("repository"), hidden.join("repository/.git"), "/dev/null".into()];
             assert!(!below.iter().any(|path| changes.contains_key(path)), "{changes:?}");
         }

@@ -1,8 +1,7 @@
-//! A view of the file system for one command: everything read-only but what it may change, and nothing of what it must
-//! not see.
+//! Mounts a command's file system view: read-only except for writable paths, and without hidden ones.
 //!
-//! Runs in a mount namespace of its own, before anything of the command does. A mount point cannot be renamed or removed,
-//! so what is protected inside a writable directory is a mount of its own, and so is every directory above it.
+//! Runs in a new mount namespace before the command starts. A mount point cannot be renamed or removed, so every protected path
+//! inside a writable directory becomes a mount of its own, and so does every directory above it.
 
 use super::SandboxPolicy;
 use super::mount_plan::{self, MountAccess, MountChange};
@@ -15,10 +14,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
-/// The devices that programs expect everywhere.
+/// Devices that programs require.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Where the names of other descriptors and terminals are expected, and what they are.
+/// Links in `/dev` to descriptors and terminals, with their targets.
 const DEVICE_LINKS: [(&str, &str); 5] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -27,21 +26,21 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// The most that a command may keep in shared memory, where it counts against the machine's.
+/// Mount options that limit a command's shared memory, which uses the machine's memory.
 const SHARED_MEMORY: &str = "mode=755,size=1g";
 
-/// An empty directory, in which only mount points are made.
+/// Mount options of an empty directory for mount points only.
 const EMPTY: &str = "mode=755,size=64k";
 
-/// Arranges the view that `policy` describes.
+/// Mounts the view for `policy`.
 ///
 /// # Errors
-/// When the kernel refuses a step; then nothing may be started.
+/// Fails if the kernel refuses a step. Nothing may be started then.
 pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let mut changes = Vec::new();
     for (path, change) in mount_plan::plan(policy) {
-        // What there was before everything became read-only.
+        // Clones the mounts before everything becomes read-only.
         let tree = match &change {
             MountChange::Bind(from, MountAccess::Writable) => Some(clone_writable(from)?),
             MountChange::Bind(from, MountAccess::ReadOnly) => Some(clone_read_only(from)?),
@@ -80,7 +79,7 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
 }
 
-/// A copy of the mounts at `path`, attached nowhere yet.
+/// Clones the mounts at `path` without attaching them.
 fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -89,8 +88,8 @@ fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::mount::open_tree(CWD, path, flags)?)
 }
 
-/// What a hidden file is covered with. A copy is made for each, because the kernel is slow to take down one that nobody
-/// attaches.
+/// Clones `/dev/null` to cover a hidden file. A clone is created for each use because the kernel is slow to remove one that is
+/// never attached.
 fn clone_dev_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
     let null = devices.iter().find(|(name, _)| *name == "null").ok_or(io::ErrorKind::NotFound)?;
     let flags =
@@ -98,14 +97,14 @@ fn clone_dev_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
     Ok(rustix::mount::open_tree(&null.1, "", flags)?)
 }
 
-/// Such a copy in which files can be changed, but neither devices nor other users' rights be had.
+/// Clones the mounts at `path` as writable, without devices and set-user-id rights.
 fn clone_writable(path: &Path) -> io::Result<OwnedFd> {
     let tree = clone_tree(path)?;
     syscalls::set_mount(&tree, Path::new(""), MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES)?;
     Ok(tree)
 }
 
-/// Such a copy in which nothing can be changed.
+/// Clones the mounts at `path` as read-only.
 fn clone_read_only(path: &Path) -> io::Result<OwnedFd> {
     let tree = clone_tree(path)?;
     let attributes = MountAttributes::READ_ONLY | MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
@@ -118,7 +117,7 @@ fn attach(tree: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
     Ok(rustix::mount::move_mount(tree.as_fd(), "", target.as_fd(), "", flags)?)
 }
 
-/// Where to attach: the path itself, which a link planted by an earlier command cannot lead elsewhere.
+/// Opens the mount point `path` without following links, which an earlier command may have created.
 fn open_mount_point(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat2(
         CWD,
@@ -129,7 +128,8 @@ fn open_mount_point(path: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The same for a path that another change may have covered: a file or a directory, as `tree` is.
+/// Opens the mount point `path`, and creates it first if another change covered it. Its type (file or directory) is that of
+/// `tree`.
 fn create_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<OwnedFd> {
     if let Ok(target) = open_mount_point(path) {
         return Ok(target);
@@ -139,7 +139,7 @@ fn create_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<OwnedFd> {
         make(path)?;
     } else {
         path.parent().map_or(Ok(()), make)?;
-        // A command that runs at the same time may have made it.
+        // A concurrent command may have created it.
         drop(std::fs::File::create_new(path));
     }
     open_mount_point(path)
@@ -151,25 +151,25 @@ fn mount_new(kind: &str, path: &Path, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount(kind, path, kind, flags, options.as_c_str())?)
 }
 
-/// Devices that lead nowhere, terminals and shared memory of the command's own.
-fn mount_devices(place: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
-    mount_new("tmpfs", place, SHARED_MEMORY)?;
+/// Mounts a device directory with harmless devices, private terminals and private shared memory.
+fn mount_devices(dir: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
+    mount_new("tmpfs", dir, SHARED_MEMORY)?;
     for (name, device) in devices {
-        let path = place.join(name);
+        let path = dir.join(name);
         drop(std::fs::File::create_new(&path)?);
         attach(device, &open_mount_point(&path)?)?;
     }
     for (name, destination) in DEVICE_LINKS {
-        symlink(destination, place.join(name))?;
+        symlink(destination, dir.join(name))?;
     }
-    let shared = place.join("shm");
+    let shared = dir.join("shm");
     DirBuilder::new().mode(0o700).create(&shared)?;
     rustix::fs::chmod(&shared, Mode::from_raw_mode(0o1777))?;
-    let terminals = place.join("pts");
+    let terminals = dir.join("pts");
     std::fs::create_dir(&terminals)?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-    // Few programs need a terminal, and some containers refuse a new set of them.
-    let _without =
+    // Few programs need a terminal, and some containers refuse a new devpts instance.
+    let _best_effort =
         rustix::mount::mount("devpts", &terminals, "devpts", flags, c"newinstance,ptmxmode=0666,mode=620");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Which places every command finds hidden or unchangeable, whatever the workspace.
+//! Builds the sandbox policy of a run: paths that are writable, read-only or hidden for every command.
 
 use super::protected_names::{STARTUP_FILES, TOOL_CONFIGURATIONS, literal_path, protected_link_target};
 use super::settings::SandboxSettings;
@@ -6,10 +6,10 @@ use super::{SandboxPolicy, credentials, repositories};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Where this machine keeps sockets of its services, besides `/run`.
+/// Directories of the machine's service sockets besides `/run`.
 const SOCKETS: &[&str] = &["/var/run", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"];
 
-/// Variables by which programs find their caches, and the directory of each below ours.
+/// Variables with the location of build caches, and the subdirectory of our cache directory for each.
 const CACHES: &[(&str, &str)] = &[
     ("CCACHE_DIR", "ccache"),
     ("GOCACHE", "go-build"),
@@ -20,8 +20,8 @@ const CACHES: &[(&str, &str)] = &[
     ("npm_config_cache", "npm"),
 ];
 
-/// The same of what programs download, with what stands before the directory. Only where commands reach the network: without,
-/// they find what the person has downloaded, which they cannot add to.
+/// Variables with the location of download caches, with the option text before the path. Used only if commands have network
+/// access. Without, they read the user's downloads but cannot add to them.
 const DOWNLOAD_CACHES: &[(&str, &str, &str)] = &[
     ("BUN_INSTALL_CACHE_DIR", "", "bun"),
     ("CARGO_HOME", "", "cargo"),
@@ -34,18 +34,18 @@ const DOWNLOAD_CACHES: &[(&str, &str, &str)] = &[
     ("npm_config_store_dir", "", "pnpm"),
 ];
 
-/// A variable that leads programs to a cache.
+/// Variable that points programs to a cache.
 #[derive(Debug)]
 pub(super) struct CacheVariable {
-    /// Its name.
+    /// Name of the variable.
     pub(super) name: &'static str,
-    /// Its value.
+    /// Value of the variable.
     pub(super) value: String,
-    /// The value of our own environment, which leads to where commands cannot write.
+    /// Value in the agent's own environment. Commands cannot write to that cache.
     pub(super) replaces: Option<String>,
 }
 
-/// What commands on `settings` reach, whose temporary directory is `temporary`.
+/// Builds the policy for commands with `settings`, whose temporary directory is `temporary`.
 pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> SandboxPolicy {
     let search_path = settings.variables.get("PATH").map_or("", String::as_str);
     let programs = search_path.split(':').map(Path::new).filter(|path| path.is_absolute());
@@ -58,7 +58,7 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     let configurations = TOOL_CONFIGURATIONS.iter().map(|name| workspace.join(name));
     let repository = workspace.join(repositories::GIT);
     let of_git = repositories::config_paths(&repository);
-    // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
+    // A link cannot be mounted over, and a target outside the workspace is read-only anyway.
     let trusted = existing_real_paths(settings.trusted.iter().cloned())
         .into_iter()
         .filter(|file| file.starts_with(workspace));
@@ -69,11 +69,11 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
         .chain([&settings.caches])
         .map(PathBuf::as_path)
         .collect();
-    let kept = literal_paths(&settings.protected, workspace, &apart);
-    let protected: Vec<PathBuf> = configurations.chain(of_git).chain(kept).collect();
-    let led_to: Vec<PathBuf> =
+    let from_patterns = literal_paths(&settings.protected, workspace, &apart);
+    let protected: Vec<PathBuf> = configurations.chain(of_git).chain(from_patterns).collect();
+    let link_targets: Vec<PathBuf> =
         protected.iter().filter_map(|path| protected_link_target(path, workspace)).collect();
-    let settled = settings
+    let own_files = settings
         .own_configuration
         .iter()
         .cloned()
@@ -82,8 +82,8 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     let hidden = existing_real_paths(
         credentials::credential_paths(settings).chain(sockets).chain(settings.hidden.iter().cloned()),
     );
-    let read_only = protected.into_iter().chain(led_to).chain(trusted).chain(settled);
-    // What is hidden cannot be changed either, and others may work there meanwhile.
+    let read_only = protected.into_iter().chain(link_targets).chain(trusted).chain(own_files);
+    // Hidden paths cannot be changed either, and other programs may change them meanwhile.
     let read_only = read_only.filter(|path| !hidden.iter().any(|hidden| path.starts_with(hidden))).collect();
     SandboxPolicy {
         writable: existing_real_paths(writable),
@@ -101,7 +101,7 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     }
 }
 
-/// What the person's programs start or obey in the home directory, where that may be changed as a whole.
+/// Returns startup and configuration files in the home directory, if the home directory is writable as a whole.
 pub fn startup_files(settings: &SandboxSettings) -> impl Iterator<Item = PathBuf> {
     let home = settings.home.as_ref().and_then(|home| home.canonicalize().ok());
     let home = home.filter(|home| {
@@ -110,7 +110,7 @@ pub fn startup_files(settings: &SandboxSettings) -> impl Iterator<Item = PathBuf
     home.into_iter().flat_map(|home| STARTUP_FILES.iter().map(move |name| home.join(name)))
 }
 
-/// What of the workspace commands do not see, and tools must not: what is there, and what may come.
+/// Returns the paths in the workspace, existing or not, that are hidden from commands and forbidden to tools.
 pub fn hidden_in_workspace(settings: &SandboxSettings) -> BTreeSet<PathBuf> {
     let places = || credentials::credential_paths(settings).chain(settings.hidden.iter().cloned());
     places()
@@ -119,42 +119,43 @@ pub fn hidden_in_workspace(settings: &SandboxSettings) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// What those of `patterns` that have no wildcard name from the root of the workspace, unless one of `apart` is
-/// below it, of which something else is said. What a wildcard or a name at any depth stands for would have to be searched.
+/// Returns the paths below `workspace` of the `patterns` without wildcards, except those above one of `apart`, which has other
+/// rules. Finding matches of a wildcard or of a name at any depth would need a search.
 fn literal_paths(patterns: &[String], workspace: &Path, apart: &[&Path]) -> Vec<PathBuf> {
     let paths = patterns.iter().filter_map(|pattern| literal_path(pattern)).map(|name| workspace.join(name));
     paths.filter(|path| !apart.iter().any(|other| other.starts_with(path))).collect()
 }
 
-/// The variables that lead programs to caches which other workspaces do not share.
+/// Returns the variables that point programs to caches that other workspaces do not share.
 pub(super) fn cache_variables(settings: &SandboxSettings) -> Vec<CacheVariable> {
     let downloads = DOWNLOAD_CACHES.iter().filter(|_| settings.network).copied();
     let all = CACHES.iter().map(|(name, directory)| (*name, "", *directory)).chain(downloads);
-    let of_use = |place: &String| settings.writable.iter().any(|root| Path::new(place).starts_with(root));
-    let lead = |(name, before, directory): (&'static str, &str, &str)| {
+    let is_writable = |path: &String| settings.writable.iter().any(|root| Path::new(path).starts_with(root));
+    let variable = |(name, before, directory): (&'static str, &str, &str)| {
         let replaces = settings.variables.get(name).cloned();
-        let place = settings.caches.join(directory).to_string_lossy().into_owned();
-        // Options are taken apart at white space.
-        let is_whole = before.is_empty() || !place.contains(char::is_whitespace);
-        (is_whole && !replaces.as_ref().is_some_and(of_use)).then(|| CacheVariable {
+        let cache_dir = settings.caches.join(directory).to_string_lossy().into_owned();
+        // Options are split at whitespace.
+        let is_whole = before.is_empty() || !cache_dir.contains(char::is_whitespace);
+        (is_whole && !replaces.as_ref().is_some_and(is_writable)).then(|| CacheVariable {
             name,
-            value: format!("{before}{place}"),
+            value: format!("{before}{cache_dir}"),
             replaces,
         })
     };
-    all.filter_map(lead).collect()
+    all.filter_map(variable).collect()
 }
 
-/// The directory of programs, or the one above a `bin`, where what they are made of is; of a place of everybody's only it.
+/// Returns the parent of a `bin` directory, which contains what its programs need, unless the parent is a top-level directory.
+/// Otherwise returns the directory itself.
 fn program_prefix(programs: &Path) -> PathBuf {
     let above = programs.parent().filter(|above| programs.ends_with("bin") && above.components().count() > 2);
     above.unwrap_or(programs).to_owned()
 }
 
-/// Those that exist, without symbolic links.
+/// Returns the existing `paths` without symbolic links.
 fn existing_real_paths(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    // Most do not exist, many of them because their directory does not: that is looked at once. To resolve a path
-    // takes a look at each directory of it. As a text: a path is hashed by its components.
+    // Most do not exist, many because their directory is missing, so each directory is checked once. Resolving a path checks
+    // every directory of it. The key is text because hashing a path goes through its components.
     let mut directories = HashMap::new();
     let mut is_there = |directory: &Path| {
         *directories.entry(directory.as_os_str().to_owned()).or_insert_with(|| directory.is_dir())

@@ -1,11 +1,11 @@
-//! What a command cannot do whoever runs it: gain rights.
+//! Drops privileges of a command, whichever user runs it.
 
 use rustix::process::DumpableBehavior;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::io;
 
-/// What root keeps: to work on files of several owners, as installations and builds of mixed ownership do. Everything
-/// else could look into other processes, or undo the sandbox.
+/// Capabilities that root retains to work on files of several owners, for example in installations and builds. All others would
+/// allow access to other processes or bypassing the sandbox.
 const RETAINED_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -14,19 +14,19 @@ const RETAINED_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETGID);
 
-/// The capabilities there can be: more than any kernel knows, which ends the loop over them.
+/// Upper bound for capability numbers, above that of any kernel. It ends the loop over them.
 const CAPABILITIES: u32 = 64;
 
-/// How much a command yields to the person's own programs (0 to 19).
+/// Niceness of a command (0 to 19), which favours the user's other programs.
 const NICENESS: i32 = 5;
 
-/// Gives up for good what is not needed to run commands.
+/// Permanently drops the privileges that are not needed to run commands.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// Fails if the kernel refuses.
 pub fn drop_privileges() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
-    // Our memory and descriptors are not for the commands below us.
+    // Hides this process's memory and descriptors from the commands below it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     drop_capabilities()?;
     let _best_effort = rustix::process::nice(NICENESS);
@@ -39,7 +39,8 @@ fn drop_capabilities() -> io::Result<()> {
         if RETAINED_CAPABILITIES.contains(capability) {
             continue;
         }
-        // Only who has the right to can, and who has not has no use for the set; nor can one beyond the last be removed.
+        // Removal requires the capability to do so, and a process without it cannot use the set. A number above the last
+        // capability cannot be removed either.
         if rustix::thread::remove_capability_from_bounding_set(capability).is_err() {
             break;
         }

@@ -1,4 +1,4 @@
-//! Tries to get through the sandbox: what a tier claims is what a process inside of it could and could not do.
+//! Runs inside a sandbox and tries to break out of it, to check that the tier confines as promised.
 
 use super::{Breaches, SandboxProbe, UNCHECKED_WITHOUT_VIEW, View};
 use crate::process::syscalls::{self, Fork};
@@ -13,11 +13,11 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a connection is waited for; on this machine it stands at once or never.
+/// Time limit for a connection. On the same machine it succeeds at once or never.
 const CONNECT_TIME: Duration = Duration::from_millis(50);
 
-/// Makes the attempts. Called by a process that is confined.
-#[expect(clippy::disallowed_methods, reason = "to be tried is what it is for")]
+/// Runs all checks. Called by a confined process.
+#[expect(clippy::disallowed_methods, reason = "the probe must try these calls")]
 pub fn run(probe: &SandboxProbe, view: View) -> Breaches {
     let file = probe.outside.join("file");
     let protected = probe.inside.join("protected");
@@ -41,20 +41,21 @@ pub fn run(probe: &SandboxProbe, view: View) -> Breaches {
         File::options().read(true).custom_flags(libc::O_TRUNC).open(&file).is_ok(),
         reaches(&deep) || std::fs::rename(&deep, probe.around.join("moved")).is_ok(),
     ];
-    // Whether it arrives is for the agent to see.
+    // The agent checks whether it arrives.
     let _sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"probe", probe.udp));
     let claimed = |bit: usize| view == View::Own || !UNCHECKED_WITHOUT_VIEW.contains(&bit);
     let bits = done.into_iter().enumerate().filter(|(bit, wrong)| *wrong && claimed(*bit));
     Breaches(bits.fold(0, |mask, (bit, _)| mask | 1 << bit))
 }
 
-/// Whether the socket of the directory answers; from within, for its path may be longer than an address can be.
+/// Checks whether the socket in the directory accepts a connection. Uses a relative path because the full one may exceed the
+/// limit of an address.
 #[expect(clippy::disallowed_methods, reason = "the process inside ends with the probe")]
 fn connects_within(directory: &Path) -> bool {
     std::env::set_current_dir(directory).and_then(|()| UnixStream::connect("socket")).is_ok()
 }
 
-/// Whether what is hidden below `directory` can be read or changed.
+/// Checks whether hidden content below `directory` can be read or changed.
 fn reaches(directory: &Path) -> bool {
     let hidden = directory.join("hidden");
     let file = hidden.join("file");
@@ -76,7 +77,7 @@ fn is_agent(probe: &SandboxProbe) -> bool {
     super::start_time(probe.agent).is_some_and(|started| started == probe.agent_started)
 }
 
-#[expect(clippy::exit, reason = "all that this process is for is that it was started")]
+#[expect(clippy::exit, reason = "the process only tests that a fork succeeds")]
 fn fork() -> io::Result<()> {
     match syscalls::fork()? {
         Fork::Child => std::process::exit(0),

@@ -1,11 +1,10 @@
-//! What in a workspace makes programs run or gives permission when somebody else works there, a person or an agent, besides
-//! its repository, and what does so in a home directory: one list each for the file tools and for commands.
+//! Names of configuration files that make programs run or grant permissions, in a workspace and in a home directory.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-/// Names at any depth for the tools. Commands are held to them in the root of the workspace, and below it in directories that
-/// they did not make and that are not of packages.
+/// Names protected at any depth from the file tools. For commands they are protected in the workspace root, and below it in
+/// directories that commands did not create and that are not package directories.
 pub const TOOL_CONFIGURATIONS: &[&str] = &[
     ".agent",
     ".agents",
@@ -63,7 +62,7 @@ pub const TOOL_CONFIGURATIONS: &[&str] = &[
     "opencode.jsonc",
 ];
 
-/// What in a home directory a person's shells, desktop, editors and git start or obey.
+/// Files in a home directory that the user's shells, desktop, editors and git run or read.
 pub const STARTUP_FILES: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
@@ -109,27 +108,27 @@ pub const STARTUP_FILES: &[&str] = &[
     ".zshrc",
 ];
 
-/// Directories of packages, which bring configurations of their own.
+/// Package directories, which contain configurations of their own.
 const PACKAGE_DIRECTORIES: [&str; 8] =
     [".tox", ".venv", "bower_components", "node_modules", "site-packages", "third_party", "vendor", "venv"];
 
-/// Whether somebody's programs obey what is called so, also where file systems ignore case.
+/// Checks whether `name` is a configuration of a tool. Ignores case, as some file systems do.
 pub fn is_tool_configuration(name: &OsStr) -> bool {
     TOOL_CONFIGURATIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether `directory`, a path below the root, is one in which people work: not of packages, nor in what is a configuration
-/// itself.
+/// Checks whether `directory`, a path below the root, is a project directory: neither in a package directory nor in a
+/// configuration directory.
 pub fn is_project_directory(directory: &Path) -> bool {
     !directory.iter().any(|part| {
         is_tool_configuration(part) || PACKAGE_DIRECTORIES.iter().any(|packages| part == *packages)
     })
 }
 
-/// The most links that are followed from one name (the kernel's own limit).
+/// Maximum number of links to follow from one name (the kernel's own limit).
 const MAX_LINKS: usize = 40;
 
-/// The path from the root that a file pattern is, when it has no wildcard.
+/// Returns the path of a file pattern without wildcards, relative to the root.
 pub fn literal_path(pattern: &str) -> Option<&Path> {
     let path = Path::new(pattern.trim_start_matches("./").trim_start_matches('/'));
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -137,10 +136,10 @@ pub fn literal_path(pattern: &str) -> Option<&Path> {
     is_path.then_some(path)
 }
 
-/// Where links lead the protected `path` to in `workspace`, whether there is something or not; nothing where no link does, or
-/// it leads outside or to all of the workspace.
+/// Returns the target of links of the protected `path`, existing or not, if it is in `workspace`. `None` without links or if
+/// the target is the whole workspace.
 pub fn protected_link_target(path: &Path, workspace: &Path) -> Option<PathBuf> {
-    // Most do not exist, which one look tells, and to resolve a path takes one at each directory of it.
+    // Most do not exist, which one call detects. Resolving a path takes one call for each directory of it.
     path.symlink_metadata().ok()?;
     let mut real = path.to_owned();
     for _ in 0..MAX_LINKS {

@@ -1,5 +1,4 @@
-//! What a git repository is to us, for all who protect or judge one: how it is known, and what in it makes git run programs
-//! or look elsewhere.
+//! Recognises git repositories and lists the paths in them that make git run programs or use other locations.
 
 use super::SandboxPolicy;
 use super::git_config;
@@ -8,51 +7,51 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The repositories that are protected, each of which costs some mounts for each command.
+/// Maximum number of protected repositories. Each costs some mounts for each command.
 const MAX_REPOSITORIES: usize = 32;
 
-/// The linked worktrees of one repository that are protected.
+/// Maximum number of protected linked worktrees of one repository.
 const MAX_WORKTREES: usize = 32;
 
-/// The longest `.git` file or `commondir` that is read, in bytes: a path.
+/// Longest `.git` file or `commondir` to read, in bytes. It contains one path.
 const MAX_POINTER_BYTES: u64 = 8192;
 
-/// The name behind which git looks for a repository.
+/// Name of a repository in its working tree.
 pub const GIT: &str = ".git";
 
-/// What in a repository's directory, and in that of each linked worktree, makes git run programs or look elsewhere. The rest
-/// of `info` is git's to write: `git gc` does.
+/// Paths in a repository's directory, and in that of each linked worktree, that make git run programs or use other locations.
+/// Git itself writes the rest of `info` (`git gc`).
 pub const GIT_CONFIG_PATHS: [&str; 7] =
     ["commondir", "config", "config.worktree", "gitdir", "hooks", "info/attributes", "modules"];
 
-/// Where a repository keeps the directories of its linked worktrees.
+/// Directory of a repository's linked worktrees.
 const WORKTREES: &str = "worktrees";
 
-/// What every repository's directory has.
+/// File in every repository's directory.
 const HEAD: &str = "HEAD";
 
-/// What a `.git` that is no directory leads to.
+/// Target of a `.git` that is not a directory.
 #[derive(Debug)]
 pub struct GitLink {
-    /// The repository's directory, or that of a linked worktree.
+    /// Directory of the repository or of a linked worktree.
     pub directory: PathBuf,
-    /// The repository that the worktree is linked to.
+    /// Repository of the linked worktree.
     pub common: Option<PathBuf>,
 }
 
-/// Whether git looks for a repository behind this name, also where file systems ignore case.
+/// Checks whether `name` is that of a repository. Ignores case, as some file systems do.
 #[cfg(target_os = "linux")]
 pub fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(GIT)
 }
 
-/// Whether a directory with these names is a repository itself, as a bare one is.
+/// Checks whether a directory with these names is itself a repository, such as a bare one.
 pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
     names(HEAD) && (names("commondir") || names("objects") && names("refs"))
 }
 
-/// Whether no tool changes the file at this path from a repository's directory, whose parts are in lower case. Without its
-/// `HEAD` it would be none for a while, and the rest of it anybody's.
+/// Checks whether tools must not change the file at this path in a repository's directory. The parts are in lower case. `HEAD`
+/// is included because without it the directory would not be a repository, and its other files would lose protection.
 pub fn is_protected_from_tools(parts: &[String]) -> bool {
     let is_below = |name: &str| {
         let mut names = name.split('/').zip(parts);
@@ -61,7 +60,7 @@ pub fn is_protected_from_tools(parts: &[String]) -> bool {
     GIT_CONFIG_PATHS.into_iter().chain([HEAD, WORKTREES]).any(is_below)
 }
 
-/// What is to be protected of the repository whose directory is `git`, whether it exists or not.
+/// Returns the paths to protect in the repository with the directory `git`, whether they exist or not.
 pub fn config_paths(git: &Path) -> impl Iterator<Item = PathBuf> {
     let worktrees =
         std::fs::read_dir(git.join(WORKTREES)).into_iter().flatten().take(MAX_WORKTREES).flatten();
@@ -69,7 +68,7 @@ pub fn config_paths(git: &Path) -> impl Iterator<Item = PathBuf> {
     directories.flat_map(|directory| GIT_CONFIG_PATHS.map(|name| directory.join(name)))
 }
 
-/// Where the `.git` at `path` leads, a file or a link; `None` when it leads nowhere.
+/// Resolves the `.git` at `path`, a file or a link. `None` if it has no target.
 pub fn resolve_git_link(path: &Path) -> Option<GitLink> {
     let directory = if path.is_dir() {
         path.canonicalize().ok()?
@@ -80,7 +79,7 @@ pub fn resolve_git_link(path: &Path) -> Option<GitLink> {
     Some(GitLink { directory, common })
 }
 
-/// The working tree that contains `directory`, and the repositories that its `.git` leads to.
+/// Returns the working tree that contains `directory`, and the repositories of its `.git`.
 pub(super) fn repositories_around(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let tree = directory.ancestors().find(|above| above.join(GIT).exists());
     let leads_to = tree.and_then(|tree| resolve_git_link(&tree.join(GIT)));
@@ -89,12 +88,12 @@ pub(super) fn repositories_around(directory: &Path) -> impl Iterator<Item = Path
     tree.map(Path::to_owned).into_iter().chain(repositories)
 }
 
-/// Whether all configuration of the repository whose directory is `git` is protected in `policy`.
+/// Checks whether `policy` protects all configuration of the repository with the directory `git`.
 pub fn is_protected(policy: &SandboxPolicy, git: &Path) -> bool {
     GIT_CONFIG_PATHS.iter().all(|name| policy.read_only.contains(&git.join(name)))
 }
 
-/// `policy` with the first of these repositories protected.
+/// Returns `policy` with protection for the first `repositories`.
 pub fn with_protected(mut policy: SandboxPolicy, repositories: &[PathBuf]) -> SandboxPolicy {
     let mut found = BTreeSet::new();
     for repository in repositories.iter().take(MAX_REPOSITORIES) {
@@ -105,13 +104,13 @@ pub fn with_protected(mut policy: SandboxPolicy, repositories: &[PathBuf]) -> Sa
     policy
 }
 
-/// Whether a directory above `path` is a link: then what it leads to is protected, if it is ours, and the link.
+/// Checks whether a directory above `path` is a link. Then the link and its target, if writable, are protected.
 fn leads_through_link(path: &Path, writable: &[PathBuf]) -> bool {
     let inside = |ancestor: &&Path| !writable.iter().any(|root| root == ancestor);
     path.ancestors().skip(1).take_while(inside).any(Path::is_symlink)
 }
 
-/// Adds what is to be protected of the repository at `path`: a `.git`, or a directory that is one itself.
+/// Adds the paths to protect in the repository at `path`: a `.git`, or a directory that is itself a repository.
 fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
     let Ok(kind) = path.symlink_metadata() else { return };
     let tree = if path.ends_with(GIT) { path.parent().unwrap_or(path) } else { path };
@@ -130,7 +129,7 @@ fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// What the configuration in `git` takes from the `writable` directories, for a working tree of which something is left.
+/// Returns the paths in `writable` directories to which the configuration in `git` refers.
 fn referenced_paths(git: &Path, tree: &Path, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let files = ["config", "config.worktree"].map(|name| git_config::referenced_paths(&git.join(name), tree));
     let is_changed =
@@ -138,15 +137,15 @@ fn referenced_paths(git: &Path, tree: &Path, writable: &[PathBuf]) -> impl Itera
     files.into_iter().flatten().filter(is_changed)
 }
 
-/// What of the repository at `path`, a `.git` or a directory that is one itself, no tool changes.
+/// Returns the paths of the repository at `path` that tools must not change. `path` is a `.git` or itself a repository.
 pub fn protected_paths(path: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     add(path, &[workspace.to_owned()], &mut found);
     found
 }
 
-/// The directory that the file at `path` names behind `prefix`, relative to `base`, read as git reads it: to the first zero
-/// byte, and without line ends.
+/// Reads a directory from the file at `path`: the text after `prefix`, relative to `base`. As in git, it ends at the first zero
+/// byte and has no line ends.
 fn pointer(path: &Path, base: &Path, prefix: &str) -> Option<PathBuf> {
     let text = git_config::read(path, MAX_POINTER_BYTES)?;
     let named = text.strip_prefix(prefix.as_bytes())?.split(|byte| *byte == 0).next()?;

@@ -1,15 +1,13 @@
-//! Which system calls a command may not make, as a filter in the kernel.
+//! Seccomp filter that refuses system calls to a command.
 //!
-//! Calls of another architecture end the process, and those of the x32 form do not exist. Nor does what has no flags to
-//! look at without memory (`clone3`), and what runs other calls for its caller (`io_uring`), so that programs do without
-//! it.
+//! A call of another architecture ends the process, and calls of the x32 form fail with ENOSYS. So do calls whose flags are in
+//! memory that a filter cannot read (`clone3`) and calls that run others (`io_uring`), so that programs fall back.
 
 use super::View;
 use super::seccomp_program::{Comparison, SeccompProgram};
 use std::io;
 
-/// Calls that change what the walls are made of, reach around them, or open parts of the kernel that no build or test
-/// needs.
+/// Calls that change or bypass the sandbox, or open parts of the kernel that no build or test needs.
 const REFUSED: &[i64] = &[
     // Mounts.
     libc::SYS_mount,
@@ -46,7 +44,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
-    // Keys of the user, which belong to no namespace.
+    // Keyrings of the user, which have no namespace.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
@@ -58,11 +56,11 @@ const REFUSED: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Calls that programs know how to do without.
+/// Calls without which programs work.
 const ABSENT: &[i64] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
-/// New namespaces, in which a process has rights again.
+/// Flags for new namespaces, in which a process has capabilities again.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -71,16 +69,16 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// Requests to a terminal that type into it, or paste from its console's selection.
+/// Terminal requests that insert input, or paste from the console's selection.
 const TERMINAL_INPUT: [libc::Ioctl; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
-/// The families of sockets that reach nothing but the command's own network and paths.
+/// Socket families that only reach the command's own network and paths.
 const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Refuses those calls to this process and all it will start, for good.
+/// Refuses these calls permanently to this process and everything that it starts.
 ///
 /// # Errors
-/// When the kernel takes no filter.
+/// Fails if the kernel refuses the filter.
 pub fn restrict(network: bool, view: View) -> io::Result<()> {
     let mut filter = SeccompProgram::new()?;
     filter.refuse(ABSENT, libc::ENOSYS)?;
@@ -92,11 +90,11 @@ pub fn restrict(network: bool, view: View) -> io::Result<()> {
     let typing = typing.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     filter.refuse_where(libc::SYS_ioctl, 1, &typing)?;
     if view == View::Shared {
-        // No rule keeps a command from the limits of other processes of its user, the launcher's among them.
+        // Otherwise a command could change the limits of its user's other processes, including the launcher.
         filter.refuse_unless(libc::SYS_prlimit64, 0, &[Comparison::Equal(0)])?;
     }
-    // Without a network of its own the command's only wall against ours is that it gets no socket; paths of sockets of
-    // this machine cannot be told apart here either.
+    // Without a separate network, refusing sockets is the only protection of the host's network. The filter cannot distinguish
+    // the paths of Unix sockets, so these are refused too.
     if view == View::Shared && !network {
         filter.refuse(&[libc::SYS_socket], libc::EPERM)?;
     } else {

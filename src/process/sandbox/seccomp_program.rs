@@ -1,39 +1,41 @@
-//! A program for the kernel that decides about system calls. It is as short as can be: whenever a command starts, the kernel
-//! checks it, compiles it, and tries it for each call there is, all of which takes time in proportion to its length.
+//! Builds a BPF program that filters system calls.
+//!
+//! It is as short as possible: at each command start the kernel checks and compiles it and runs it for every call number, and
+//! all of this takes time proportional to its length.
 
 use seccompiler::{BpfProgram, sock_filter};
 use std::io;
 
-/// Where the program finds the number of a call, its architecture, and the lower halves of its arguments, which is all
-/// that the kernel reads of those we look at (`seccomp_data` of linux/seccomp.h).
+/// Offsets in `seccomp_data` (linux/seccomp.h) of the call number, the architecture, and the lower halves of the arguments,
+/// which are all that the kernel reads of the arguments checked here.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 const ARGUMENT_BYTES: u32 = 8;
 
-/// From here on numbers are those of the x32 form (`__X32_SYSCALL_BIT` of the kernel's headers), or of no call at all.
+/// First number of the x32 form (`__X32_SYSCALL_BIT` of the kernel's headers). Larger numbers are x32 calls or none.
 const X32: u32 = 0x4000_0000;
 
 const ALLOW: sock_filter = instruction(libc::BPF_RET, libc::SECCOMP_RET_ALLOW);
 
-/// A comparison of what was loaded last.
+/// Comparison of the value loaded last.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Comparison {
-    /// It is this value.
+    /// Equals this value.
     Equal(u32),
-    /// It has one of these bits.
+    /// Has one of these bits.
     AnyOf(u32),
 }
 
-/// The program in the making. What no rule names is allowed.
+/// Program under construction. Calls without a rule are allowed.
 pub(super) struct SeccompProgram(BpfProgram);
 
 impl SeccompProgram {
-    /// One that ends who makes calls of another architecture, because the same numbers mean other calls there, and in
-    /// which those of the x32 form do not exist.
+    /// Creates a program that ends a process on a call of another architecture, where numbers have other meanings, and refuses
+    /// calls of the x32 form with ENOSYS.
     ///
     /// # Errors
-    /// On a machine whose calls we do not know.
+    /// Fails if the machine's architecture is unsupported.
     pub(super) fn new() -> io::Result<Self> {
         let own = own_architecture().ok_or(io::ErrorKind::Unsupported)?;
         Ok(Self(vec![
@@ -46,10 +48,10 @@ impl SeccompProgram {
         ]))
     }
 
-    /// Answers `calls` with `errno`.
+    /// Refuses `calls` with `errno`.
     ///
     /// # Errors
-    /// When there are more than a jump can pass over.
+    /// Fails if there are more calls than a jump can skip.
     pub(super) fn refuse(&mut self, calls: &[i64], errno: libc::c_int) -> io::Result<()> {
         let calls =
             calls.iter().map(|call| number(*call).map(Comparison::Equal)).collect::<io::Result<Vec<_>>>()?;
@@ -58,18 +60,18 @@ impl SeccompProgram {
         Ok(())
     }
 
-    /// Refuses `call` where its argument of that index is one of `these`.
+    /// Refuses `call` if its argument `argument` matches one of `these`.
     ///
     /// # Errors
-    /// When there are more than a jump can pass over.
+    /// Fails if there are more comparisons than a jump can skip.
     pub(super) fn refuse_where(&mut self, call: i64, argument: u32, these: &[Comparison]) -> io::Result<()> {
         self.decide(call, argument, first_of(these, error(libc::EPERM), ALLOW)?)
     }
 
-    /// Refuses `call` but where its argument of that index is one of `these`.
+    /// Refuses `call` unless its argument `argument` matches one of `these`.
     ///
     /// # Errors
-    /// When there are more than a jump can pass over.
+    /// Fails if there are more comparisons than a jump can skip.
     pub(super) fn refuse_unless(&mut self, call: i64, argument: u32, these: &[Comparison]) -> io::Result<()> {
         self.decide(call, argument, first_of(these, ALLOW, error(libc::EPERM))?)
     }
@@ -84,17 +86,17 @@ impl SeccompProgram {
         Ok(())
     }
 
-    /// Holds this process to it, and all that it will start, for good.
+    /// Installs the filter permanently for this process and everything that it starts.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// Fails if the kernel refuses.
     pub(super) fn install(mut self) -> io::Result<()> {
         self.0.push(ALLOW);
         seccompiler::apply_filter(&self.0).map_err(io::Error::other)
     }
 }
 
-/// `then` where one of `these` holds, else `otherwise`, which may jump over `then`.
+/// Returns instructions that run `then` if one of `these` matches, else `otherwise`, which may jump over `then`.
 fn first_of(these: &[Comparison], then: sock_filter, otherwise: sock_filter) -> io::Result<BpfProgram> {
     let jumps = these.iter().enumerate().map(|(index, is)| Ok(jump(*is, offset(these.len() - index)?, 0)));
     let jumps = jumps.collect::<io::Result<BpfProgram>>()?;
@@ -109,7 +111,7 @@ fn number(call: i64) -> io::Result<u32> {
     u32::try_from(call).map_err(io::Error::other)
 }
 
-/// The number of this machine's architecture: that of its ELF files, marked as of 64 bits and little-endian
+/// Returns the audit number of this machine's architecture: that of its ELF files, flagged as 64-bit and little-endian
 /// (linux/audit.h).
 fn own_architecture() -> Option<u32> {
     let elf = match std::env::consts::ARCH {
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What `program` answers to a call, as the kernel would find it.
+    /// Runs `program` as the kernel would and returns its result for a call.
     fn answer(program: &BpfProgram, architecture: u32, number: u32, arguments: [u32; 2]) -> u32 {
         let [first, second] = arguments;
         let fields = [(NUMBER, number), (ARCHITECTURE, architecture), (ARGUMENTS, first), (24, second)];
@@ -166,7 +168,7 @@ mod tests {
                 libc::BPF_JGE => loaded >= k,
                 libc::BPF_JSET => loaded & k != 0,
                 _ => {
-                    loaded = fields.iter().find(|(place, _)| *place == k).unwrap().1;
+                    loaded = fields.iter().find(|(offset, _)| *offset == k).unwrap().1;
                     continue;
                 }
             };

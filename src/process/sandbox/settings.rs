@@ -1,33 +1,33 @@
-//! What confinement is made from: the places that a run's configuration and surroundings name.
+//! Input of the confinement, from the run's configuration and environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a run's commands work on, and what is said about what they may reach.
+/// Settings for the sandbox of a run's commands.
 #[derive(Debug, Default)]
 pub struct SandboxSettings {
-    /// The directory that they may change, canonical.
+    /// Directory that commands may change, canonical.
     pub workspace: PathBuf,
-    /// The home directory, whose keys they do not see.
+    /// Home directory, whose credentials are hidden.
     pub home: Option<PathBuf>,
-    /// The variables that say where their programs are, and the person's keys.
+    /// Variables with the locations of programs and of the user's credentials.
     pub variables: BTreeMap<String, String>,
-    /// More directories that they may change.
+    /// Further writable directories.
     pub writable: Vec<PathBuf>,
-    /// More that they do not see.
+    /// Further hidden paths.
     pub hidden: Vec<PathBuf>,
-    /// Files that stay as they are where they lie in the workspace.
+    /// Files that are read-only if they are in the workspace.
     pub trusted: Vec<PathBuf>,
-    /// Files and directories that stay as they are wherever they lie: what this program itself obeys.
+    /// Files and directories that are always read-only: the agent's own configuration.
     pub own_configuration: Vec<PathBuf>,
-    /// Patterns of files that stay as they are; those with wildcards are for the tools alone.
+    /// Patterns of read-only files. Those with wildcards apply only to tools.
     pub protected: Vec<String>,
-    /// Whether they share our network.
+    /// Whether commands share the host's network.
     pub network: bool,
-    /// Where the caches of their programs are.
+    /// Directory for caches of their programs.
     pub caches: PathBuf,
-    /// Below which the temporary directory of the run is made.
+    /// Parent directory of the run's temporary directory.
     pub temporary: PathBuf,
-    /// Below which what commands make of protected files is moved to.
+    /// Parent directory for what commands create in place of protected files.
     pub quarantine: PathBuf,
 }

@@ -1,7 +1,7 @@
-//! Keeps a command from the processes that hold it: signals to them, which no rule of an older kernel refuses.
+//! Seccomp filter that protects the supervising processes from signals of a command, for kernels whose Landlock does not.
 //!
-//! A filter of its own, for it compares several arguments of a call; that of [`super::system_calls`] stands before it and
-//! refuses calls of other forms and architectures.
+//! It is separate from that of [`super::seccomp`] because it compares several arguments of a call. The other filter also
+//! applies and refuses calls of other forms and architectures.
 
 use rustix::process::Pid;
 use seccompiler::{
@@ -10,24 +10,24 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::io;
 
-/// Rules by the number of a call; without conditions it is always meant.
+/// Rules by call number. A call without conditions always matches.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Requests that say who is sent a signal when something happens to a file, in memory that a filter does not read.
+/// Requests that set the receiver of a file's signals through memory, which a filter cannot read.
 const OWNER_REQUESTS: &[u64] = &[0x8901, 0x8902]; // FIOSETOWN and SIOCSPGRP of asm-generic/sockios.h
 
-/// The same of `fcntl`, from asm-generic/fcntl.h.
+/// The same request of `fcntl`, from asm-generic/fcntl.h.
 const F_SETOWN_EX: libc::c_int = 15;
 
-/// Makes `spared`, and the groups that they are in, unreachable for signals of this process and all it will start, as if
-/// they were not there. Landlock does that for every process outside, but not before its version 6 (Linux 6.12).
+/// Refuses signals from this process and everything that it starts to `spared` and their groups, as if they did not exist.
+/// Landlock does that for all outside processes since its version 6 (Linux 6.12).
 ///
 /// # Errors
-/// When the kernel takes no filter.
+/// Fails if the kernel refuses the filter.
 pub fn refuse_signals_to(spared: &[Pid]) -> io::Result<()> {
     let number = |id: i32| u64::from(id.cast_unsigned());
     let processes: Vec<u64> = spared.iter().map(|pid| number(pid.as_raw_nonzero().get())).collect();
-    // A negative number is a group, and -1 everything.
+    // A negative number is a group, and -1 all processes.
     let mut all = vec![number(-1)];
     for pid in spared {
         all.push(number(-rustix::process::getpgid(Some(*pid))?.as_raw_nonzero().get()));
@@ -36,7 +36,7 @@ pub fn refuse_signals_to(spared: &[Pid]) -> io::Result<()> {
     install(signals_to(&processes, &all).map_err(io::Error::other)?, libc::ESRCH)
 }
 
-/// What would send a signal to one of `processes`, or to one of `all`, where groups can be named.
+/// Returns rules for calls that signal one of `processes`, or one of `all` if groups are possible.
 fn signals_to(processes: &[u64], all: &[u64]) -> Result<Rules, BackendError> {
     let equal = |argument: u8, values: &[u64]| -> Result<Vec<SeccompRule>, BackendError> {
         values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, *value)])).collect()
@@ -52,14 +52,15 @@ fn signals_to(processes: &[u64], all: &[u64]) -> Result<Rules, BackendError> {
         (libc::SYS_rt_sigqueueinfo, equal(0, processes)?),
         (libc::SYS_rt_tgsigqueueinfo, thread),
         (libc::SYS_pidfd_open, equal(0, processes)?),
-        // It takes a directory of `/proc` too.
+        // It also takes a directory of `/proc`.
         (libc::SYS_pidfd_send_signal, Vec::new()),
         (libc::SYS_fcntl, owner),
         (libc::SYS_ioctl, equal(1, OWNER_REQUESTS)?),
     ]))
 }
 
-/// All of `conditions` (argument, comparison, value), each on the lower half, which is all that the kernel reads.
+/// Builds a rule that matches if all `conditions` (argument, comparison, value) match. Compares lower halves, which are all
+/// that the kernel reads.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendError> {
     let condition = |(argument, operator, value): &(u8, SeccompCmpOp, u64)| {
         SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
@@ -67,7 +68,7 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendEr
     SeccompRule::new(conditions.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// Adds a filter that answers the calls of `rules` with `errno`.
+/// Installs a filter that refuses the calls of `rules` with `errno`.
 fn install(rules: Rules, errno: libc::c_int) -> io::Result<()> {
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let answer = SeccompAction::Errno(errno.unsigned_abs());

@@ -1,4 +1,4 @@
-//! Folds the records of a journal into an account, in memory that long texts and long sessions do not fill.
+//! Builds a session report from the records of a journal, in bounded memory.
 
 use super::{
     Call, CallStatus, FileChange, Hook, REPORT_SCHEMA_VERSION, ReportedDenial, ReportedError,
@@ -11,6 +11,7 @@ use crate::core::event::{
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::core::message::{Message, ToolResult};
+use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::messages::{self, LogStyle, RetryLine};
 use crate::text::excerpt;
@@ -18,42 +19,42 @@ use crate::text::lines::one_line;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Characters of one text at most: some pages, more than a person reads of one result.
+/// Maximum characters of one text: some pages, more than a user reads of one result.
 pub(super) const TEXT_CHARS: usize = 12_000;
-/// Characters of one text that are left however many there are.
+/// Minimum characters of each text, however many texts there are.
 const LEAST_TEXT_CHARS: usize = 400;
-/// Bytes of all texts: a page of this size still opens at once.
+/// Maximum bytes of all texts: a page of this size still opens at once.
 const ALL_TEXT_BYTES: usize = 8 << 20;
 /// Characters of a line: a summary, an error, a warning.
 const LINE_CHARS: usize = 500;
-/// Steps that are listed.
+/// Maximum number of listed steps.
 const MAX_STEPS: usize = 5_000;
-/// Tool calls that are listed.
+/// Maximum number of listed tool calls.
 const MAX_CALLS: usize = 10_000;
-/// Entries of every other list.
+/// Maximum number of entries in every other list.
 const MAX_OTHERS: usize = 1_000;
 
-/// An account on its way.
+/// A session report under construction.
 #[derive(Debug)]
 pub struct SessionReportBuilder {
-    account: SessionReport,
+    report: SessionReport,
     tally: Tally,
-    /// Where calls without a result stand: step and place.
+    /// Step index and call index of the calls without a result.
     open: BTreeMap<String, (usize, usize)>,
-    /// Said to the model since the last step began.
-    told: Vec<ReportedMessage>,
-    /// The model that is asked now.
+    /// Messages sent to the model since the last step started.
+    messages_before_step: Vec<ReportedMessage>,
+    /// The current model.
     model: String,
-    /// The id of the run, as records name it.
+    /// Id of the current run.
     run: String,
-    /// Steps of the runs before this one, and the last step of this one.
+    /// Steps of earlier runs, and the last step of this run.
     earlier: u32,
     last: u32,
-    /// Calls, hooks and messages that are listed.
+    /// Number of listed calls, hooks and messages.
     calls: usize,
     hooks: usize,
     messages: usize,
-    /// Bytes of all texts, and what one of them may have.
+    /// Bytes of all texts, and the current maximum of one text.
     bytes: usize,
     chars: usize,
 }
@@ -61,10 +62,10 @@ pub struct SessionReportBuilder {
 impl Default for SessionReportBuilder {
     fn default() -> Self {
         Self {
-            account: SessionReport { schema_version: REPORT_SCHEMA_VERSION, ..SessionReport::default() },
+            report: SessionReport { schema_version: REPORT_SCHEMA_VERSION, ..SessionReport::default() },
             tally: Tally::default(),
             open: BTreeMap::new(),
-            told: Vec::new(),
+            messages_before_step: Vec::new(),
             model: String::new(),
             run: String::new(),
             earlier: 0,
@@ -79,18 +80,18 @@ impl Default for SessionReportBuilder {
 }
 
 impl SessionReportBuilder {
-    /// Takes note of a record that holds no secret.
+    /// Adds a redacted record.
     pub fn add(&mut self, record: &Record) {
-        self.place(record);
+        self.update_run(record);
         match &record.event {
             Event::SessionStart { session_id, workspace, .. } => {
-                self.account.session_id = Some(session_id.clone());
-                self.account.workspace = Some(workspace.clone());
+                self.report.session_id = Some(session_id.clone());
+                self.report.workspace = Some(workspace.clone());
             }
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose, .. } => self.step_start(*purpose, record),
             Event::RequestSent { .. } => {
-                self.account.request_count = self.account.request_count.saturating_add(1);
+                self.report.request_count = self.report.request_count.saturating_add(1);
                 self.step(|step| step.requests = step.requests.saturating_add(1));
             }
             event @ (Event::Retry { .. }
@@ -108,17 +109,13 @@ impl SessionReportBuilder {
             Event::Subagent { call_id, event, .. } => self.subagent(call_id, event),
             event @ Event::HookEnd { .. } => self.hook(event),
             Event::Guardrail { triggered } => self.tally.add_guardrail(triggered),
-            Event::BudgetWarning { spent_usd, at_usd } => {
-                self.warn(NoticeLevel::Warn, &messages::budget_warning(*spent_usd, *at_usd, Language::En));
+            Event::BudgetWarning { spent_usd, threshold_usd } => {
+                self.warn(
+                    NoticeLevel::Warn,
+                    &messages::budget_warning(*spent_usd, *threshold_usd, Language::En),
+                );
             }
-            Event::Gates { results } => {
-                for result in results.iter().filter(|result| !result.passed) {
-                    self.warn(
-                        NoticeLevel::Warn,
-                        &format!("{}\n{}", messages::gate(result, Language::En), result.output),
-                    );
-                }
-            }
+            Event::QualityGates { results } => self.gates(results),
             Event::Evaluation { result } if !result.passed => {
                 let findings = messages::evaluation_findings(result);
                 self.warn(
@@ -132,53 +129,53 @@ impl SessionReportBuilder {
             Event::Notice { level: level @ (NoticeLevel::Warn | NoticeLevel::Error), text } => {
                 self.warn(*level, text);
             }
-            Event::Restored { way, changed, .. } => {
+            Event::Restored { direction, changed, .. } => {
                 for change in changed {
                     self.tally.add_change(change);
                 }
-                self.warn(NoticeLevel::Info, &messages::restored(*way, changed));
+                self.warn(NoticeLevel::Info, &messages::restored(*direction, changed));
             }
             Event::RunEnd { result } => self.run_end(result),
             _ => {}
         }
-        self.keep_within();
+        self.limit_total_text();
     }
 
-    /// Takes note of a record that is damaged.
+    /// Counts a damaged record.
     pub fn damaged(&mut self) {
-        self.account.damaged_records = self.account.damaged_records.saturating_add(1);
+        self.report.damaged_records = self.report.damaged_records.saturating_add(1);
     }
 
-    /// The account; files without their diffs, which no record holds.
+    /// Returns the report; without the diffs of files, which records do not contain.
     pub fn finish(mut self) -> SessionReport {
-        if self.account.status.is_none() {
-            self.account.cost = self.tally.total(false);
+        if self.report.status.is_none() {
+            self.report.cost = self.tally.total(false);
         }
-        self.account.usage = self.tally.usage;
+        self.report.usage = self.tally.usage;
         for file in std::mem::take(&mut self.tally.files) {
-            self.list(|account| &mut account.files_modified, FileChange { file, diff: None });
+            self.list(|report| &mut report.files_modified, FileChange { file, diff: None });
         }
-        self.account.guardrails = self.tally.guardrails;
-        self.account
+        self.report.guardrails = self.tally.guardrails;
+        self.report
     }
 
-    /// When and in which run it happened.
-    fn place(&mut self, record: &Record) {
-        self.account.completed_ms = Some(record.wall_ms);
+    /// Updates the run and the times from a record.
+    fn update_run(&mut self, record: &Record) {
+        self.report.completed_ms = Some(record.wall_ms);
         if let Event::RunStart { agent, model, mode, sandbox, .. } = &record.event {
             self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));
             self.model.clone_from(model);
             self.run.clone_from(&record.run);
-            let account = &mut self.account;
-            account.started_ms.get_or_insert(record.wall_ms);
-            (account.status, account.stop_reason, account.limit, account.error) = (None, None, None, None);
-            (account.output, account.executables) = Default::default();
-            account.awaiting_approval.clear();
-            [&mut account.agent, &mut account.model, &mut account.mode, &mut account.sandbox]
+            let report = &mut self.report;
+            report.started_ms.get_or_insert(record.wall_ms);
+            (report.status, report.stop_reason, report.limit, report.error) = (None, None, None, None);
+            (report.output, report.executables) = Default::default();
+            report.awaiting_approval.clear();
+            [&mut report.agent, &mut report.model, &mut report.mode, &mut report.sandbox]
                 .into_iter()
                 .zip([agent, model, mode, sandbox])
                 .for_each(|(last, this)| *last = Some(this.clone()));
-            account.runs.push(Run {
+            report.runs.push(Run {
                 agent: agent.clone(),
                 model: model.clone(),
                 mode: mode.clone(),
@@ -189,11 +186,11 @@ impl SessionReportBuilder {
                 stop_reason: None,
             });
         }
-        // What a person did between runs is no part of one.
-        if let Some(run) = self.account.runs.last_mut().filter(|_| record.run == self.run) {
+        // Time between runs is not counted.
+        if let Some(run) = self.report.runs.last_mut().filter(|_| record.run == self.run) {
             let so_far = record.wall_ms.saturating_sub(run.started_ms).max(run.duration_ms);
             let more = so_far - std::mem::replace(&mut run.duration_ms, so_far);
-            self.account.duration_ms = self.account.duration_ms.saturating_add(more);
+            self.report.duration_ms = self.report.duration_ms.saturating_add(more);
             self.last = self.last.max(record.step);
         }
     }
@@ -203,41 +200,41 @@ impl SessionReportBuilder {
     }
 
     fn user_message(&mut self, text: &str, origin: MessageOrigin) {
-        if origin == MessageOrigin::Prompt && self.account.task.is_empty() {
-            self.account.task = self.cut(text);
+        if origin == MessageOrigin::Prompt && self.report.task.is_empty() {
+            self.report.task = self.cut(text);
         }
         if self.messages == MAX_OTHERS {
             return self.left_out();
         }
         self.messages += 1;
         let text = self.cut(text);
-        self.told.push(ReportedMessage { origin, text });
+        self.messages_before_step.push(ReportedMessage { origin, text });
     }
 
     fn step_start(&mut self, purpose: Purpose, record: &Record) {
-        let (number, run, model) = (self.number(), self.account.runs.len(), self.model.clone());
-        // With another model the step begins again.
+        let (number, run, model) = (self.number(), self.report.runs.len(), self.model.clone());
+        // A switch to another model restarts the step.
         let again = |step: &&mut Step| {
             (step.number, step.run, step.purpose) == (number, run, purpose) && step.finish_reason.is_none()
         };
-        if let Some(step) = self.account.steps.last_mut().filter(again) {
+        if let Some(step) = self.report.steps.last_mut().filter(again) {
             step.model = model;
             return;
         }
         if purpose == Purpose::Step {
-            self.account.step_count = self.account.step_count.saturating_add(1);
+            self.report.step_count = self.report.step_count.saturating_add(1);
         }
-        if self.account.steps.len() == MAX_STEPS {
-            self.account.left_out.steps = self.account.left_out.steps.saturating_add(1);
+        if self.report.steps.len() == MAX_STEPS {
+            self.report.left_out.steps = self.report.left_out.steps.saturating_add(1);
             return;
         }
-        self.account.steps.push(Step {
+        self.report.steps.push(Step {
             number,
             run,
             purpose,
             model,
             started_ms: record.wall_ms,
-            told: std::mem::take(&mut self.told),
+            told: std::mem::take(&mut self.messages_before_step),
             text: String::new(),
             thinking: String::new(),
             finish_reason: None,
@@ -251,19 +248,19 @@ impl SessionReportBuilder {
         });
     }
 
-    /// Does something to the step that is under way, if it is listed.
+    /// Changes the current step, if it is listed.
     fn step(&mut self, change: impl FnOnce(&mut Step)) {
-        if self.account.left_out.steps == 0
-            && let Some(step) = self.account.steps.last_mut()
+        if self.report.left_out.steps == 0
+            && let Some(step) = self.report.steps.last_mut()
         {
             change(step);
         }
     }
 
-    /// Does something to a call without a result, if it is listed.
+    /// Changes a call without a result, if it is listed.
     fn call(&mut self, id: &str, change: impl FnOnce(&mut Call)) {
-        let Some(&(step, place)) = self.open.get(id) else { return };
-        if let Some(call) = self.account.steps.get_mut(step).and_then(|step| step.calls.get_mut(place)) {
+        let Some(&(step, index)) = self.open.get(id) else { return };
+        if let Some(call) = self.report.steps.get_mut(step).and_then(|step| step.calls.get_mut(index)) {
             change(call);
         }
     }
@@ -274,7 +271,7 @@ impl SessionReportBuilder {
         };
         self.tally.usage += usage.unwrap_or_default();
         self.tally.add_cost(*purpose, *cost_usd);
-        self.account.model_time_ms = self.account.model_time_ms.saturating_add(*latency_ms);
+        self.report.model_time_ms = self.report.model_time_ms.saturating_add(*latency_ms);
         let (text, thinking) = (self.cut(&message.joined_text()), self.cut(&message.joined_thinking()));
         self.step(|step| {
             (step.text, step.thinking) = (text, thinking);
@@ -287,9 +284,9 @@ impl SessionReportBuilder {
 
     fn subagent(&mut self, call_id: &str, event: &Event) {
         let calls = self.tally.add_subagent_event(call_id, event);
-        self.account.tool_call_count = self.account.tool_call_count.saturating_add(calls);
-        self.account.request_count =
-            self.account.request_count.saturating_add(u32::from(matches!(event, Event::RequestSent { .. })));
+        self.report.tool_call_count = self.report.tool_call_count.saturating_add(calls);
+        self.report.request_count =
+            self.report.request_count.saturating_add(u32::from(matches!(event, Event::RequestSent { .. })));
         match event {
             Event::RunEnd { result } => {
                 let asked = self.tally.subagents.iter().rfind(|subagent| subagent.call_id == call_id);
@@ -303,18 +300,18 @@ impl SessionReportBuilder {
         }
     }
 
-    /// The calls of an answer, as far as it counts.
+    /// Adds the tool calls of a usable response.
     fn calls(&mut self, message: &Message, finish: &FinishReason) {
         for call in message.tool_calls().filter(|_| finish.is_usable()) {
-            self.account.tool_call_count = self.account.tool_call_count.saturating_add(1);
-            if self.calls == MAX_CALLS || self.account.left_out.steps > 0 {
-                self.account.left_out.calls = self.account.left_out.calls.saturating_add(1);
+            self.report.tool_call_count = self.report.tool_call_count.saturating_add(1);
+            if self.calls == MAX_CALLS || self.report.left_out.steps > 0 {
+                self.report.left_out.calls = self.report.left_out.calls.saturating_add(1);
                 continue;
             }
             self.calls += 1;
             let arguments = self.cut(&call.arguments);
-            let at = self.account.steps.len().saturating_sub(1);
-            let Some(step) = self.account.steps.last_mut() else { continue };
+            let at = self.report.steps.len().saturating_sub(1);
+            let Some(step) = self.report.steps.last_mut() else { continue };
             self.open.insert(call.id.clone(), (at, step.calls.len()));
             let tool = one_line(&call.name, LINE_CHARS);
             step.calls.push(Call { call_id: call.id.clone(), tool, arguments, ..Call::default() });
@@ -329,7 +326,7 @@ impl SessionReportBuilder {
         for change in changed {
             self.tally.add_change(change);
         }
-        self.account.tool_time_ms = self.account.tool_time_ms.saturating_add(*duration_ms);
+        self.report.tool_time_ms = self.report.tool_time_ms.saturating_add(*duration_ms);
         let outcome = match (denial, simulated) {
             (Some(_), _) => CallStatus::Refused,
             (None, true) => CallStatus::Simulated,
@@ -339,13 +336,13 @@ impl SessionReportBuilder {
         let (step, error) = (self.number(), error_of(result));
         if let Some(denial) = denial {
             let refused = ReportedDenial { step, denial: denial.clone() };
-            self.list(|account| &mut account.permission_denials, refused);
+            self.list(|report| &mut report.permission_denials, refused);
         } else if let Some(message) = error.clone() {
             let tool = Some(one_line(name, LINE_CHARS));
-            self.list(|account| &mut account.errors, ReportedError { step, tool, message });
+            self.list(|report| &mut report.errors, ReportedError { step, tool, message });
         }
         let text = self.cut(&result.text);
-        let place = self.open.get(&result.call_id).map(|(step, _)| *step);
+        let index = self.open.get(&result.call_id).map(|(step, _)| *step);
         self.call(&result.call_id, |call| {
             call.summary = one_line(summary, LINE_CHARS);
             (call.outcome, call.error) = (outcome, error);
@@ -355,7 +352,7 @@ impl SessionReportBuilder {
             call.changed = changed.iter().take(MAX_OTHERS).map(Into::into).collect();
         });
         self.open.remove(&result.call_id);
-        if let Some(step) = place.and_then(|place| self.account.steps.get_mut(place)) {
+        if let Some(step) = index.and_then(|index| self.report.steps.get_mut(index)) {
             step.tool_time_ms = step.tool_time_ms.saturating_add(*duration_ms);
         }
     }
@@ -364,8 +361,8 @@ impl SessionReportBuilder {
         let Event::HookEnd { hook, on, verdict, output, duration_ms } = event else { return };
         let name = one_line(hook, LINE_CHARS);
         if *verdict != HookVerdict::Allow {
-            let told = LogStyle::Plain(Language::En).hook(&name, *verdict);
-            self.warn(NoticeLevel::Warn, &format!("{} ({on}): {}", told.trim(), output.trim()));
+            let line = LogStyle::Plain(Language::En).hook(&name, *verdict);
+            self.warn(NoticeLevel::Warn, &format!("{} ({on}): {}", line.trim(), output.trim()));
         }
         if self.hooks == MAX_OTHERS {
             return self.left_out();
@@ -376,11 +373,11 @@ impl SessionReportBuilder {
         self.step(|step| step.hooks.push(hook));
     }
 
-    /// A request that gave no answer.
+    /// Adds a request without a response.
     fn no_answer(&mut self, event: &Event) {
         match event {
             Event::Retry { delay_ms, kind, message, billed, .. } => {
-                let purpose = self.account.steps.last().map_or(Purpose::Step, |step| step.purpose);
+                let purpose = self.report.steps.last().map_or(Purpose::Step, |step| step.purpose);
                 self.billed(purpose, *kind, *billed);
                 if let Some(retry) = RetryLine::of(event, message, false) {
                     let line = LogStyle::Plain(Language::En).retry(retry, Duration::from_millis(*delay_ms));
@@ -391,7 +388,7 @@ impl SessionReportBuilder {
                 self.billed(*purpose, failure.kind, *billed);
                 let message = one_line(&failure.message, LINE_CHARS);
                 let step = self.number();
-                self.list(|account| &mut account.errors, ReportedError { step, tool: None, message });
+                self.list(|report| &mut report.errors, ReportedError { step, tool: None, message });
             }
             Event::ModelAbandoned { reason, .. } => {
                 self.tally.unreported = true;
@@ -399,7 +396,7 @@ impl SessionReportBuilder {
             }
             Event::ModelSwitched { from, to, .. } => {
                 self.model.clone_from(to);
-                self.account.model = Some(to.clone());
+                self.report.model = Some(to.clone());
                 self.warn(NoticeLevel::Warn, &messages::model_switched(from, to, Language::En));
             }
             _ => {}
@@ -416,20 +413,29 @@ impl SessionReportBuilder {
         }
     }
 
+    fn gates(&mut self, results: &[GateResult]) {
+        for result in results.iter().filter(|result| !result.passed) {
+            self.warn(
+                NoticeLevel::Warn,
+                &format!("{}\n{}", messages::gate(result, Language::En), result.output),
+            );
+        }
+    }
+
     fn run_end(&mut self, result: &RunResult) {
-        self.account.set_result(result);
-        if let Some(run) = self.account.runs.last_mut() {
+        self.report.set_result(result);
+        if let Some(run) = self.report.runs.last_mut() {
             (run.status, run.stop_reason) = (Some(result.status), result.stop_reason);
         }
     }
 
     fn warn(&mut self, level: NoticeLevel, text: &str) {
         let warning = Warning { step: self.number(), level, text: one_line(text, LINE_CHARS) };
-        self.list(|account| &mut account.warnings, warning);
+        self.list(|report| &mut report.warnings, warning);
     }
 
     fn list<T>(&mut self, which: impl FnOnce(&mut SessionReport) -> &mut Vec<T>, entry: T) {
-        let entries = which(&mut self.account);
+        let entries = which(&mut self.report);
         if entries.len() < MAX_OTHERS {
             return entries.push(entry);
         }
@@ -437,22 +443,22 @@ impl SessionReportBuilder {
     }
 
     fn left_out(&mut self) {
-        self.account.left_out.others = self.account.left_out.others.saturating_add(1);
+        self.report.left_out.others = self.report.left_out.others.saturating_add(1);
     }
 
-    /// A text as it may be kept.
+    /// Shortens a text to the current maximum.
     fn cut(&mut self, text: &str) -> String {
         let text = truncate_text(text, self.chars);
         self.bytes = self.bytes.saturating_add(text.len());
         text
     }
 
-    /// When all texts together are too long, each of them may have half of what it had, earlier ones too.
-    fn keep_within(&mut self) {
+    /// Halves the maximum length of all texts, including earlier ones, while they are too long together.
+    fn limit_total_text(&mut self) {
         while self.bytes > ALL_TEXT_BYTES && self.chars > LEAST_TEXT_CHARS {
             self.chars = (self.chars / 2).max(LEAST_TEXT_CHARS);
             self.bytes = 0;
-            for text in self.account.steps.iter_mut().flat_map(Step::texts) {
+            for text in self.report.steps.iter_mut().flat_map(Step::texts) {
                 *text = truncate_text(text, self.chars);
                 self.bytes = self.bytes.saturating_add(text.len());
             }
@@ -461,16 +467,16 @@ impl SessionReportBuilder {
 }
 
 impl Step {
-    /// Everything in it that may be long.
+    /// Iterates over the texts that may be long.
     fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let told = self.told.iter_mut().map(|told| &mut told.text);
+        let told = self.told.iter_mut().map(|message| &mut message.text);
         let calls = self.calls.iter_mut().flat_map(|call| [&mut call.arguments, &mut call.result]);
         let hooks = self.hooks.iter_mut().map(|hook| &mut hook.output);
         [&mut self.text, &mut self.thinking].into_iter().chain(told).chain(calls).chain(hooks)
     }
 }
 
-/// `text`, cut to about so many characters.
+/// Shortens `text` to about this many characters.
 pub(super) fn truncate_text(text: &str, chars: usize) -> String {
     excerpt::fit(text, chars).into_owned()
 }

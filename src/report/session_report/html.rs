@@ -1,5 +1,4 @@
-//! An account as one page of HTML: it needs no script, no network and no other file, and is shown light or dark as the reader
-//! has it.
+//! Session report as one HTML page without scripts, network access or other files, in light and dark colours.
 
 use super::html_writer::HtmlWriter;
 use super::text::{self, StatusLabel};
@@ -13,71 +12,71 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Characters of a heading and of a line that is folded.
+/// Characters of a heading and of a folded line.
 const LINE_CHARS: usize = 200;
-/// Files up to which their diffs are unfolded, and entries up to which a list is.
+/// Maximum number of files with unfolded diffs, and of entries in an unfolded list.
 const UNFOLDED: usize = 10;
 
-/// What the page looks like; nothing else may, by the policy in its head.
+/// Style sheet of the page; the policy in its head allows no other.
 const STYLE: &str = include_str!("html.css");
-/// Up to the title. The policy holds the hash of [`STYLE`], which a test compares.
+/// Start of the page up to the title. The policy contains the hash of [`STYLE`], which a test checks.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
     style-src 'sha256-TNKwNSG8I6M17EL7ONoNRrP4onoWbydqhOIcZ2/Vi84='; base-uri 'none'; form-action 'none'\">\n\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
     <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>";
 
-/// The whole account.
-pub(super) fn render(account: &SessionReport) -> String {
+/// Renders the whole report.
+pub(super) fn render(report: &SessionReport) -> String {
     let mut page = HtmlWriter::default();
     page.markup(HEAD)
         .text("agent: ")
-        .text(&one_line(text::task(account), LINE_CHARS))
+        .text(&one_line(text::task(report), LINE_CHARS))
         .markup("</title>\n<style>");
     page.markup(STYLE).markup("</style>\n</head>\n<body>\n");
-    header(&mut page, account);
+    header(&mut page, report);
     page.markup("<main>\n");
-    if !account.output.is_empty() {
+    if !report.output.is_empty() {
         page.markup("<section id=\"answer\"><h2>Answer</h2><div class=\"said\">");
-        page.text(&account.output).markup("</div></section>\n");
+        page.text(&report.output).markup("</div></section>\n");
     }
-    for (title, lines) in text::attention(account) {
+    for (title, lines) in text::attention(report) {
         attention(&mut page, title, &lines);
     }
-    chart::draw(&mut page, &account.steps);
-    files(&mut page, &account.files_modified);
-    if !account.steps.is_empty() {
+    chart::draw(&mut page, &report.steps);
+    files(&mut page, &report.files_modified);
+    if !report.steps.is_empty() {
         page.markup("<section id=\"steps\"><h2>Steps</h2>\n");
-        for (number, step) in (1_u64..).zip(&account.steps) {
-            self::step(&mut page, number, step, account.model.as_deref());
+        for (number, step) in (1_u64..).zip(&report.steps) {
+            self::step(&mut page, number, step, report.model.as_deref());
         }
         page.markup("</section>\n");
     }
     page.markup("</main>\n");
-    footer(&mut page, account);
+    footer(&mut page, report);
     page.markup("</body>\n</html>\n");
     page.finish()
 }
 
-fn header(page: &mut HtmlWriter, account: &SessionReport) {
-    let mark = StatusLabel::of(account);
-    page.markup(match mark {
+fn header(page: &mut HtmlWriter, report: &SessionReport) {
+    let label = StatusLabel::of(report);
+    page.markup(match label {
         StatusLabel::Ok => "<header class=\"ok\">",
         StatusLabel::Warn => "<header class=\"warn\">",
         StatusLabel::Fail => "<header class=\"fail\">",
     });
-    page.markup("<p class=\"verdict\"><b>").text(mark.word()).markup("</b> ");
-    page.text(&text::verdict(account)).markup("</p><h1>");
-    let first = text::task(account).lines().next().unwrap_or_default();
+    page.markup("<p class=\"verdict\"><b>").text(label.word()).markup("</b> ");
+    page.text(&text::verdict(report)).markup("</p><h1>");
+    let first = text::task(report).lines().next().unwrap_or_default();
     page.text(&one_line(first, LINE_CHARS)).markup("</h1>");
-    if first.chars().count() > LINE_CHARS || text::task(account) != first {
-        page.markup("<details><summary>The whole task</summary><pre>").text(&account.task);
+    if first.chars().count() > LINE_CHARS || text::task(report) != first {
+        page.markup("<details><summary>The whole task</summary><pre>").text(&report.task);
         page.markup("</pre></details>");
     }
     page.markup("<dl class=\"figures\">");
-    pairs(page, text::figures(account));
+    pairs(page, text::figures(report));
     page.markup("</dl><dl class=\"setting\">");
-    pairs(page, text::setting(account));
+    pairs(page, text::setting(report));
     page.markup("</dl></header>\n");
 }
 
@@ -127,19 +126,19 @@ fn files(page: &mut HtmlWriter, files: &[FileChange]) {
         page.markup("</span></summary>");
         match diff {
             Some(diff) => self::diff(page, diff),
-            None => drop(page.markup("<p class=\"meta\">No diff: it is no text, what it was is no longer kept, or there is too much.</p>")),
+            None => drop(page.markup("<p class=\"meta\">No diff: the file is not text, its earlier content was not stored, or there are too many diffs.</p>")),
         }
         page.markup("</details>");
     }
     page.markup("</section>\n");
 }
 
-/// Lines of a diff that begin with `sign`, its header aside.
+/// Counts the lines of a diff that start with `sign`, without its header.
 fn lines(diff: &str, sign: &str) -> usize {
     diff.lines().skip_while(|line| !line.starts_with("@@")).filter(|line| line.starts_with(sign)).count()
 }
 
-/// A diff, a colour for each kind of line.
+/// Writes a diff with a colour for each kind of line.
 fn diff(page: &mut HtmlWriter, text: &str) {
     page.markup("<pre class=\"diff\">");
     for line in text.split_inclusive('\n') {
@@ -155,12 +154,12 @@ fn diff(page: &mut HtmlWriter, text: &str) {
     page.markup("</pre>");
 }
 
-fn step(page: &mut HtmlWriter, place: u64, step: &Step, usual: Option<&str>) {
-    page.markup("<article id=\"step-").number(place).markup("\"><h3>").text(&text::step_name(step));
-    page.markup("</h3><p class=\"meta\">").text(&step_line(step, usual)).markup("</p>");
+fn step(page: &mut HtmlWriter, number: u64, step: &Step, default_model: Option<&str>) {
+    page.markup("<article id=\"step-").number(number).markup("\"><h3>").text(&text::step_name(step));
+    page.markup("</h3><p class=\"meta\">").text(&step_line(step, default_model)).markup("</p>");
     for ReportedMessage { origin, text } in &step.told {
         page.markup("<details><summary>")
-            .text(teller(*origin))
+            .text(author_name(*origin))
             .markup(": ")
             .text(&one_line(text, LINE_CHARS));
         page.markup("</summary><pre>").text(text).markup("</pre></details>");
@@ -177,8 +176,8 @@ fn step(page: &mut HtmlWriter, place: u64, step: &Step, usual: Option<&str>) {
     page.markup("</article>\n");
 }
 
-/// What a step took, and its model where that is not the usual one.
-fn step_line(step: &Step, usual: Option<&str>) -> String {
+/// Returns the cost and time of a step, and its model unless it is the default model.
+fn step_line(step: &Step, default_model: Option<&str>) -> String {
     let answered = match (&step.finish_reason, step.usage) {
         (None, _) => "no answer".to_owned(),
         (Some(_), None) => "tokens unknown".to_owned(),
@@ -195,7 +194,7 @@ fn step_line(step: &Step, usual: Option<&str>) -> String {
     if step.requests > 1 {
         let _infallible = write!(line, " · {}", messages::count(step.requests, "request"));
     }
-    if usual != Some(step.model.as_str()) {
+    if default_model != Some(step.model.as_str()) {
         let _infallible = write!(line, " · {}", one_line(&step.model, LINE_CHARS));
     }
     line
@@ -218,24 +217,26 @@ fn call(page: &mut HtmlWriter, call: &Call) {
     if let Some(error) = &call.error {
         page.markup("<span class=\"why\">").text(error).markup("</span>");
     }
-    page.markup("</summary><h4>Arguments</h4><pre>").verbatim(&readable(&call.arguments)).markup("</pre>");
+    page.markup("</summary><h4>Arguments</h4><pre>")
+        .verbatim(&format_arguments(&call.arguments))
+        .markup("</pre>");
     if !matches!(call.outcome, CallStatus::Waiting | CallStatus::Unfinished) {
         page.markup("<h4>Result <span class=\"meta\">").text(&messages::bytes(call.result_bytes));
         page.markup("</span></h4>");
         let changes = !call.changed.is_empty() || call.outcome == CallStatus::Simulated;
         let at = if changes { start_of_diff(&call.result) } else { call.result.len() };
-        let (said, shown) = call.result.split_at(at);
-        if !said.is_empty() {
-            page.markup("<pre>").text(said).markup("</pre>");
+        let (message, diff_text) = call.result.split_at(at);
+        if !message.is_empty() {
+            page.markup("<pre>").text(message).markup("</pre>");
         }
-        if !shown.is_empty() {
-            diff(page, shown);
+        if !diff_text.is_empty() {
+            diff(page, diff_text);
         }
     }
     page.markup("</details>");
 }
 
-/// Where the diff in the result of an edit begins; its end when it holds none.
+/// Returns the offset of the diff in the result of an edit; the end of the text if there is none.
 fn start_of_diff(text: &str) -> usize {
     match text.find("\n--- ") {
         _ if text.starts_with("--- ") => 0,
@@ -244,8 +245,9 @@ fn start_of_diff(text: &str) -> usize {
     }
 }
 
-/// Arguments as a person reads them: a key a line, texts of several lines as they are. What is no object stays as it is.
-fn readable(arguments: &str) -> Cow<'_, str> {
+/// Formats arguments for reading: one key per line, texts with line breaks unescaped. Arguments that are not an object stay
+/// unchanged.
+fn format_arguments(arguments: &str) -> Cow<'_, str> {
     let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(arguments) else {
         return Cow::Borrowed(arguments);
     };
@@ -275,7 +277,7 @@ fn hook(page: &mut HtmlWriter, hook: &Hook) {
     page.markup("</pre></details>");
 }
 
-fn teller(origin: MessageOrigin) -> &'static str {
+fn author_name(origin: MessageOrigin) -> &'static str {
     match origin.author() {
         MessageAuthor::Person => "You",
         MessageAuthor::Hook => "A hook",
@@ -283,14 +285,16 @@ fn teller(origin: MessageOrigin) -> &'static str {
     }
 }
 
-fn footer(page: &mut HtmlWriter, account: &SessionReport) {
+fn footer(page: &mut HtmlWriter, report: &SessionReport) {
     page.markup("<footer>");
-    for omission in text::omissions(account) {
+    for omission in text::omissions(report) {
         page.markup("<p>").text(&omission).markup("</p>");
     }
-    if let Some(id) = &account.session_id {
-        page.markup("<p>Made by agent; <code>agent report ").verbatim(id).markup("</code> makes it again, ");
-        page.markup("<code>agent resume ").verbatim(id).markup("</code> goes on.</p>");
+    if let Some(id) = &report.session_id {
+        page.markup("<p>Generated by agent. <code>agent report ")
+            .verbatim(id)
+            .markup("</code> generates it again; ");
+        page.markup("<code>agent resume ").verbatim(id).markup("</code> continues the session.</p>");
     }
     page.markup("</footer>\n");
 }

@@ -1,24 +1,24 @@
-//! A page of HTML as it grows: markup comes from this program's own source, and everything else goes in escaped.
+//! Writer of an HTML page: adds static markup as it is, and escapes all other text.
 
 use crate::terminal::{sanitize, sanitize_prose};
 
-/// A page.
+/// An HTML page under construction.
 #[derive(Debug, Default)]
 pub(super) struct HtmlWriter(String);
 
 impl HtmlWriter {
-    /// Adds markup.
+    /// Adds markup, unescaped.
     pub(super) fn markup(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Adds running text, which cannot be markup.
+    /// Adds text, escaped.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize_prose(text))
     }
 
-    /// Adds text of which every character counts: a diff, arguments.
+    /// Adds text in which every character matters, such as a diff or arguments, escaped.
     pub(super) fn verbatim(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize(text))
     }
@@ -29,7 +29,7 @@ impl HtmlWriter {
         self
     }
 
-    /// The page.
+    /// Returns the page.
     pub(super) fn finish(self) -> String {
         self.0
     }

@@ -1,4 +1,4 @@
-//! An account as Markdown. What stands in it cannot act as Markdown: lines are code, and fences longer than any in the text.
+//! Session report as Markdown. Untrusted text cannot act as Markdown: lines are code spans, and fences are longer than any in it.
 
 use super::text::{self, StatusLabel};
 use super::{FileChange, SessionReport, Step};
@@ -11,45 +11,45 @@ use std::fmt::Write as _;
 
 /// Characters of a task, a summary or a path.
 const LINE_CHARS: usize = 200;
-/// Characters that may mean something in the text of Markdown, or make a link.
+/// Characters with a meaning in Markdown text or links.
 const ACTIVE: &str = "\\`*_[]<>&|~!#@$:";
 
-/// The whole account but for arguments and results, which are in the other forms.
-pub(super) fn render(account: &SessionReport) -> String {
+/// Renders the report without arguments and results, which other formats contain.
+pub(super) fn render(report: &SessionReport) -> String {
     let mut text = format!(
         "# Execution Report\n\n{}\n\n| | |\n|---|---|\n",
-        code(&first_line(text::task(account), LINE_CHARS), LINE_CHARS)
+        code(&first_line(text::task(report), LINE_CHARS), LINE_CHARS)
     );
-    let mark = StatusLabel::of(account).word();
-    let _infallible = writeln!(text, "| Status | {mark}: {} |", code(&text::verdict(account), LINE_CHARS));
-    for (name, value) in text::figures(account).into_iter().chain(text::setting(account)) {
+    let label = StatusLabel::of(report).word();
+    let _infallible = writeln!(text, "| Status | {label}: {} |", code(&text::verdict(report), LINE_CHARS));
+    for (name, value) in text::figures(report).into_iter().chain(text::setting(report)) {
         let _infallible = writeln!(text, "| {name} | {} |", code(&value, LINE_CHARS));
     }
-    if text::task(account).contains('\n') {
-        let _infallible = write!(text, "\n## Task\n\n{}", fenced("", &sanitize_prose(&account.task)));
+    if text::task(report).contains('\n') {
+        let _infallible = write!(text, "\n## Task\n\n{}", fenced("", &sanitize_prose(&report.task)));
     }
-    if !account.output.is_empty() {
-        let _infallible = write!(text, "\n## Answer\n\n{}", fenced("", &sanitize_prose(&account.output)));
+    if !report.output.is_empty() {
+        let _infallible = write!(text, "\n## Answer\n\n{}", fenced("", &sanitize_prose(&report.output)));
     }
-    for (title, lines) in text::attention(account) {
+    for (title, lines) in text::attention(report) {
         let _infallible = write!(text, "\n## {title}\n\n{}", list(&lines, usize::MAX));
     }
-    if !account.files_modified.is_empty() {
-        let _infallible = write!(text, "\n## Files\n\n{}", files(&account.files_modified));
-        for diff in account.files_modified.iter().filter_map(|file| file.diff.as_deref()) {
+    if !report.files_modified.is_empty() {
+        let _infallible = write!(text, "\n## Files\n\n{}", files(&report.files_modified));
+        for diff in report.files_modified.iter().filter_map(|file| file.diff.as_deref()) {
             let _infallible = write!(text, "\n{}", fenced("diff", &sanitize(diff)));
         }
     }
-    if !account.steps.is_empty() {
-        let _infallible = write!(text, "\n## Timeline\n\n{}", timeline(&account.steps));
+    if !report.steps.is_empty() {
+        let _infallible = write!(text, "\n## Timeline\n\n{}", timeline(&report.steps));
     }
-    for omission in text::omissions(account) {
+    for omission in text::omissions(report) {
         let _infallible = write!(text, "\n{omission}\n");
     }
     text
 }
 
-/// A line of a stranger as code, which links nothing, mentions nobody and ends no table cell.
+/// Formats an untrusted line as code, which cannot link, mention a user or end a table cell.
 pub(super) fn code(text: &str, max_chars: usize) -> String {
     let line = one_line(text.trim(), max_chars);
     if line.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn code(text: &str, max_chars: usize) -> String {
     escaped.replace("www.", "www&#46;") + "</code>"
 }
 
-/// A text of a stranger between fences that it cannot close.
+/// Formats an untrusted text as a fenced block that the text cannot close.
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -77,7 +77,7 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// A list, an entry a line.
+/// Formats a list, one entry per line.
 pub(super) fn list(lines: &[String], max_chars: usize) -> String {
     let mut text = String::new();
     for line in lines {
@@ -86,9 +86,9 @@ pub(super) fn list(lines: &[String], max_chars: usize) -> String {
     text
 }
 
-/// The files as a table.
+/// Formats the changed files as a table.
 pub(super) fn files(files: &[FileChange]) -> String {
-    let mut table = String::from("| File | What | By |\n|---|---|---|\n");
+    let mut table = String::from("| File | Change | By |\n|---|---|---|\n");
     for FileChange { file, .. } in files {
         let (path, what, by) = (code(&file.path, LINE_CHARS), file.action.name(), file.by.name());
         let _infallible = writeln!(table, "| {path} | {what} | {by} |");
@@ -96,9 +96,9 @@ pub(super) fn files(files: &[FileChange]) -> String {
     table
 }
 
-/// The steps as a table: a line for each answer of a model, and one for each call.
+/// Formats the steps as a table: one row for each model call, and one for each tool call.
 pub(super) fn timeline(steps: &[Step]) -> String {
-    let mut table = String::from("| Step | What | Outcome | Time |\n|---|---|---|---|\n");
+    let mut table = String::from("| Step | Action | Outcome | Time |\n|---|---|---|---|\n");
     for step in steps {
         let name = match step.purpose {
             Purpose::Step => step.number.to_string(),

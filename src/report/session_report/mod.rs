@@ -1,7 +1,7 @@
-//! An account of a session: what was asked, done, refused and changed, step by step, with the time, tokens and money it took.
+//! Report on a session: its steps, calls, refusals and file changes, with time, tokens and cost; in four formats.
 //!
-//! It is folded from the records of a journal, so `--report` at the end of a run and `agent report` later make the same of
-//! them. The forms in which it is shown stand beside it, one file each.
+//! It is built from the records of a journal, so `--report` at the end of a run and `agent report` later give the
+//! same report. Each format has its own file.
 
 mod builder;
 mod chart;
@@ -30,133 +30,133 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The version of the document.
+/// Version of the document.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
-/// An account of a session. Long texts in it are cut to their beginning and end, with a note where.
+/// A report on a session. The middle of a long text is replaced by a note.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SessionReport {
-    /// The version of this document.
+    /// Version of this document.
     pub schema_version: u32,
-    /// The session, for `agent resume`; null when none was made.
+    /// The session, for `agent resume`; null if none was created.
     pub session_id: Option<String>,
     /// The workspace root.
     pub workspace: Option<String>,
-    /// What was asked for first.
+    /// The first prompt.
     pub task: String,
-    /// The agent of the last run; null when none began.
+    /// The agent of the last run; null if none started.
     pub agent: Option<String>,
-    /// `provider/model` that was asked last; null when none was chosen yet.
+    /// `provider/model` that was called last; null if no model was selected.
     pub model: Option<String>,
     /// The permission mode of the last run.
     pub mode: Option<String>,
-    /// What confined commands in the last run.
+    /// The sandbox of commands in the last run.
     pub sandbox: Option<String>,
-    /// How the last run ended; null when it has no end: it is still at work, or was killed.
+    /// Status of the last run; null if it is running or was killed.
     pub status: Option<Status>,
-    /// Why it ended; null without an end, and when it never began.
+    /// Why the last run ended; null if it has no end, or did not start.
     pub stop_reason: Option<StopReason>,
-    /// The limit that ended it.
+    /// The limit that ended the last run.
     pub limit: Option<ReachedLimit>,
-    /// What went wrong.
+    /// The failure that ended the last run.
     pub error: Option<Failure>,
-    /// The final answer; a structured one as JSON.
+    /// The final answer; a structured answer as JSON.
     pub output: String,
-    /// When the first run began, milliseconds since the Unix epoch; null when none did.
+    /// Start of the first run, in milliseconds since the Unix epoch; null if none started.
     pub started_ms: Option<u64>,
-    /// When something happened last, milliseconds since the Unix epoch.
+    /// Time of the last record, in milliseconds since the Unix epoch.
     pub completed_ms: Option<u64>,
-    /// Time that runs took, from their first record to their last; what lies between runs does not count.
+    /// Duration of all runs, each from its first record to its last; time between runs is not counted.
     pub duration_ms: u64,
-    /// The part of it in which models were waited for.
+    /// Time spent waiting for models.
     pub model_time_ms: u64,
-    /// The time that tool calls took; calls side by side count each.
+    /// Time of all tool calls; parallel calls are each counted.
     pub tool_time_ms: u64,
     /// Model calls that were part of the work.
     pub step_count: u32,
-    /// Everything sent to models, retries and closing calls included.
+    /// All requests sent to models, including retries and closing calls.
     pub request_count: u32,
-    /// Tool calls that models made.
+    /// Tool calls by models.
     pub tool_call_count: u32,
-    /// Tokens.
+    /// Total tokens.
     pub usage: Usage,
-    /// Money.
+    /// Cost of the session.
     pub cost: Cost,
     /// The runs, in order.
     pub runs: Vec<Run>,
-    /// The steps, in order, closing calls included.
+    /// The steps, in order, including closing calls.
     pub steps: Vec<Step>,
-    /// Files changed, as they stand at the end compared with the start.
+    /// Files changed, compared with their state before the session.
     pub files_modified: Vec<FileChange>,
     /// Calls that were refused.
     pub permission_denials: Vec<ReportedDenial>,
-    /// Calls that wait for an answer.
+    /// Calls that need approval.
     pub awaiting_approval: Vec<PendingApproval>,
     /// Guardrails on the conversation that withheld a text or ended a run.
     pub guardrails: Vec<TriggeredGuardrail>,
     /// Calls and requests that failed.
     pub errors: Vec<ReportedError>,
-    /// What did not go as asked: retries, hooks that blocked, notices.
+    /// Warnings: retries, hooks that blocked, notices.
     pub warnings: Vec<Warning>,
-    /// Executables that the last run made or changed.
+    /// Executable files that the last run created or changed.
     pub executables: Executables,
-    /// Records of the journal that are damaged and were skipped.
+    /// Damaged records of the journal, which were skipped.
     pub damaged_records: usize,
-    /// What is counted above but not listed, because there is too much of it.
+    /// Numbers of entries that are counted above but not listed.
     pub left_out: OmittedCounts,
 }
 
 /// One process's work on the session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// `provider/model` that it began with.
+    /// `provider/model` at the start.
     pub model: String,
     /// The permission mode.
     pub mode: String,
-    /// What confined commands.
+    /// The sandbox of commands.
     pub sandbox: String,
-    /// When it began, milliseconds since the Unix epoch.
+    /// Start time, in milliseconds since the Unix epoch.
     pub started_ms: u64,
-    /// From its first record to its last.
+    /// Milliseconds from its first record to its last.
     pub duration_ms: u64,
-    /// How it ended; null when it has no end.
+    /// Status; null if the run has no end.
     pub status: Option<Status>,
-    /// Why it ended.
+    /// Why the run ended.
     pub stop_reason: Option<StopReason>,
 }
 
-/// One model call and the tool calls that it asked for.
+/// A model call and the tool calls that it requested.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
-    /// Counted over all runs of the session, from 1; a closing call has the number of the step before it.
+    /// Number over all runs of the session, from 1; a closing call has the number of the step before it.
     pub number: u32,
-    /// The run, from 1.
+    /// Number of the run, from 1.
     pub run: usize,
-    /// Why the model was asked.
+    /// Purpose of the model call.
     pub purpose: Purpose,
     /// `provider/model`.
     pub model: String,
-    /// When it began, milliseconds since the Unix epoch.
+    /// Start time, in milliseconds since the Unix epoch.
     pub started_ms: u64,
-    /// What was said to the model before it, by whom.
+    /// Messages added to the conversation before the call.
     pub told: Vec<ReportedMessage>,
-    /// What the model said.
+    /// Text of the response.
     pub text: String,
-    /// Its reasoning, as far as its provider shows it.
+    /// Reasoning of the model, if its provider returns it.
     pub thinking: String,
-    /// Why the model stopped; null when it gave no answer.
+    /// Why the model stopped; null without a response.
     pub finish_reason: Option<FinishReason>,
-    /// Requests for it that went out.
+    /// Number of requests, including retries.
     pub requests: u32,
-    /// Tokens; null when they were not reported.
+    /// Tokens; null if they were not reported.
     pub usage: Option<Usage>,
-    /// US dollars; null when tokens or price are not known.
+    /// US dollars; null if tokens or price are unknown.
     pub cost_usd: Option<Usd>,
-    /// From the request to the end of the answer.
+    /// Milliseconds from the request to the end of the response.
     pub latency_ms: u64,
-    /// The time that its tool calls took, each counted.
+    /// Time of its tool calls; parallel calls are each counted.
     pub tool_time_ms: u64,
     /// The tool calls, in the model's order.
     pub calls: Vec<Call>,
@@ -167,55 +167,55 @@ pub struct Step {
 /// A message in the conversation that no model wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReportedMessage {
-    /// Who said it.
+    /// Origin of the message.
     pub origin: MessageOrigin,
     /// The text.
     pub text: String,
 }
 
-/// What became of a tool call.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
-    /// It did what it was asked.
+    /// The call succeeded.
     Ok,
-    /// It failed.
+    /// The call failed.
     Failed,
-    /// It was not permitted, and did not run.
+    /// The call was not permitted and did not run.
     Refused,
-    /// It was only described (`--dry-run`), and did not run.
+    /// The call was simulated (`--dry-run`) and did not run.
     Simulated,
-    /// It waits for a person's answer.
+    /// The call needs approval.
     Waiting,
-    /// It has no result: the run ended before.
+    /// The call has no result: the run ended before.
     #[default]
     Unfinished,
 }
 
-/// One tool call.
+/// A tool call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Call {
-    /// Joins it with its result.
+    /// Links the call to its result.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it was to do, one line.
+    /// One-line summary of the call.
     pub summary: String,
     /// The arguments as the model wrote them.
     pub arguments: String,
-    /// What became of it.
+    /// Outcome of the call.
     pub outcome: CallStatus,
-    /// Whether it did not run: it was refused or simulated.
+    /// Whether the call did not run because it was refused or simulated.
     pub skipped: bool,
-    /// What the model read.
+    /// The text sent to the model.
     pub result: String,
-    /// Bytes of that before it was cut.
+    /// Bytes of the result before it was shortened.
     pub result_bytes: usize,
-    /// What went wrong, in one line; null when nothing did.
+    /// The error, in one line; null if there was none.
     pub error: Option<String>,
-    /// Decision, hooks and execution.
+    /// Milliseconds for decision, hooks and execution.
     pub latency_ms: u64,
-    /// Files it changed.
+    /// Files that the call changed.
     pub changed: Vec<ChangedFile>,
 }
 
@@ -224,7 +224,7 @@ pub struct Call {
 pub struct ChangedFile {
     /// Path from the workspace root.
     pub path: String,
-    /// What happened to it.
+    /// The change.
     pub action: ChangeAction,
 }
 
@@ -237,62 +237,62 @@ impl From<&Change> for ChangedFile {
 /// A hook that ran.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Hook {
-    /// Its name, or its command.
+    /// Name of the hook, or its command.
     pub hook: String,
     /// The hook event.
     pub on: String,
-    /// What it decided.
+    /// Decision of the hook.
     pub verdict: HookVerdict,
-    /// Its first lines of output.
+    /// First lines of its output.
     pub output: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
 /// A file that the session changed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FileChange {
-    /// What happened to it.
+    /// The change.
     #[serde(flatten)]
     pub file: ModifiedFile,
-    /// The unified diff between what it was and what the session left; null when it is no text, was not kept or is
-    /// one too many.
+    /// The unified diff over the session; null if the file is not text, its earlier content was not stored, or there are
+    /// too many diffs.
     pub diff: Option<String>,
 }
 
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReportedDenial {
-    /// The step.
+    /// Number of the step.
     pub step: u32,
-    /// Which call, and why.
+    /// The call, and why it was refused.
     #[serde(flatten)]
     pub denial: Denial,
 }
 
-/// Something that failed.
+/// A failure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReportedError {
-    /// The step.
+    /// Number of the step.
     pub step: u32,
-    /// The tool; null when it was the model.
+    /// Name of the tool; null for a model call.
     pub tool: Option<String>,
-    /// What went wrong, in one line.
+    /// The error, in one line.
     pub message: String,
 }
 
-/// Something that did not go as asked.
+/// A warning.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// The step.
+    /// Number of the step.
     pub step: u32,
-    /// How grave it is.
+    /// Severity of the warning.
     pub level: NoticeLevel,
-    /// In words.
+    /// Text of the warning.
     pub text: String,
 }
 
-/// What is counted but not listed.
+/// Numbers of entries that are counted but not listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OmittedCounts {
     /// Steps.
@@ -304,14 +304,14 @@ pub struct OmittedCounts {
 }
 
 impl OmittedCounts {
-    /// Whether anything is.
+    /// Checks whether any entry was omitted.
     pub fn is_anything(self) -> bool {
         self != Self::default()
     }
 }
 
 impl SessionReport {
-    /// Takes over how the last run ended, also where its journal could not be told, or there is none.
+    /// Sets the result of the last run; needed if its journal is incomplete or missing.
     pub fn set_result(&mut self, result: &RunResult) {
         self.schema_version = REPORT_SCHEMA_VERSION;
         self.session_id = self.session_id.take().or_else(|| result.session_id.clone());
@@ -328,21 +328,21 @@ impl SessionReport {
     }
 }
 
-/// A form in which an account is shown.
+/// Format of a session report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {
     /// The document, one line of JSON.
     Json,
-    /// Markdown, to read or to keep.
+    /// Markdown, to read or to store.
     Markdown,
-    /// Markdown for the summary of a job or a comment on GitHub: folded, and short enough for both.
+    /// Markdown for a job summary or a comment on GitHub: folded, and short enough for both.
     Github,
-    /// A page that needs nothing but itself.
+    /// A self-contained HTML page.
     Html,
 }
 
 impl ReportFormat {
-    /// The form that the ending of a file's name asks for.
+    /// Returns the format for a file name's extension; Markdown by default.
     pub fn from_path(path: &Path) -> Self {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
@@ -352,16 +352,16 @@ impl ReportFormat {
         }
     }
 
-    /// `account` in this form, ended by a newline, without a raw control or invisible character.
+    /// Renders `report` in this format, ending with a newline, without raw control or invisible characters.
     ///
     /// # Errors
-    /// When it cannot be written as JSON, which its types rule out.
-    pub fn render(self, account: &SessionReport) -> io::Result<String> {
+    /// When it cannot be serialized, which cannot happen for its types.
+    pub fn render(self, report: &SessionReport) -> io::Result<String> {
         match self {
-            Self::Json => json::line(account),
-            Self::Markdown => Ok(markdown::render(account)),
-            Self::Github => Ok(github::render(account)),
-            Self::Html => Ok(html::render(account)),
+            Self::Json => json::line(report),
+            Self::Markdown => Ok(markdown::render(report)),
+            Self::Github => Ok(github::render(report)),
+            Self::Html => Ok(html::render(report)),
         }
     }
 }

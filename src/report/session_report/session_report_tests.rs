@@ -1,4 +1,4 @@
-//! Accounts of made-up sessions, and what holds for every text in them.
+//! Tests of session reports, and properties that hold for every text in them.
 
 use super::html_writer::HtmlWriter;
 use super::*;
@@ -6,28 +6,28 @@ use crate::core::event::{Event, Record};
 use crate::report::script;
 use proptest::prelude::*;
 
-fn account(records: &[Record]) -> SessionReport {
-    let mut fold = SessionReportBuilder::default();
+fn report(records: &[Record]) -> SessionReport {
+    let mut builder = SessionReportBuilder::default();
     for record in records {
-        fold.add(record);
+        builder.add(record);
     }
-    fold.finish()
+    builder.finish()
 }
 
-fn html(account: &SessionReport) -> String {
-    ReportFormat::Html.render(account).unwrap()
+fn html(report: &SessionReport) -> String {
+    ReportFormat::Html.render(report).unwrap()
 }
 
 #[test]
 fn o19_an_account_tells_what_was_done_by_step_and_call() {
-    let account = account(&script::run());
-    assert_eq!(account.session_id.as_deref(), Some("20260102-030405-abcdef"));
-    assert_eq!((account.task.as_str(), account.output.as_str()), ("fix it", "Done: both files\nare fine."));
-    assert_eq!((account.status, account.stop_reason), (Some(Status::Success), Some(StopReason::LlmDone)));
-    assert_eq!((account.step_count, account.request_count, account.tool_call_count), (2, 1, 2));
-    assert_eq!((account.model_time_ms, account.tool_time_ms), (3_000, 12));
-    assert_eq!(account.usage.prompt_tokens(), 3_000);
-    let [first, second] = account.steps.as_slice() else { panic!("{:?}", account.steps) };
+    let report = report(&script::run());
+    assert_eq!(report.session_id.as_deref(), Some("20260102-030405-abcdef"));
+    assert_eq!((report.task.as_str(), report.output.as_str()), ("fix it", "Done: both files\nare fine."));
+    assert_eq!((report.status, report.stop_reason), (Some(Status::Success), Some(StopReason::LlmDone)));
+    assert_eq!((report.step_count, report.request_count, report.tool_call_count), (2, 1, 2));
+    assert_eq!((report.model_time_ms, report.tool_time_ms), (3_000, 12));
+    assert_eq!(report.usage.prompt_tokens(), 3_000);
+    let [first, second] = report.steps.as_slice() else { panic!("{:?}", report.steps) };
     assert_eq!(
         (first.number, first.latency_ms, first.finish_reason.clone()),
         (1, 1_500, Some(FinishReason::ToolCalls))
@@ -37,12 +37,12 @@ fn o19_an_account_tells_what_was_done_by_step_and_call() {
     assert_eq!(first.calls[1].error.as_deref(), Some("No such file: x"));
     assert_eq!(first.hooks.len(), 2);
     assert_eq!(second.text, "Done: both files\nare fine.");
-    assert_eq!(account.permission_denials[0].denial.rule, "mode.confirm-sensitive");
+    assert_eq!(report.permission_denials[0].denial.rule, "mode.confirm-sensitive");
     assert_eq!(
-        account.errors,
+        report.errors,
         [ReportedError { step: 1, tool: Some("read_file".into()), message: "No such file: x".into() }]
     );
-    let warnings: Vec<&str> = account.warnings.iter().map(|warning| warning.text.as_str()).collect();
+    let warnings: Vec<&str> = report.warnings.iter().map(|warning| warning.text.as_str()).collect();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert!(warnings[0].contains("429 from the server") && warnings[1].contains("E302"), "{warnings:?}");
 }
@@ -51,13 +51,13 @@ fn o19_an_account_tells_what_was_done_by_step_and_call() {
 fn a_session_without_an_end_has_no_verdict_and_none_of_an_earlier_run() {
     let mut records = script::run();
     records.extend(script::stopped().into_iter().map(|record| Record { run: "r2".into(), ..record }));
-    assert_eq!(account(&records).stop_reason, Some(StopReason::MaxSteps));
+    assert_eq!(report(&records).stop_reason, Some(StopReason::MaxSteps));
     records.pop();
-    let killed = account(&records);
+    let killed = report(&records);
     assert_eq!((killed.status, killed.stop_reason, killed.runs.len()), (None, None, 2));
     assert_eq!((killed.output.as_str(), killed.runs[0].status), ("", Some(Status::Success)));
     assert!(ReportFormat::Markdown.render(&killed).unwrap().contains("WARN: `no end: "));
-    // The second run counts on from the first.
+    // The steps of the second run are numbered after those of the first.
     assert_eq!(killed.steps.last().unwrap().number, 4);
 }
 
@@ -68,9 +68,9 @@ fn a_call_that_waited_gets_its_result_where_it_was_made() {
     let at = records.iter().position(ends).unwrap();
     let waits = Event::ToolCallPending { call_id: "c1".into(), approval: None };
     let end = std::mem::replace(&mut records[at], script::record(1, waits));
-    assert_eq!(account(&records).steps[0].calls[0].outcome, CallStatus::Waiting);
+    assert_eq!(report(&records).steps[0].calls[0].outcome, CallStatus::Waiting);
     records.push(Record { run: "r2".into(), ..end });
-    assert_eq!(account(&records).steps[0].calls[0].outcome, CallStatus::Ok);
+    assert_eq!(report(&records).steps[0].calls[0].outcome, CallStatus::Ok);
 }
 
 #[test]
@@ -89,13 +89,13 @@ fn long_texts_share_the_room_that_there_is() {
             }
         }
     }
-    let account = account(&records);
-    assert_eq!((account.step_count, account.left_out.steps), (1_000, 0));
-    let page = html(&account);
+    let report = report(&records);
+    assert_eq!((report.step_count, report.left_out.steps), (1_000, 0));
+    let page = html(&report);
     assert!(page.len() < 12 << 20, "{}", page.len());
     assert!(page.contains("characters omitted"));
     assert!(page.matches("<a href=\"#step-").count() <= 3 * 240);
-    let github = ReportFormat::Github.render(&account).unwrap();
+    let github = ReportFormat::Github.render(&report).unwrap();
     assert!(github.len() < 65_536 && github.contains("Timeline (1,000 steps)"), "{}", github.len());
 }
 
@@ -106,10 +106,10 @@ fn a_run_that_never_began_has_a_report_too() {
         message: "no such key".into(),
         retryable: false,
     };
-    let mut account = SessionReport::default();
-    account.set_result(&json::not_started(failure, None));
+    let mut report = SessionReport::default();
+    report.set_result(&json::not_started(failure, None));
     for form in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Github, ReportFormat::Html] {
-        let text = form.render(&account).unwrap();
+        let text = form.render(&report).unwrap();
         assert!(text.contains("no such key") && text.contains("failed"), "{text}");
     }
 }
@@ -142,14 +142,14 @@ fn o17_the_ending_of_a_name_says_the_form() {
 proptest! {
     #[test]
     fn whatever_is_left_of_a_journal_has_a_report(kept in prop::sample::subsequence(script::run(), 0..27).prop_shuffle()) {
-        let account = account(&kept);
-        let calls: usize = account.steps.iter().map(|step| step.calls.len()).sum();
-        prop_assert!(calls as u64 <= u64::from(account.tool_call_count));
-        let page = html(&account);
+        let report = report(&kept);
+        let calls: usize = report.steps.iter().map(|step| step.calls.len()).sum();
+        prop_assert!(calls as u64 <= u64::from(report.tool_call_count));
+        let page = html(&report);
         prop_assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
-        prop_assert_eq!(page.matches("<article ").count(), account.steps.len());
+        prop_assert_eq!(page.matches("<article ").count(), report.steps.len());
         for form in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Github] {
-            prop_assert!(form.render(&account).unwrap().ends_with('\n'));
+            prop_assert!(form.render(&report).unwrap().ends_with('\n'));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Words and figures that the forms of an account share. What they are made of is hostile: whoever shows them escapes them.
+//! Texts and figures shared by the formats of a session report. They are untrusted; each format escapes them.
 
 use super::{CallStatus, SessionReport, Step};
 use crate::core::event::Purpose;
@@ -9,33 +9,33 @@ use crate::messages;
 use crate::terminal::{first_line, one_line};
 use std::time::Duration;
 
-/// Milliseconds from which a time is told in minutes.
+/// Minimum milliseconds of a time that is shown in minutes.
 const MINUTES_FROM_MS: u64 = 120_000;
 /// Characters of one line.
 const LINE_CHARS: usize = 500;
 
-/// How it ended, at a glance.
+/// Short status of the last run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusLabel {
     /// The work is done.
     Ok,
-    /// It ended early, or has no end.
+    /// The run ended early, or has no end.
     Warn,
-    /// It could not do its work.
+    /// The run could not do its work.
     Fail,
 }
 
 impl StatusLabel {
-    /// That of an account.
-    pub(super) fn of(account: &SessionReport) -> Self {
-        match account.status {
+    /// Returns the label for a report.
+    pub(super) fn of(report: &SessionReport) -> Self {
+        match report.status {
             Some(Status::Success) => Self::Ok,
             Some(Status::Partial) | None => Self::Warn,
             Some(Status::Failed) => Self::Fail,
         }
     }
 
-    /// In capitals, as logs and tables have it.
+    /// Returns the label in capitals.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -45,9 +45,9 @@ impl StatusLabel {
     }
 }
 
-/// What was asked for first.
-pub(super) fn task(account: &SessionReport) -> &str {
-    match account.task.trim() {
+/// Returns the first prompt.
+pub(super) fn task(report: &SessionReport) -> &str {
+    match report.task.trim() {
         "" => "no task",
         task => task,
     }
@@ -57,10 +57,10 @@ fn guardrail(triggered: &TriggeredGuardrail) -> String {
     messages::guardrail_triggered(triggered, Language::En)
 }
 
-/// How the last run ended, and why.
-pub(super) fn verdict(account: &SessionReport) -> String {
-    match (account.status, account.stop_reason) {
-        (None, _) => "no end: the run is still at work, or was killed".to_owned(),
+/// Returns the status of the last run and why it ended.
+pub(super) fn verdict(report: &SessionReport) -> String {
+    match (report.status, report.stop_reason) {
+        (None, _) => "no end: the run has not finished, or was killed".to_owned(),
         (Some(status), None) => format!("{}: no run began", status.name()),
         (Some(status), Some(reason)) => {
             format!("{} ({reason}): {}", status.name(), messages::stop_reason_text(reason, Language::En))
@@ -68,50 +68,50 @@ pub(super) fn verdict(account: &SessionReport) -> String {
     }
 }
 
-/// The figures, each with its name.
-pub(super) fn figures(account: &SessionReport) -> Vec<(&'static str, String)> {
-    let usage = account.usage;
+/// Returns the figures with their names.
+pub(super) fn figures(report: &SessionReport) -> Vec<(&'static str, String)> {
+    let usage = report.usage;
     vec![
-        ("Steps", messages::thousands(account.step_count.into())),
-        ("Tool calls", messages::thousands(account.tool_call_count.into())),
+        ("Steps", messages::thousands(report.step_count.into())),
+        ("Tool calls", messages::thousands(report.tool_call_count.into())),
         ("Tokens in", messages::thousands(usage.prompt_tokens())),
         ("From cache", messages::thousands(usage.cached_read)),
         ("Tokens out", messages::thousands(usage.output)),
-        ("Cost", messages::money(account.cost.total_usd, Language::En)),
-        ("Time", time(account.duration_ms)),
-        ("Model time", time(account.model_time_ms)),
-        ("Tool time", time(account.tool_time_ms)),
+        ("Cost", messages::money(report.cost.total_usd, Language::En)),
+        ("Time", time(report.duration_ms)),
+        ("Model time", time(report.model_time_ms)),
+        ("Tool time", time(report.tool_time_ms)),
     ]
 }
 
-/// Where and with what it was done, as far as that is known.
-pub(super) fn setting(account: &SessionReport) -> Vec<(&'static str, String)> {
-    let began = account.started_ms.map(|began| format!("{} UTC", messages::minute(began)));
-    let runs = (account.runs.len() > 1).then(|| messages::thousands(account.runs.len() as u64));
+/// Returns the known facts about the environment of the session.
+pub(super) fn setting(report: &SessionReport) -> Vec<(&'static str, String)> {
+    let started = report.started_ms.map(|began| format!("{} UTC", messages::minute(began)));
+    let runs = (report.runs.len() > 1).then(|| messages::thousands(report.runs.len() as u64));
     let known = [
-        ("Model", account.model.clone()),
-        ("Agent", account.agent.clone()),
-        ("Mode", account.mode.clone()),
-        ("Sandbox", account.sandbox.clone()),
-        ("Began", began),
+        ("Model", report.model.clone()),
+        ("Agent", report.agent.clone()),
+        ("Mode", report.mode.clone()),
+        ("Sandbox", report.sandbox.clone()),
+        ("Started", started),
         ("Runs", runs),
-        ("Session", account.session_id.clone()),
-        ("Workspace", account.workspace.clone()),
+        ("Session", report.session_id.clone()),
+        ("Workspace", report.workspace.clone()),
     ];
     known.into_iter().filter_map(|(name, value)| Some((name, one_line(&value?, LINE_CHARS)))).collect()
 }
 
-/// What somebody should look at: lists under their titles, empty ones left out.
-pub(super) fn attention(account: &SessionReport) -> Vec<(&'static str, Vec<String>)> {
-    let error = account.error.iter().map(|error| format!("{}: {}", error.kind.name(), error.message));
-    let waiting = account.awaiting_approval.iter();
-    let refused = account.permission_denials.iter().map(|refused| (refused.step, &refused.denial));
-    let executables = &account.executables;
+/// Returns lists that need the user's attention, with their titles; without empty ones.
+pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String>)> {
+    let error = report.error.iter().map(|error| format!("{}: {}", error.kind.name(), error.message));
+    let waiting = report.awaiting_approval.iter();
+    let refused = report.permission_denials.iter().map(|refused| (refused.step, &refused.denial));
+    let executables = &report.executables;
     let more = (executables.more > 0).then(|| format!("{} more", messages::thousands(executables.more)));
     let lists = [
         ("What went wrong", error.collect()),
         (
-            "Waiting for an answer",
+            "Pending approvals",
             waiting
                 .map(|call| {
                     format!("{} {}: {} (agent approve {})", call.tool, call.summary, call.reason, call.id)
@@ -134,7 +134,7 @@ pub(super) fn attention(account: &SessionReport) -> Vec<(&'static str, Vec<Strin
         ),
         (
             "Errors",
-            account
+            report
                 .errors
                 .iter()
                 .map(|error| {
@@ -147,10 +147,10 @@ pub(super) fn attention(account: &SessionReport) -> Vec<(&'static str, Vec<Strin
                 })
                 .collect(),
         ),
-        ("Guardrails", account.guardrails.iter().map(guardrail).collect()),
+        ("Guardrails", report.guardrails.iter().map(guardrail).collect()),
         (
             "Warnings",
-            account
+            report
                 .warnings
                 .iter()
                 .map(|warning| format!("Step {}: {}", warning.step, warning.text))
@@ -164,24 +164,24 @@ pub(super) fn attention(account: &SessionReport) -> Vec<(&'static str, Vec<Strin
         .collect()
 }
 
-/// What the account does not tell.
-pub(super) fn omissions(account: &SessionReport) -> Vec<String> {
-    let damaged = account.damaged_records as u64;
-    let left_out = account.left_out;
+/// Returns notes about what the report omits.
+pub(super) fn omissions(report: &SessionReport) -> Vec<String> {
+    let damaged = report.damaged_records as u64;
+    let left_out = report.left_out;
     let damaged = (damaged > 0)
-        .then(|| format!("{} of the journal damaged and left out", messages::count(damaged, "record")));
+        .then(|| format!("{} of the journal damaged and skipped", messages::count(damaged, "record")));
     let too_many = left_out.is_anything().then(|| {
         format!(
             "too much to list: {}, {} and {} are only counted",
             messages::count(left_out.steps, "step"),
             messages::count(left_out.calls, "tool call"),
-            messages::count(left_out.others, "other thing"),
+            messages::count(left_out.others, "other item"),
         )
     });
     damaged.into_iter().chain(too_many).collect()
 }
 
-/// What a step is called.
+/// Returns the name of a step.
 pub(super) fn step_name(step: &Step) -> String {
     match step.purpose {
         Purpose::Step => format!("Step {}", step.number),
@@ -191,19 +191,19 @@ pub(super) fn step_name(step: &Step) -> String {
     }
 }
 
-/// What became of a call, in a word.
+/// Returns the outcome of a call, as one word.
 pub(super) fn outcome(outcome: CallStatus) -> &'static str {
     match outcome {
         CallStatus::Ok => "ok",
         CallStatus::Failed => "failed",
         CallStatus::Refused => "refused",
         CallStatus::Simulated => "simulated",
-        CallStatus::Waiting => "waits",
+        CallStatus::Waiting => "pending",
         CallStatus::Unfinished => "no result",
     }
 }
 
-/// `340 ms`, `12.3 s`, `12 min 5 s`.
+/// Formats a time as `340 ms`, `12.3 s` or `12 min 5 s`.
 pub(super) fn time(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),

@@ -1,92 +1,92 @@
-//! Why a text was not edited, in words for the model.
+//! Errors of text edits, with messages for the model.
 
 use crate::text::edit::find::MAX_COUNT;
 use crate::text::lines::quoted;
 use crate::text::match_level::MatchLevel;
 
-/// Why a text was not edited.
+/// Reason why a text was not edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// There is no passage to look for.
+    /// The searched passage is empty.
     #[error(
         "old_str is empty. To add text at the end use write_file with mode append; to insert lines use apply_patch"
     )]
     EmptyOldText,
-    /// Old and new passage are the same.
+    /// Old and new text are the same.
     #[error("old_str and new_str are the same, so nothing would change")]
     NoChange,
     /// The passage does not occur.
     #[error("old_str not found{}. Check spaces, indentation, and line breaks.{}", in_file(.path), near(.hint.as_ref()))]
     NotFound {
-        /// The file, for the message; empty when unknown.
+        /// File name for the message; empty when unknown.
         path: String,
-        /// Where something similar is and how it differs.
+        /// Position of a similar passage and the first difference.
         hint: Option<String>,
     },
-    /// The passage does not occur, and what it was to become does.
+    /// The passage does not occur, but the new text does.
     #[error(
-        "old_str not found{}, but new_str stands in line {line}: this edit seems to be already applied. Read the lines before you try again.{}",
+        "old_str not found{}, but new_str is in line {line}: this edit seems to be already applied. Read the lines before you try again.{}",
         in_file(.path), near(.hint.as_ref())
     )]
     AlreadyApplied {
-        /// The file, for the message; empty when unknown.
+        /// File name for the message; empty when unknown.
         path: String,
-        /// Where the new passage starts, counted from 1.
+        /// First line of the new text, counted from 1.
         line: usize,
-        /// Where something like the old passage is, in case it is not, and how it differs.
+        /// Position of a passage similar to the old one and the first difference.
         hint: Option<String>,
     },
     /// The passage occurs more than once.
     #[error("old_str {} {} times{} (lines {}). Add more context lines to make it unique.", appears(*.level), at_least(*.count), in_file(.path), listed(.lines, *.count))]
     NotUnique {
-        /// The file, for the message; empty when unknown.
+        /// File name for the message; empty when unknown.
         path: String,
-        /// How it was looked for.
+        /// Level on which the passage was found.
         level: MatchLevel,
-        /// How often, at most 1000.
+        /// Number of occurrences, at most 1000.
         count: usize,
-        /// Where the first ones start, counted from 1.
+        /// First lines of the first occurrences, counted from 1.
         lines: Vec<usize>,
     },
-    /// What was found is much more than what was looked for.
+    /// The matched passage is much longer than the searched one.
     #[error(
         "old_str has {wanted} bytes, but the passage that it would match{} has {found} (line {line}). Give the passage exactly as it is",
         in_file(.path)
     )]
     MatchTooLong {
-        /// The file, for the message; empty when unknown.
+        /// File name for the message; empty when unknown.
         path: String,
-        /// Bytes looked for.
+        /// Bytes of the searched passage.
         wanted: usize,
-        /// Bytes found.
+        /// Bytes of the matched passage.
         found: usize,
-        /// Where, counted from 1.
+        /// First line of the matched passage, counted from 1.
         line: usize,
     },
-    /// A line of the new text stands for code that was left out.
+    /// A line of the new text is a placeholder for omitted code.
     #[error(
-        "new_str leaves code out: the line {} would stand in the file as it is. Write every line that is to be there, or replace a smaller passage",
+        "new_str leaves code out: the line {} would be written to the file literally. Write every line that the file must contain, or replace a smaller passage",
         quoted(.0)
     )]
     Placeholder(String),
-    /// Two replacements want the same bytes.
-    #[error("edits {first} and {second} overlap{}: make one edit of them", in_file(.path))]
+    /// Two replacements overlap.
+    #[error("edits {first} and {second} overlap{}: combine them into one edit", in_file(.path))]
     Overlap {
-        /// The file, for the message; empty when unknown.
+        /// File name for the message; empty when unknown.
         path: String,
-        /// The edit that begins first, counted from 1.
+        /// Number of the edit that starts first, counted from 1.
         first: usize,
-        /// The other.
+        /// Number of the other edit.
         second: usize,
     },
-    /// One of several replacements cannot be made.
-    #[error("edit {number} of {of}, and so none of them, can be made: {error}")]
+    /// One of several replacements failed, so none was made.
+    #[error("edit {number} of {of} failed, so none was made: {error}")]
     InEdit {
-        /// Which, counted from 1.
+        /// Number of the edit, counted from 1.
         number: usize,
-        /// How many there are.
+        /// Number of edits.
         of: usize,
-        /// Why.
+        /// Error of the edit.
         error: Box<EditError>,
     },
 }

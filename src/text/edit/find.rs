@@ -1,4 +1,4 @@
-//! Finds the one passage that an edit means, on the first level of the ladder on which it occurs.
+//! Finds the unique passage of an edit on the first match level on which it occurs.
 
 use crate::text::indent_shift::{IndentShift, find_with_shift};
 use crate::text::lines::{body, line_number_at};
@@ -6,55 +6,55 @@ use crate::text::match_level::{FoldedText, MatchLevel};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// Occurrences counted before giving up; "more than this" is enough to say that a passage is not unique.
+/// Maximum number of occurrences counted for the message about a passage that is not unique.
 pub const MAX_COUNT: usize = 1000;
 
 /// Line numbers listed for a passage that occurs more than once.
 const MAX_LISTED: usize = 10;
 
-/// A passage that was found.
+/// A matched passage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// Where it is, in bytes.
+    /// Byte range in the text.
     pub range: Range<usize>,
-    /// How it was found.
+    /// Level of the match.
     pub level: MatchLevel,
-    /// How its lines are shifted against those looked for.
+    /// Indentation shift against the searched lines.
     pub shift: Option<IndentShift>,
 }
 
-/// Why no passage was found.
+/// Reason why no unique passage was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchError {
-    /// There is none.
+    /// No occurrence.
     Absent,
-    /// There are several.
+    /// Several occurrences.
     Ambiguous {
-        /// On which level.
+        /// Level of the matches.
         level: MatchLevel,
-        /// How many, at most [`MAX_COUNT`].
+        /// Number of occurrences, at most [`MAX_COUNT`].
         count: usize,
-        /// Where the first ones start, counted from 1.
+        /// First lines of the first occurrences, counted from 1.
         lines: Vec<usize>,
     },
 }
 
-/// The only passage that is `old`.
+/// Returns the only occurrence of `old`.
 ///
 /// # Errors
-/// When there is none, or more than one on the first level that has any.
+/// When there is none, or more than one on the first level with an occurrence.
 pub fn find(searched: &FoldedText<'_>, old: &str) -> Result<Match, MatchError> {
     let text = searched.text;
-    // Whoever writes `\n` was shown lines, not their endings: they tell no two passages apart.
-    let shown = old.contains('\n') && !old.contains('\r') && text.contains("\r\n");
-    if !shown && let Some(start) = unique_occurrence(MatchLevel::Exact, text, old)? {
+    // The model sees lines without their endings, so a `\n` in `old` also matches `\r\n`.
+    let ignores_endings = old.contains('\n') && !old.contains('\r') && text.contains("\r\n");
+    if !ignores_endings && let Some(start) = unique_occurrence(MatchLevel::Exact, text, old)? {
         return Ok(Match { range: start..start + old.len(), level: MatchLevel::Exact, shift: None });
     }
     for level in MatchLevel::FOLDS {
         let wanted = level.fold(old);
         let Some(start) = unique_occurrence(level, searched.at_level(level), &wanted)? else { continue };
         let range = level.unfold(text, start)..level.unfold(text, start + wanted.len());
-        let level = if shown && level == MatchLevel::Endings { MatchLevel::Exact } else { level };
+        let level = if ignores_endings && level == MatchLevel::Endings { MatchLevel::Exact } else { level };
         return Ok(Match { range, level, shift: None });
     }
     find_shifted(searched, old)
@@ -74,7 +74,7 @@ fn unique_occurrence(level: MatchLevel, text: &str, old: &str) -> Result<Option<
     }
 }
 
-/// Whole lines, each with the same indentation more or less.
+/// Finds whole lines with a uniform indentation shift.
 fn find_shifted(searched: &FoldedText<'_>, old: &str) -> Result<Match, MatchError> {
     let fold = searched.at_level(MatchLevel::Punctuation);
     let wanted = MatchLevel::Indentation.fold(old);
@@ -95,7 +95,7 @@ fn find_shifted(searched: &FoldedText<'_>, old: &str) -> Result<Match, MatchErro
     Ok(Match { range: start..start + length, level: MatchLevel::Indentation, shift: Some(shift) })
 }
 
-/// Where `old` starts, overlapping occurrences included: "aa" is not unique in "aaa".
+/// Returns the byte offsets of `old`, overlapping occurrences included: "aa" is not unique in "aaa".
 pub fn occurrences(text: &str, old: &str) -> Vec<usize> {
     let step = old.chars().next().map_or(1, char::len_utf8);
     let finder = Finder::new(old);

@@ -12,32 +12,32 @@ use error::EditError;
 use find::{Match, MatchError, find, occurrences};
 use std::ops::Range;
 
-/// Times as many bytes as were looked for, with [`MATCH_MARGIN`] on top, that a passage may have which is not exactly
-/// what was looked for: white space that nobody wrote could otherwise be of any length.
+/// Maximum length of an inexact match, as a multiple of the searched length, plus [`MATCH_MARGIN`]. Without a limit, a match
+/// could contain any amount of white space.
 const MATCH_FACTOR: usize = 4;
 
-/// Bytes, for short passages that are deeply indented.
+/// Additional bytes for short passages with deep indentation.
 const MATCH_MARGIN: usize = 1000;
 
-/// One replacement: a passage and what it becomes.
+/// Replacement of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replacement<'a> {
-    /// The passage; must occur once.
+    /// Passage to replace; must occur once.
     pub old: &'a str,
-    /// What it becomes.
+    /// New text.
     pub new: &'a str,
 }
 
 /// A text after its edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
-    /// The new text.
+    /// New text.
     pub text: String,
-    /// How the passage of each edit was found, in their order.
+    /// Match level of each edit, in order.
     pub match_levels: Vec<MatchLevel>,
 }
 
-/// A passage and its new text.
+/// Edit with the byte range of its passage and the final new text.
 struct ResolvedEdit {
     number: usize,
     range: Range<usize>,
@@ -45,12 +45,12 @@ struct ResolvedEdit {
     level: MatchLevel,
 }
 
-/// `text` with the only occurrence of each passage replaced; `path` is named in errors. All passages are those of `text`,
-/// whatever the other replacements are.
+/// Replaces the only occurrence of each passage in `text`; `path` is named in errors. All passages are searched in the
+/// original `text`.
 ///
 /// # Errors
-/// When a passage is empty, equal to what it becomes, absent, not unique or part of another's, or a new text leaves
-/// something out; nothing is replaced then.
+/// When a passage is empty, equal to its new text, absent, not unique or overlaps another, or a new text contains a
+/// placeholder; nothing is replaced then.
 pub fn replace(path: &str, text: &str, edits: &[Replacement<'_>]) -> Result<Edited, EditError> {
     let searched = FoldedText::new(text);
     let mut changes = Vec::with_capacity(edits.len());
@@ -122,7 +122,7 @@ fn match_error(path: &str, text: &str, edit: Replacement<'_>, miss: MatchError) 
     }
 }
 
-/// `text` with changes that are in order and do not overlap.
+/// Applies changes to `text`; they must be in order and must not overlap.
 fn splice(text: &str, changes: &[ResolvedEdit]) -> String {
     let grown: usize = changes.iter().map(|change| change.new.len()).sum();
     let mut out = String::with_capacity(text.len() + grown);

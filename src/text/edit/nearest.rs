@@ -1,20 +1,20 @@
-//! Where a passage that was not found may be meant: the lines most like it, and their first difference.
+//! Finds the lines most similar to a passage that was not found, and the first difference.
 
 use crate::text::lines::{body, quoted};
 
-/// Lines of the file compared when looking for the nearest passage.
+/// Maximum lines of the file compared.
 const MAX_NEAR_LINES: usize = 20_000;
 
-/// Lines of `old_str` compared when looking for the nearest passage.
+/// Maximum lines of `old_str` compared.
 const MAX_WANTED_LINES: usize = 200;
 
-/// Characters of a line compared when looking for the nearest passage.
+/// Maximum characters of a line compared.
 const MAX_NEAR_CHARS: usize = 200;
 
-/// Similarity (0 to 1, Sørensen–Dice) below which a line is not called near.
+/// Minimum similarity of a near line (0 to 1, Sørensen–Dice).
 const NEAR: f64 = 0.5;
 
-/// Where the passage most like `old` is, and its first difference.
+/// Describes the position of the passage most similar to `old` and the first difference.
 pub fn nearest(text: &str, old: &str) -> Option<String> {
     let have: Vec<&str> = text.lines().take(MAX_NEAR_LINES).collect();
     let want: Vec<&str> = old.lines().take(MAX_WANTED_LINES).collect();
@@ -37,13 +37,13 @@ pub fn nearest(text: &str, old: &str) -> Option<String> {
             quoted(wanted)
         ),
         Some((_, None, wanted)) => {
-            format!("{place}; the file ends there, old_str goes on with {}.", quoted(wanted))
+            format!("{place}; the file ends there, old_str continues with {}.", quoted(wanted))
         }
         None => format!("{place}; its lines are equal, so only a line break or the place it starts differs."),
     })
 }
 
-/// The start of the passage that shares most lines with `want`, else the line most like its longest line.
+/// Returns the start of the passage that shares most lines with `want`, else of the one with the line most similar to its longest line.
 fn best_start(have: &[&str], want: &[&str]) -> Option<usize> {
     let anchor = want.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
     let mut best: Option<(usize, usize)> = None;
@@ -60,7 +60,7 @@ fn best_start(have: &[&str], want: &[&str]) -> Option<usize> {
     best.map(|(_, start)| start).or_else(|| {
         let wanted = clip(anchor.1);
         let mut near: Option<(f64, usize)> = None;
-        // Lines of quite another length are not near, and comparing is what takes time.
+        // Skips the expensive comparison for lines of very different length.
         let similar = |line: &str| line.len() / 2 <= wanted.len() && wanted.len() / 2 <= line.len();
         for (at, line) in have.iter().enumerate().filter(|(_, line)| similar(clip(line))) {
             let likeness = strsim::sorensen_dice(wanted, clip(line));

@@ -1,16 +1,15 @@
-//! The new text of a passage, in the manner of what it replaces: its line endings, its indentation, and the very bytes of
-//! the lines that stay.
+//! Adapts new text to the passage it replaces: line endings, indentation and the bytes of unchanged lines.
 
 use crate::text::edit::find::Match;
 use crate::text::lines::{LineEnding, body};
 use similar::{DiffOp, TextDiff};
 use std::time::Duration;
 
-/// Longest time spent on telling which lines stay; after that fewer do, and are written as the new text has them.
+/// Time limit for the diff that finds unchanged lines; after that, more lines are written as the new text contains them.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// What `new` becomes in the place of `found`, which was looked for as `old`; `None` when a line of it cannot be shifted
-/// as the passage is.
+/// Adapts `new` to the passage `found`, which was searched as `old`; `None` when a line of `new` cannot be shifted like the
+/// passage.
 pub fn rewrite_passage(text: &str, found: &Match, old: &str, new: &str) -> Option<String> {
     let passage = text.get(found.range.clone()).unwrap_or_default();
     if passage == old && old.contains('\r') {
@@ -49,7 +48,7 @@ pub fn rewrite_passage(text: &str, found: &Match, old: &str, new: &str) -> Optio
         .collect()
 }
 
-/// A line without its ending; what has none stays as it is.
+/// Returns a line without its ending; a last line without a newline is unchanged.
 fn content(line: &str) -> &str {
     if line.ends_with('\n') { body(line) } else { line }
 }

@@ -77,7 +77,7 @@ fn lines_of_a_crlf_file_match_a_passage_written_with_lf() {
 }
 
 #[test]
-fn endings_that_are_written_tell_two_passages_apart() {
+fn explicit_line_endings_distinguish_passages() {
     assert_eq!(edit("a\r\nb\na\nb\n", "a\r\nb", "x"), Ok("x\na\nb\n".to_owned()));
 }
 
@@ -98,7 +98,7 @@ fn bom_and_missing_final_newline_stay() {
     assert_eq!(edit("\u{feff}a\nb", "a", "c"), Ok("\u{feff}c\nb".to_owned()));
 }
 
-/// What becomes of `text`, and how the passage was found.
+/// Returns `text` after the edit, and the match level.
 fn found(text: &str, old: &str, new: &str) -> (String, MatchLevel) {
     let edited = replace("a.txt", text, &[Replacement { old, new }]).unwrap();
     (edited.text, edited.match_levels[0])
@@ -154,7 +154,7 @@ fn a_passage_is_found_with_another_indentation_and_the_new_lines_are_shifted_too
 }
 
 #[test]
-fn what_occurs_more_than_once_apart_from_white_space_is_not_touched() {
+fn passage_that_is_ambiguous_without_white_space_is_refused() {
     let text = refused("a \nb\na  \nb\n", "a\nb", "x");
     assert!(
         text.contains("apart from white space at the ends of lines it appears 2 times in a.txt (lines 1, 3)"),
@@ -170,16 +170,16 @@ fn an_exact_passage_wins_over_one_that_differs_in_white_space() {
 }
 
 #[test]
-fn what_is_only_similar_is_never_touched() {
+fn passage_that_is_only_similar_is_refused() {
     for old in ["colour = 1\n", "color  = 1", "Color = 1", "color = 11"] {
         assert!(edit("color = 1\nx\n", old, "y").is_err(), "{old}");
     }
 }
 
 #[test]
-fn an_edit_that_is_already_applied_is_told_so() {
+fn already_applied_edit_is_reported() {
     let text = refused("one\n2\nthree\n", "two\n", "2\n");
-    assert!(text.contains("new_str stands in line 2") && text.contains("already applied"), "{text}");
+    assert!(text.contains("new_str is in line 2") && text.contains("already applied"), "{text}");
     let text = refused("let total = 1;\nx\n", "let totals = 1;", "x");
     assert!(text.contains("already applied") && text.contains("The nearest passage is line 1"), "{text}");
     assert!(refused("a\n", "b", "").starts_with("old_str not found"));
@@ -206,7 +206,7 @@ fn a_new_text_that_leaves_code_out_is_refused() {
 }
 
 #[test]
-fn several_edits_are_all_of_the_original() {
+fn several_edits_all_match_the_original_text() {
     let edits =
         [("one", "two"), ("two", "one"), ("\nend", "\nthe end")].map(|(old, new)| Replacement { old, new });
     let edited = replace("a.txt", "one\ntwo\nend\n", &edits).unwrap();
@@ -214,19 +214,16 @@ fn several_edits_are_all_of_the_original() {
 }
 
 #[test]
-fn edits_that_overlap_or_of_which_one_cannot_be_made_are_all_refused() {
+fn all_edits_are_refused_if_some_overlap_or_fail() {
     let several = |text: &str, edits: &[(&str, &str)]| {
         let edits: Vec<_> = edits.iter().map(|(old, new)| Replacement { old, new }).collect();
         replace("a.txt", text, &edits).unwrap_err().to_string()
     };
     let text = several("one two three", &[("two three", "x"), ("one two", "y")]);
-    assert_eq!(text, "edits 2 and 1 overlap in a.txt: make one edit of them");
+    assert_eq!(text, "edits 2 and 1 overlap in a.txt: combine them into one edit");
     assert!(several("a b", &[("a", "x"), ("a", "y")]).contains("overlap"));
     let text = several("one two", &[("one", "x"), ("three", "y")]);
-    assert!(
-        text.starts_with("edit 2 of 2, and so none of them, can be made: old_str not found in a.txt."),
-        "{text}"
-    );
+    assert!(text.starts_with("edit 2 of 2 failed, so none was made: old_str not found in a.txt."), "{text}");
 }
 
 proptest! {
@@ -240,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn a_passage_is_replaced_where_it_is_alone_and_refused_wherever_else_it_is(
+    fn unique_passage_is_replaced_and_ambiguous_one_refused(
         text in "[ab\n]{0,16}", old in "[ab]{1,3}(\n[ab]{1,2})?"
     ) {
         let places = (0..text.len()).filter(|at| text[*at..].starts_with(&old)).count();
@@ -261,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn an_edit_and_its_reverse_restore_every_byte_whatever_the_text_begins_and_ends_with(
+    fn edit_and_reverse_edit_restore_every_byte(
         before in "\u{feff}?([a-c]{0,3}\r?\n){0,4}", after in "(\r?\n[a-c]{0,3}){0,4}", new in "[x-z]{1,4}"
     ) {
         let text = format!("{before}ONLY{after}");
@@ -276,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_rung_it_takes_everything_outside_the_passage_keeps_its_bytes(
+    fn text_outside_the_passage_is_unchanged_on_every_match_level(
         before in "([a-c \t]{0,6}\n){0,4}", after in "(\n[a-c \t]{0,6}){0,4}", blanks in "[ \t]{0,3}", indentation in "[ ]{0,4}"
     ) {
         let passage = format!("{indentation}\u{201c}ONLY\u{201d}{blanks}\n{indentation}  THIS");
@@ -286,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn a_passage_that_occurs_twice_on_its_rung_is_an_error(
+    fn passage_that_occurs_twice_on_its_match_level_is_an_error(
         between in "([a-c]{0,3}\n){0,4}", one in "[ \t]{1,3}", two in "[ \t]{1,3}"
     ) {
         let text = format!("KEY{one}\nVALUE\n{between}KEY{two}\nVALUE\n");

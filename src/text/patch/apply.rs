@@ -1,4 +1,4 @@
-//! Applies the hunks of one file: all or none, each in the one place where its lines stand.
+//! Applies the hunks of one file: all or none, each at the only position of its lines.
 
 use crate::text::indent_shift::IndentShift;
 use crate::text::lines::{BOM, LineEnding, body};
@@ -11,21 +11,21 @@ use crate::text::placeholder::find_placeholder;
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patched {
-    /// The new text.
+    /// New text.
     pub text: String,
-    /// How each hunk was found.
+    /// Match level of each hunk.
     pub match_levels: Vec<MatchLevel>,
-    /// Lines added and removed.
+    /// Number of lines added and removed.
     pub changed_lines: usize,
 }
 
-/// `text` with all of `hunks` applied.
+/// Applies all `hunks` to `text`.
 ///
 /// # Errors
-/// When one of them does not fit; nothing is applied then.
+/// When a hunk does not fit; nothing is applied then.
 pub fn apply(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
-    // The mark in front of some texts is shown to no model, so its patches do not have it and it stays in front. Diffs that
-    // programs make do have it.
+    // The model never sees a byte order mark, so its patches lack it and it is preserved. Diffs made by programs contain
+    // it.
     let Some(rest) = text.strip_prefix(BOM).filter(|_| !names_bom(hunks)) else {
         return apply_hunks(text, hunks);
     };
@@ -33,7 +33,7 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
     Ok(Patched { text: format!("{BOM}{}", patched.text), ..patched })
 }
 
-/// Whether the old text begins with a byte order mark, as the hunks have it.
+/// Checks whether the first old line of the hunks starts with a byte order mark.
 fn names_bom(hunks: &[Hunk]) -> bool {
     let old = |line: &&Line| matches!(line, Line::Context(_) | Line::Removed(_));
     let first = hunks.first().and_then(|hunk| hunk.lines.iter().find(old));
@@ -69,7 +69,7 @@ fn apply_hunks(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
     Ok(Patched { text: out.concat(), match_levels, changed_lines })
 }
 
-/// Writes the new side of `hunk`; context keeps its bytes, an added line takes the ending of its neighbour.
+/// Writes the new side of `hunk`; context lines retain their bytes, an added line gets the ending of its neighbour.
 fn append_hunk(
     out: &mut Vec<String>,
     old: &[&str],
@@ -112,7 +112,7 @@ fn append_hunk(
     }
 }
 
-/// A line that was the last one without a newline gets one when lines follow it now.
+/// Adds a newline to a former last line without one, if lines follow it now.
 fn terminate_inner_lines(lines: &mut [String], ending: LineEnding) {
     if let Some((_, inner)) = lines.split_last_mut() {
         for line in inner.iter_mut().filter(|line| !line.ends_with('\n')) {

@@ -1,5 +1,4 @@
-//! Reads patches in an envelope, from `*** Begin Patch` to `*** End Patch`: sections that add, delete, update and move
-//! files, with hunks that name no line numbers but lines of the file after which they stand.
+//! Parses patches from `*** Begin Patch` to `*** End Patch`, with hunks located by lines of the file instead of line numbers.
 
 use crate::text::lines::{body, quoted};
 use crate::text::patch::error::PatchError;
@@ -14,16 +13,16 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// How the command is called that models put around a patch.
+/// Names of the command that models write around a patch.
 const COMMANDS: [&str; 3] = ["", "apply_patch", "applypatch"];
 
-/// Layers around a patch that are taken off.
+/// Maximum number of wrappers removed from a patch.
 const MAX_LAYERS: usize = 3;
 
-/// Headers of one hunk: a language that nests deeper has shorter names for it.
+/// Maximum number of `@@` headers of one hunk.
 const MAX_SCOPE: usize = 10;
 
-/// The patch without what models put around it: a fence, or `apply_patch <<'EOF'` and `EOF`.
+/// Removes what models write around a patch: a code fence, or `apply_patch <<'EOF'` and `EOF`.
 pub fn strip_wrapping(patch: &str) -> &str {
     let mut bare = patch;
     for _ in 0..MAX_LAYERS {
@@ -46,15 +45,15 @@ fn inner(patch: &str) -> Option<&str> {
     (!closing.is_empty() && last.trim() == closing).then_some(body)
 }
 
-/// Whether `patch`, `strip_wrapping`, is an envelope.
+/// Checks whether `patch`, after [`strip_wrapping`], is an envelope.
 pub fn is_envelope(patch: &str) -> bool {
     patch.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.trim() == BEGIN)
 }
 
-/// The sections of `patch`, which is an envelope.
+/// Parses the sections of `patch`, which is an envelope.
 ///
 /// # Errors
-/// When a line is not understood, a hunk changes nothing, or the end is missing.
+/// When a line is unexpected, a hunk changes nothing, or the last line is missing.
 pub fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut reader = Reader::default();
     let lines = patch.split_inclusive('\n').map(body).skip_while(|line| line.trim().is_empty());
@@ -74,21 +73,21 @@ struct Reader {
     state: State,
 }
 
-/// What the next line may be.
+/// Parser state: what the next line may be.
 #[derive(Default, PartialEq, Clone, Copy)]
 enum State {
-    /// A section.
+    /// Start of a section.
     #[default]
     Between,
-    /// A line of a new file.
+    /// Line of a new file.
     Adding,
-    /// The new name of a file, or a hunk.
+    /// New name of a file, or a hunk.
     Updating,
-    /// More headers of a hunk, or its first line.
+    /// Another header of a hunk, or its first line.
     Header,
-    /// A line of a hunk.
+    /// Line of a hunk.
     Hunk,
-    /// Nothing.
+    /// Nothing but blank lines.
     Ended,
 }
 
@@ -98,7 +97,7 @@ impl Reader {
         match self.state {
             State::Ended if line.trim().is_empty() => {}
             State::Ended => return Err(stray()),
-            // Inside of a hunk an indented marker is a line of the file.
+            // Inside a hunk, an indented marker is a line of the file.
             _ if line.starts_with("*** ") => self.marker(line.trim_end()).ok_or_else(stray)??,
             State::Adding if line.starts_with('+') => {
                 if let Some(FilePatch { action: Action::Add(text), .. }) = self.sections.last_mut() {
@@ -113,7 +112,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A line that begins with three asterisks; `None` when it means nothing here.
+    /// Handles a line that starts with three asterisks; `None` when it is unexpected here.
     fn marker(&mut self, line: &str) -> Option<Result<(), PatchError>> {
         if line == END_OF_FILE {
             let hunk = self.hunks()?.last_mut()?;
@@ -182,7 +181,7 @@ impl Reader {
                 hunks.push(hunk);
                 next = State::Header;
             }
-            // The first hunk needs no header, and before it a blank line is none of the file.
+            // The first hunk needs no header; blank lines before it do not belong to the file.
             (None, None) if line.is_empty() => next = state,
             (None, None) => {
                 let mut hunk = Hunk::default();
@@ -195,7 +194,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The last look at the section that has been read.
+    /// Validates and completes the last section.
     fn finish_section(&mut self) -> Result<(), PatchError> {
         let Some(FilePatch { path, action: Action::Update { to, hunks } }) = self.sections.last_mut() else {
             return Ok(());
@@ -206,14 +205,14 @@ impl Reader {
         for (index, hunk) in hunks.iter_mut().enumerate() {
             hunk.finish(index + 1).map_err(|error| error.in_file(path))?;
             let adds_only = hunk.lines.iter().all(|line| matches!(line, Line::Added(_)));
-            // Lines that come after nothing come after everything.
+            // Added lines without any position belong at the end of the file.
             hunk.at_end |= adds_only && hunk.start.is_none() && hunk.scope.is_empty();
         }
         Ok(())
     }
 }
 
-/// Whether a header gives line numbers, as those of unified diffs do, and not a line of the file.
+/// Checks whether a header contains line numbers, as in unified diffs, and not a line of the file.
 fn is_range(header: &str) -> bool {
     header.strip_prefix('-').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }

@@ -1,17 +1,17 @@
-//! Why a patch was not read or not applied, in words for the model.
+//! Errors of patches, with messages for the model.
 
 use crate::text::lines::{QUOTE_CHARS, one_line, quoted};
 
-/// Lines named when a hunk fits in more than one place.
+/// Maximum number of lines listed for an ambiguous hunk.
 const MAX_LISTED: usize = 5;
 
-/// Why a patch was not applied; the text is untouched.
+/// Reason why a patch was not parsed or applied; the text is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// There is nothing in it.
+    /// The patch is empty.
     #[error("the patch is empty")]
     Empty,
-    /// It has no hunk.
+    /// The patch has no hunk.
     #[error("the patch has no hunks: each starts with a line like `@@ -10,3 +10,4 @@`, or a bare `@@`")]
     NoHunks,
     /// A line of a hunk starts with none of the four signs.
@@ -19,39 +19,39 @@ pub enum PatchError {
         "hunk {hunk}: the line {line} starts with none of ' ' (context), '-' (removed), '+' (added); context lines need a leading space"
     )]
     BadLine {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
-        /// The line, quoted.
+        /// Quoted line.
         line: String,
     },
     /// A hunk header cannot be read.
     #[error("hunk {hunk}: the header {line} is not like `@@ -10,3 +10,4 @@`")]
     BadHeader {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
-        /// The line, quoted.
+        /// Quoted line.
         line: String,
     },
-    /// It goes on with another file.
+    /// The patch contains another file.
     #[error("the patch changes more than one file: leave out `path` and name each file in the patch")]
     ManyFiles,
-    /// It names more files than one call may change.
+    /// The patch changes more files than one call may change.
     #[error("the patch changes more than {0} files: make several calls")]
     TooManyFiles(usize),
-    /// It does not say which file it is for.
+    /// The patch does not name its file.
     #[error(
-        "the patch does not say which file it is for: give `path`, or `--- a/FILE` and `+++ b/FILE` above the hunks, or `*** Update File: FILE`"
+        "the patch does not name its file: give `path`, or `--- a/FILE` and `+++ b/FILE` above the hunks, or `*** Update File: FILE`"
     )]
     NoPath,
-    /// It names another file than the call.
+    /// The patch names a different file than the call.
     #[error("the patch is for {}, not for {}: leave out `path`", one_line(.named, QUOTE_CHARS), one_line(.path, QUOTE_CHARS))]
     OtherPath {
-        /// What the patch names.
+        /// Path in the patch.
         named: String,
-        /// What the call names.
+        /// Path in the call.
         path: String,
     },
-    /// A part of a git diff without text.
+    /// A part of a git diff without a text change.
     #[error(
         "the part {} has no hunks: modes, binary files and renames without change are not for apply_patch",
         quoted(.0)
@@ -60,29 +60,29 @@ pub enum PatchError {
     /// A hunk changes nothing.
     #[error("hunk {hunk} has no added or removed line")]
     NoChange {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
     },
-    /// The file is as the patch would make it.
+    /// The patched file is equal to the old one.
     #[error("it changes nothing: removed and added lines are the same")]
     Unchanged,
-    /// A file that is to be made has lines that would have to be there already.
-    #[error("a new file has added lines only")]
+    /// A new file has context or removed lines.
+    #[error("the hunk of a new file has added lines only")]
     AddWithContext,
-    /// A file that is to go has lines that the patch does not remove.
-    #[error("a file that is deleted has removed lines only, and all of them")]
+    /// The patch of a deleted file does not remove all lines.
+    #[error("the hunks of a deleted file have removed lines only, and must remove all lines")]
     PartialDelete,
-    /// A line of an envelope that belongs to nothing.
+    /// An envelope has a line outside of any section.
     #[error(
-        "line {number} of the patch, {line}, is not understood here: sections start with `*** Add File: `, `*** Update File: ` or `*** Delete File: `, hunks with `@@`, and the lines of a new file with `+`"
+        "line {number} of the patch, {line}, is not expected here: sections start with `*** Add File: `, `*** Update File: ` or `*** Delete File: `, hunks with `@@`, and the lines of a new file with `+`"
     )]
     UnexpectedLine {
-        /// Counted from 1, from `*** Begin Patch`.
+        /// Line number, counted from 1 at `*** Begin Patch`.
         number: usize,
-        /// The line, quoted.
+        /// Quoted line.
         line: String,
     },
-    /// An envelope without its last line.
+    /// An envelope has no last line.
     #[error("the patch does not end with `*** End Patch`: it seems to be cut off, so none of it was applied")]
     MissingEnd,
     /// The context is not in the file.
@@ -91,79 +91,79 @@ pub enum PatchError {
         mismatch(.expected, .found.as_deref())
     )]
     Mismatch {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
         /// The first line that differs, counted from 1 in the file as the patch found it.
         line: usize,
-        /// What the hunk expects.
+        /// Line in the hunk.
         expected: String,
-        /// What the file has; `None` past its end.
+        /// Line in the file; `None` past its end.
         found: Option<String>,
     },
-    /// What the hunk would make is there, and what it would change is not.
+    /// The file contains the new lines of the hunk, but not the old ones.
     #[error(
-        "hunk {hunk} does not fit, but what it would make stands at line {line}: it seems to be already applied. Read the lines before you try again"
+        "hunk {hunk} does not fit, but its new lines are at line {line}: it seems to be already applied. Read the lines before you try again"
     )]
     AlreadyApplied {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
-        /// Where, counted from 1.
+        /// First line of the new lines, counted from 1.
         line: usize,
     },
-    /// A line of its `@@` headers is not in the file.
+    /// A line of the hunk's `@@` headers is not in the file.
     #[error("hunk {hunk}: the line {} of its `@@` is not in the file", quoted(.line))]
     NoScope {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
-        /// The line.
+        /// Line of the header.
         line: String,
     },
-    /// It says that it is at the end of the file, and is not.
-    #[error("hunk {hunk} is not at the end of the file, as its `*** End of File` says")]
+    /// A hunk with `*** End of File` is not at the end of the file.
+    #[error("hunk {hunk} has `*** End of File`, but its lines are not at the end of the file")]
     NotAtEnd {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
     },
-    /// It adds lines, and nothing says where.
-    #[error("hunk {hunk} does not say where its lines go: give it context lines")]
+    /// A hunk adds lines without a position.
+    #[error("hunk {hunk} has no position for its lines: add context lines")]
     NoContext {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
     },
-    /// The context is in several places and not where the header says.
+    /// The context occurs in several positions, and not in the one of the header.
     #[error("hunk {hunk} fits at lines {}: give the right line number or more context", listed(.lines))]
     Ambiguous {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
-        /// Where it fits.
+        /// Lines where the hunk fits.
         lines: Vec<usize>,
     },
-    /// An added line stands for code that was left out.
+    /// An added line is a placeholder for omitted code.
     #[error(
-        "it leaves code out: the line {} would stand in the file as it is. Write every line that is to be there",
+        "it leaves code out: the line {} would be written to the file literally. Write every line that the file must contain",
         quoted(.0)
     )]
     Placeholder(String),
-    /// Too many hunks had to be looked for.
+    /// Too many hunks have wrong line numbers.
     #[error(
-        "hunk {hunk} is not where its line number says, as too many before it: give the right line numbers"
+        "the line number of hunk {hunk} is wrong, like those of too many hunks before it: give the right line numbers"
     )]
     SearchLimit {
-        /// Counted from 1.
+        /// Number of the hunk, counted from 1.
         hunk: usize,
     },
-    /// What is wrong with the part for one of several files.
+    /// Error in the part for one of several files.
     #[error("{}: {error}", one_line(.path, QUOTE_CHARS))]
     InFile {
-        /// The file, as the patch names it.
+        /// Path in the patch.
         path: String,
-        /// What is wrong.
+        /// Error of that part.
         error: Box<PatchError>,
     },
 }
 
 impl PatchError {
-    /// The same, said of the part for `path`.
+    /// Adds the `path` of the file to an error.
     #[must_use]
     pub fn in_file(self, path: &str) -> Self {
         Self::InFile { path: path.to_owned(), error: Box::new(self) }

@@ -1,34 +1,34 @@
-//! What a patch does to one file.
+//! Data types for the changes of a patch to one file.
 
 use crate::text::patch::hunk::{Hunk, Line};
 
-/// The part of a patch for one file.
+/// Part of a patch for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
-    /// The file, as the patch or the call names it.
+    /// Path of the file, as in the patch or the call.
     pub path: String,
-    /// What becomes of it.
+    /// Change of the file.
     pub action: Action,
 }
 
-/// What becomes of a file.
+/// Change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// It is made, with this text.
+    /// Creates the file with this text.
     Add(String),
-    /// It goes; with hunks, only if they remove all of it.
+    /// Deletes the file; with hunks, only if they remove all of it.
     Delete(Vec<Hunk>),
-    /// It changes.
+    /// Changes or renames the file.
     Update {
-        /// The name it gets.
+        /// New path, if any.
         to: Option<String>,
-        /// The changes; none when it only gets another name.
+        /// Changes; empty for a rename only.
         hunks: Vec<Hunk>,
     },
 }
 
 impl FilePatch {
-    /// The hunks of the part.
+    /// Returns the hunks of the part.
     pub fn hunks(&self) -> &[Hunk] {
         match &self.action {
             Action::Add(_) => &[],
@@ -36,7 +36,7 @@ impl FilePatch {
         }
     }
 
-    /// How many lines it adds and removes.
+    /// Counts added and removed lines.
     pub fn line_counts(&self) -> (usize, usize) {
         let new = if let Action::Add(text) = &self.action { text.lines().count() } else { 0 };
         let lines = || self.hunks().iter().flat_map(|hunk| &hunk.lines);

@@ -1,45 +1,45 @@
-//! A hunk of a patch: the lines it expects, the lines it leaves, and what it says about where that is.
+//! Hunk of a patch: old lines, new lines and position.
 
 use crate::text::lines::quoted;
 use crate::text::patch::error::PatchError;
 
-/// One hunk.
+/// Hunk of a patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// The first old line, counted from 1 (0 for an insertion at the start); `None` for a bare `@@`.
+    /// First old line, counted from 1 (0 for an insertion at the start); `None` for a bare `@@`.
     pub start: Option<usize>,
-    /// How many old lines its header counts.
+    /// Number of old lines in the header.
     pub old_count: Option<usize>,
-    /// Lines of the file, each after the one before, after which it stands.
+    /// Lines of the file, in order, that precede the hunk (text of its `@@` headers).
     pub scope: Vec<String>,
-    /// Whether it stands at the end of the file.
+    /// Whether the hunk must be at the end of the file.
     pub at_end: bool,
-    /// Its lines, in order.
+    /// Lines of the hunk, in order.
     pub lines: Vec<Line>,
-    /// How many of them are of the old side.
+    /// Number of lines of the old side.
     pub old_len: usize,
-    /// `\ No newline at end of file` stood after the last line of the new side.
+    /// Whether `\ No newline at end of file` follows the last line of the new side.
     pub new_without_newline: bool,
-    /// … after the last line of the old side only.
+    /// Whether `\ No newline at end of file` follows the last line of the old side only.
     pub old_without_newline: bool,
 }
 
 /// A line of a hunk, without its ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Stays.
+    /// Unchanged line.
     Context(String),
-    /// Goes.
+    /// Removed line.
     Removed(String),
-    /// Comes.
+    /// Added line.
     Added(String),
 }
 
 impl Hunk {
-    /// Reads `@@ -a,b +c,d @@`, or a bare `@@` whose place the context decides.
+    /// Parses `@@ -a,b +c,d @@`, or a bare `@@`, whose position is found by its context.
     ///
     /// # Errors
-    /// When numbers are begun that are none.
+    /// When the line numbers are invalid.
     pub fn header(line: &str, number: usize) -> Result<Self, PatchError> {
         let bad = || PatchError::BadHeader { hunk: number, line: quoted(line) };
         let rest = line.trim_start_matches('@').trim_start();
@@ -48,17 +48,17 @@ impl Hunk {
         let (start, count) = range.split_once(',').unwrap_or((range, "1"));
         let start: usize = start.parse().map_err(|_| bad())?;
         let count: usize = count.parse().map_err(|_| bad())?;
-        // No file has more lines than this, and sums of it cannot overflow.
+        // No file has more lines, and sums below this limit cannot overflow.
         if start > u32::MAX as usize || count > u32::MAX as usize {
             return Err(bad());
         }
         Ok(Self { start: Some(start), old_count: Some(count), ..Self::default() })
     }
 
-    /// Takes the next line of the patch.
+    /// Adds the next line of the patch.
     ///
     /// # Errors
-    /// When it starts with none of the signs.
+    /// When the line starts with none of the signs.
     pub fn take_line(&mut self, line: &str, number: usize) -> Result<(), PatchError> {
         let text = || line.get(1..).unwrap_or_default().to_owned();
         match line.chars().next() {
@@ -81,10 +81,10 @@ impl Hunk {
         self.lines.push(line);
     }
 
-    /// The last look at a hunk that is read: blank lines after it belong to it only as far as its header counts them.
+    /// Completes a parsed hunk: removes trailing blank lines beyond the count in its header.
     ///
     /// # Errors
-    /// When it changes nothing.
+    /// When the hunk changes nothing.
     pub fn finish(&mut self, number: usize) -> Result<(), PatchError> {
         let blank = |line: Option<&Line>| matches!(line, Some(Line::Context(text)) if text.is_empty());
         while blank(self.lines.last()) && self.old_count.is_none_or(|count| self.old_len > count) {
@@ -97,12 +97,12 @@ impl Hunk {
         Ok(())
     }
 
-    /// Whether all old lines that its header counts have been read.
+    /// Checks whether all old lines counted in the header have been read.
     pub fn is_full(&self) -> bool {
         self.old_count.is_some_and(|count| self.old_len >= count)
     }
 
-    /// The lines it expects.
+    /// Returns the lines of the old side.
     pub fn old_lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| match line {
             Line::Context(text) | Line::Removed(text) => Some(text.as_str()),
@@ -110,7 +110,7 @@ impl Hunk {
         })
     }
 
-    /// The lines it leaves.
+    /// Returns the lines of the new side.
     pub fn new_lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| match line {
             Line::Context(text) | Line::Added(text) => Some(text.as_str()),
@@ -118,7 +118,7 @@ impl Hunk {
         })
     }
 
-    /// The lines it brings.
+    /// Returns the added lines.
     pub fn added(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| match line {
             Line::Added(text) => Some(text.as_str()),
@@ -126,7 +126,7 @@ impl Hunk {
         })
     }
 
-    /// The index of its first old line as its header says.
+    /// Returns the index of the first old line, according to the header.
     pub fn position(&self) -> Option<usize> {
         let start = self.start?;
         let inserts = self.old_count == Some(0) && self.old_len == 0;

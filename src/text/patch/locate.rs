@@ -1,4 +1,4 @@
-//! Finds the place of a hunk: where its header says, else the only place, on the first level of the ladder that has one.
+//! Finds the position of a hunk: the one in its header, else the only one on the first match level with a match.
 
 use crate::text::indent_shift::{IndentShift, find_with_shift};
 use crate::text::line_search::line_positions;
@@ -7,59 +7,59 @@ use crate::text::match_level::{FoldedText, MatchLevel};
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::Hunk;
 
-/// Lines that may be looked through for hunks that are not where their headers say: a moment's work, and a thousand
-/// such hunks in a file of twenty thousand lines.
+/// Maximum lines searched for hunks with wrong line numbers: enough for 1,000 such hunks in a file of 20,000 lines, and still
+/// fast.
 const MAX_SEARCHED_LINES: usize = 20_000_000;
 
-/// Places of a hunk with another indentation that are told apart before it counts as ambiguous.
+/// Maximum number of positions with a different indentation that are examined.
 const MAX_SHIFTED: usize = 100;
 
-/// Places compared to tell where a hunk that does not fit may be meant.
+/// Maximum number of positions compared to find the likeliest one of a hunk that does not fit.
 const MAX_COMPARED: usize = 100;
 
-/// Looks for hunks in the lines of a text.
+/// Searches hunks in the lines of a text.
 pub struct Search<'a> {
     folds: FoldedText<'a>,
     bodies: Vec<&'a str>,
-    /// Lines that may still be looked through.
+    /// Number of lines that may still be searched.
     left: usize,
 }
 
-/// Where a hunk stands.
+/// Position of a hunk in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HunkLocation {
-    /// The index of its first old line.
+    /// Index of the first old line.
     pub at: usize,
-    /// How it was found.
+    /// Level of the match.
     pub level: MatchLevel,
-    /// How its lines are shifted against the patch.
+    /// Indentation shift of the file against the patch.
     pub shift: Option<IndentShift>,
 }
 
-/// A hunk that is looked for.
+/// Search for a hunk.
 #[derive(Clone, Copy)]
 struct HunkQuery<'a> {
     hunk: &'a Hunk,
-    /// Counted from 1.
+    /// Number of the hunk, counted from 1.
     number: usize,
-    /// The first line where it may stand.
+    /// First line that the hunk may start at.
     from: usize,
-    /// The line where its header says that it stands.
+    /// Line in the header of the hunk, with the offset of earlier hunks.
     place: Option<usize>,
 }
 
 impl<'a> Search<'a> {
-    /// Will look in `text`, whose lines are `lines`.
+    /// Creates a search in `text`, whose lines are `lines`.
     pub fn new(text: &'a str, lines: &[&'a str]) -> Self {
         let bodies = lines.iter().map(|line| body(line)).collect();
         Self { folds: FoldedText::new(text), bodies, left: MAX_SEARCHED_LINES }
     }
 
-    /// Where `hunk` stands at or after the line `from`: where its header says, moved by what earlier hunks were off; else
-    /// the only other place.
+    /// Returns the position of `hunk` at or after the line `from`: the one in its header, moved by `offset`, the error of earlier
+    /// hunks; else the only other position.
     ///
     /// # Errors
-    /// When there is no place for it, or more than one.
+    /// When there is no position, or more than one.
     pub fn locate(
         &mut self,
         hunk: &Hunk,
@@ -74,14 +74,14 @@ impl<'a> Search<'a> {
             return Ok(exact(at));
         }
         if hunk.old_len == 0 {
-            return if hunk.at_end { Ok(exact(self.bodies.len())) } else { Err(nowhere(wanted)) };
+            return if hunk.at_end { Ok(exact(self.bodies.len())) } else { Err(no_position(wanted)) };
         }
         for level in [MatchLevel::Exact, MatchLevel::TrailingSpace, MatchLevel::Punctuation] {
-            if let Some(at) = self.on(level, wanted)? {
+            if let Some(at) = self.locate_on(level, wanted)? {
                 return Ok(HunkLocation { at, level, shift: None });
             }
         }
-        let indented = self.indented(wanted)?;
+        let indented = self.locate_shifted(wanted)?;
         indented.ok_or_else(|| self.mismatch(wanted))
     }
 
@@ -91,8 +91,8 @@ impl<'a> Search<'a> {
             && hunk.old_lines().zip(self.bodies.iter().skip(at)).all(|(want, have)| want == *have)
     }
 
-    /// The only place on `level`, or the one of the header.
-    fn on(&mut self, level: MatchLevel, wanted: HunkQuery<'_>) -> Result<Option<usize>, PatchError> {
+    /// Returns the only position on `level`, or the one of the header.
+    fn locate_on(&mut self, level: MatchLevel, wanted: HunkQuery<'_>) -> Result<Option<usize>, PatchError> {
         self.spend(wanted)?;
         let lines = folded(level, wanted.hunk.old_lines());
         let want: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -107,8 +107,8 @@ impl<'a> Search<'a> {
         only(&self.in_scope(wanted, all)?, wanted.number)
     }
 
-    /// The only place where all lines are indented by the same more or less, and the new ones can be, too.
-    fn indented(&mut self, wanted: HunkQuery<'_>) -> Result<Option<HunkLocation>, PatchError> {
+    /// Returns the only position with a uniform indentation shift that also applies to the added lines.
+    fn locate_shifted(&mut self, wanted: HunkQuery<'_>) -> Result<Option<HunkLocation>, PatchError> {
         self.spend(wanted)?;
         let hunk = wanted.hunk;
         let lines = folded(MatchLevel::Punctuation, hunk.old_lines());
@@ -123,7 +123,7 @@ impl<'a> Search<'a> {
         Ok(found.map(|(at, shift)| HunkLocation { at, level: MatchLevel::Indentation, shift: Some(shift) }))
     }
 
-    /// The lines as `level` has them.
+    /// Returns the lines folded on `level`.
     fn lines(&self, level: MatchLevel) -> Vec<&str> {
         if level == MatchLevel::Exact {
             self.bodies.clone()
@@ -142,23 +142,23 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Of `all` places those that come first after the lines of the hunk's `@@` headers. Each header is looked for after
-    /// the one before; where the first stands more than once, each of its places counts.
+    /// Filters `all` positions to the first one after the lines of the hunk's `@@` headers. Each header is searched after the
+    /// previous one; if the first occurs more than once, each occurrence counts.
     fn in_scope(&self, wanted: HunkQuery<'_>, all: Vec<usize>) -> Result<Vec<usize>, PatchError> {
         let Some((outer, inner)) = wanted.hunk.scope.split_first().filter(|_| !all.is_empty()) else {
             return Ok(all);
         };
         let lines: Vec<&str> = self.folds.at_level(MatchLevel::Punctuation).lines().map(str::trim).collect();
-        let stand = |line: &String| -> Result<Vec<usize>, PatchError> {
+        let positions = |line: &String| -> Result<Vec<usize>, PatchError> {
             let folded = MatchLevel::Punctuation.fold(line);
             let places: Vec<usize> = line_positions(&lines, &[folded.trim()], 0).collect();
             let missing = || PatchError::NoScope { hunk: wanted.number, line: line.clone() };
             if places.is_empty() { Err(missing()) } else { Ok(places) }
         };
-        let inner = inner.iter().map(stand).collect::<Result<Vec<_>, _>>()?;
+        let inner = inner.iter().map(positions).collect::<Result<Vec<_>, _>>()?;
         let next =
             |places: &[usize], at: usize| places.get(places.partition_point(|place| *place < at)).copied();
-        let mut found: Vec<usize> = stand(outer)?
+        let mut found: Vec<usize> = positions(outer)?
             .into_iter()
             .filter_map(|start| {
                 let scope = inner.iter().try_fold(start, |at, places| next(places, at + 1))?;
@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// Why `wanted` has no place.
+    /// Returns the error for a hunk without a position.
     fn mismatch(&self, wanted: HunkQuery<'_>) -> PatchError {
         let HunkQuery { hunk, number, from, place } = wanted;
         let want: Vec<&str> = hunk.old_lines().collect();
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where most lines of `want` stand, among the places where one of the first of them does.
+    /// Returns the position with most lines of `want`, among the first positions of its first line that is not blank.
     fn likeliest(&self, want: &[&str], from: usize) -> usize {
         let Some((index, first)) = want.iter().enumerate().find(|(_, line)| !line.trim().is_empty()) else {
             return from;
@@ -207,8 +207,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Why a hunk that only adds lines has no place.
-fn nowhere(wanted: HunkQuery<'_>) -> PatchError {
+/// Returns the error for a hunk without old lines that has no position.
+fn no_position(wanted: HunkQuery<'_>) -> PatchError {
     let hunk = wanted.number;
     match wanted.place {
         Some(line) => PatchError::Mismatch { hunk, line, expected: String::new(), found: None },
@@ -217,7 +217,7 @@ fn nowhere(wanted: HunkQuery<'_>) -> PatchError {
 }
 
 fn folded<'a>(level: MatchLevel, lines: impl Iterator<Item = &'a str>) -> Vec<String> {
-    // With a line break, because what is forgotten stands in front of one.
+    // Adds a line break, because folding removes white space before one.
     let fold = |line: &str| level.fold(&format!("{line}\n"));
     lines.map(fold).map(|line| body(&line).to_owned()).collect()
 }

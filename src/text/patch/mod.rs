@@ -1,5 +1,4 @@
-//! Patches in two forms: unified diffs, and the envelope from `*** Begin Patch` to `*** End Patch`. Each is read into what
-//! it does to files; hunks apply all or none.
+//! Parses and applies patches: unified diffs, and envelopes from `*** Begin Patch` to `*** End Patch`.
 
 pub mod apply;
 mod envelope;
@@ -12,10 +11,10 @@ mod unified;
 use error::PatchError;
 use file_patch::FilePatch;
 
-/// What `patch` does, file by file. `path` is the file that it is for, when whoever sends it says so.
+/// Parses `patch` into its changes, file by file. `path` is the target file, if the caller names it.
 ///
 /// # Errors
-/// When it cannot be read, or it is not known for which files it is.
+/// When `patch` cannot be parsed, or its target files are unknown.
 pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<FilePatch>, PatchError> {
     let patch = envelope::strip_wrapping(patch);
     if patch.trim().is_empty() {

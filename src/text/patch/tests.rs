@@ -8,7 +8,7 @@ use crate::text::diff;
 use crate::text::match_level::MatchLevel;
 use proptest::prelude::*;
 
-/// `text` with a patch of one file applied.
+/// Applies a patch of one file to `text`.
 fn apply(text: &str, patch: &str) -> Result<Patched, PatchError> {
     let sections = parse(patch, Some("f"))?;
     apply::apply(text, sections[0].hunks())
@@ -25,7 +25,7 @@ fn refused(text: &str, patch: &str) -> String {
 const TEN: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
 
 #[test]
-fn what_stands_before_a_removed_end_keeps_its_bytes() {
+fn lines_before_a_removed_end_keep_their_bytes() {
     assert_eq!(patched("a\nb", "@@ -2 +1,0 @@\n-b\n"), "a\n");
     assert_eq!(apply("a\nb\nc\n", "@@ -1,3 +1,2 @@\n a\n-b\n-c\n+d\n").unwrap().changed_lines, 3);
 }
@@ -39,7 +39,7 @@ fn a_byte_order_mark_stays_in_front_and_is_in_no_patch() {
 }
 
 #[test]
-fn a_diff_that_a_program_made_has_the_byte_order_mark_of_the_text_and_may_add_or_remove_it() {
+fn diff_with_a_byte_order_mark_may_keep_add_or_remove_it() {
     let with = "\u{feff}one\ntwo\n";
     assert_eq!(patched(with, "@@ -1,2 +1,2 @@\n \u{feff}one\n-two\n+2\n"), "\u{feff}one\n2\n");
     assert_eq!(patched(with, "@@ -1 +1 @@\n-\u{feff}one\n+one\n"), "one\ntwo\n");
@@ -65,7 +65,7 @@ fn t06_one_bad_hunk_refuses_all_and_is_named_with_its_first_wrong_line() {
 }
 
 #[test]
-fn the_line_that_is_named_is_that_of_the_likeliest_place() {
+fn mismatch_names_the_line_of_the_likeliest_position() {
     assert!(refused("a\n", "@@ -1,2 +1 @@\n a\n-b\n").contains("does not fit at line 2"));
     let text = "k\nfn a() {\nb\n}\nfn a() {\nc\n}\n";
     let message = refused(text, "@@\n fn a() {\n c\n-x\n");
@@ -137,7 +137,7 @@ fn a_patch_that_cannot_be_read_says_why() {
 }
 
 #[test]
-fn numbers_of_a_header_are_read_as_far_as_files_have_lines() {
+fn header_numbers_above_the_limit_are_refused() {
     let read = |start: u64, count: u64| hunk::Hunk::header(&format!("@@ -{start},{count} +1 @@"), 1);
     let most = u64::from(u32::MAX);
     let hunk = read(most, most).unwrap();
@@ -148,13 +148,13 @@ fn numbers_of_a_header_are_read_as_far_as_files_have_lines() {
 }
 
 #[test]
-fn a_header_that_miscounts_still_says_where_its_hunk_begins() {
+fn header_with_wrong_counts_still_gives_the_position() {
     assert_eq!(patched("a\n", "@@ -1 +1,2 @@\n+x\n"), "x\na\n");
     assert_eq!(patched("x\ny\nx\n", "@@ -1,0 +1 @@\n-x\n"), "y\nx\n");
 }
 
 #[test]
-fn blank_lines_behind_a_hunk_are_of_the_file_as_far_as_its_header_counts_them() {
+fn blank_lines_after_a_hunk_belong_to_it_up_to_the_header_count() {
     assert_eq!(patched("a\n", "@@ -1 +1 @@\n-a\n+b\n\n"), "b\n");
     assert_eq!(patched("a\n", "@@\n-a\n+b\n\n\n"), "b\n");
     assert_eq!(patched("a\n\n", "@@ -1,2 +1,2 @@\n-a\n+b\n\n\n"), "b\n\n");
@@ -174,7 +174,7 @@ fn long_hunks_in_long_repetitive_files_are_placed_in_a_moment() {
     assert!(took.as_secs() < 20, "{took:?}");
 }
 
-/// `text` with a patch in an envelope applied, which updates one file `f`.
+/// Applies a patch in an envelope, which updates one file `f`, to `text`.
 fn enveloped(text: &str, hunks: &str) -> Result<Patched, PatchError> {
     let sections = parse(&format!("*** Begin Patch\n*** Update File: f\n{hunks}*** End Patch\n"), None)?;
     apply::apply(text, sections[0].hunks())
@@ -188,7 +188,7 @@ fn not_updated(text: &str, hunks: &str) -> String {
     enveloped(text, hunks).unwrap_err().to_string()
 }
 
-/// What a patch does, in short.
+/// Returns a summary of the changes of a patch.
 fn summary(patch: &str) -> Vec<String> {
     let sections = parse(patch, None).unwrap();
     let line = |section: &FilePatch| match &section.action {
@@ -228,14 +228,14 @@ fn t06_an_envelope_adds_deletes_updates_and_moves_files() {
 }
 
 #[test]
-fn what_is_put_around_a_patch_has_both_its_ends() {
+fn wrapping_is_removed_only_with_both_ends() {
     for patch in ["```\na\nb\n", "```\na\n``", "<<EOF\na\nEND\n", "<<\na\n\n", "cat <<EOF\na\nEOF"] {
         assert_eq!(envelope::strip_wrapping(patch), patch);
     }
 }
 
 #[test]
-fn the_extent_of_a_section_is_what_it_adds_and_removes() {
+fn line_counts_include_added_and_removed_lines() {
     let extents: Vec<_> = parse(ENVELOPE, None).unwrap().iter().map(FilePatch::line_counts).collect();
     assert_eq!(extents, [(3, 0), (0, 0), (1, 1), (0, 2)]);
 }
@@ -264,7 +264,7 @@ fn an_envelope_that_is_not_understood_or_cut_off_is_refused() {
 }
 
 #[test]
-fn a_hunk_without_line_numbers_stands_in_the_only_place_of_its_lines() {
+fn hunk_without_line_numbers_is_applied_at_the_only_match() {
     assert_eq!(updated(TEN, "@@\n 3\n-4\n+four\n"), TEN.replace('4', "four"));
     assert_eq!(updated(TEN, " 3\n-4\n+four\n@@\n-6\n"), TEN.replace('4', "four").replace("6\n", ""));
     assert!(not_updated("x\ny\nx\n", "@@\n-x\n+z\n").contains("fits at lines 1, 3"));
@@ -274,14 +274,14 @@ fn a_hunk_without_line_numbers_stands_in_the_only_place_of_its_lines() {
 }
 
 #[test]
-fn blank_lines_in_front_of_a_hunk_are_none_of_the_file_and_those_in_it_are() {
+fn blank_lines_belong_to_the_file_inside_a_hunk_but_not_before_it() {
     assert_eq!(updated("x\ny\n", "\n\n x\n-y\n"), "x\n");
     assert_eq!(updated("x\n\ny\n", "@@\n x\n\n-y\n"), "x\n\n");
     assert!(not_updated("x\ny\n", "@@\n x\n\n-y\n").contains("does not fit"));
 }
 
 #[test]
-fn numbers_in_the_headers_of_an_envelope_are_the_place_of_a_hunk() {
+fn line_numbers_in_envelope_headers_locate_a_hunk() {
     assert_eq!(updated("x\ny\nx\n", "@@ -3 +3 @@\n-x\n+z\n"), "x\ny\nz\n");
     assert!(not_updated("x\ny\n", "@@\n-x\n@@ -2x @@\n-y\n").contains("hunk 2: the header"));
     assert_eq!(updated("- a\nx\n- b\nx\n", "@@ - b\n-x\n+z\n"), "- a\nx\n- b\nz\n");
@@ -292,7 +292,7 @@ const CLASSES: &str =
     "class A:\n    def f():\n        x\n    def g():\n        x\nclass B:\n    def f():\n        x\n";
 
 #[test]
-fn headers_say_after_which_lines_a_hunk_stands() {
+fn scope_headers_locate_a_hunk_after_their_lines() {
     let changed = |line: usize| {
         let lines = CLASSES.lines().enumerate();
         lines
@@ -324,11 +324,11 @@ fn a_hunk_can_stand_at_the_end_of_the_file() {
     assert!(not_updated("x\ny\n", "@@\n-q\n+z\n*** End of File\n").contains("does not fit"));
     assert_eq!(updated("x\ny", "@@\n+z\n"), "x\ny\nz", "lines after nothing come last");
     assert_eq!(updated("x\n", "@@\n+z\n*** End of File\n\n"), "x\nz\n");
-    assert!(not_updated("x\ny\n", "@@ x\n+z\n").contains("does not say where"));
+    assert!(not_updated("x\ny\n", "@@ x\n+z\n").contains("has no position for its lines"));
 }
 
 #[test]
-fn hunks_climb_the_ladder_and_context_keeps_its_bytes() {
+fn hunks_match_on_later_levels_and_context_keeps_its_bytes() {
     let found = |text: &str, hunks: &str| {
         let patched = enveloped(text, hunks).unwrap();
         (patched.text, patched.match_levels)
@@ -345,10 +345,10 @@ fn hunks_climb_the_ladder_and_context_keeps_its_bytes() {
 }
 
 #[test]
-fn a_patch_that_is_already_applied_or_leaves_code_out_is_told_so() {
+fn already_applied_patch_and_placeholder_are_reported() {
     assert!(
         not_updated("a\nc\n", "@@\n a\n-b\n+c\n")
-            .contains("stands at line 1: it seems to be already applied")
+            .contains("its new lines are at line 1: it seems to be already applied")
     );
     let text = not_updated("a\nb\n", "@@\n a\n-b\n+# ... existing code ...\n");
     assert!(text.contains("# ... existing code ..."), "{text}");
@@ -368,7 +368,7 @@ fn a_diff_of_several_files_names_them_in_its_headers() {
     );
     assert_eq!(summary("--- x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n"), ["update b/x None 1"]);
     let refused = |patch: &str| parse(patch, None).unwrap_err().to_string();
-    assert!(refused("@@ -1 +1 @@\n-x\n+y\n").contains("does not say which file"));
+    assert!(refused("@@ -1 +1 @@\n-x\n+y\n").contains("does not name its file"));
     assert!(
         refused(&format!("diff --git a/s b/s\nold mode 100644\nnew mode 100755\n{diff}")).contains("modes")
     );
@@ -397,7 +397,7 @@ proptest! {
     }
 
     #[test]
-    fn a_diff_and_the_diff_back_restore_every_byte_whatever_the_texts_begin_and_end_with(
+    fn diff_and_reverse_diff_restore_every_byte(
         bom in "\u{feff}?", crlf: bool, ends: bool, lines in prop::collection::vec("[ab-]{1,2}", 2..20),
         others in prop::collection::vec("[ab+]{1,2}", 2..20)
     ) {

@@ -1,30 +1,30 @@
-//! Reads unified diffs: of one file that the call names, or of the files that their headers name.
+//! Parses unified diffs for one file named by the call, or for the files named in their headers.
 
 use crate::text::lines::body;
 use crate::text::patch::error::PatchError;
 use crate::text::patch::file_patch::{Action, FilePatch};
 use crate::text::patch::hunk::{Hunk, Line};
 
-/// What stands for a file that is not there.
+/// File name for a missing side of a diff.
 const NOWHERE: &str = "/dev/null";
 
-/// The part of a diff for one file, as it is read.
+/// Part of a diff for one file, during parsing.
 #[derive(Default)]
 struct FileDiff {
-    /// The line `diff --git …` above it.
+    /// Line `diff --git …` above the part.
     git: Option<String>,
-    /// Whether git calls it a rename.
+    /// Whether the part has a `rename to` line.
     renamed: bool,
-    /// The names of its two sides.
+    /// File names of both sides.
     names: Option<(String, String)>,
     hunks: Vec<Hunk>,
 }
 
-/// The parts of `patch`. With a path it is for that file alone, whatever its headers say; without one, headers name the
-/// files. Anything else before the first `@@` is ignored.
+/// Parses `patch`. With a path, it applies to that file only, regardless of its headers; without one, headers name the files.
+/// Other lines before the first `@@` are ignored.
 ///
 /// # Errors
-/// When a line cannot be read, or it is not said which files are meant.
+/// When a line cannot be parsed, or the patch names no files.
 pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<FilePatch>, PatchError> {
     let mut parts: Vec<FileDiff> = read(&patch.split_inclusive('\n').map(body).collect::<Vec<_>>())?;
     if parts.iter().all(|part| part.hunks.is_empty()) {
@@ -53,7 +53,7 @@ fn read(lines: &[&str]) -> Result<Vec<FileDiff>, PatchError> {
         let number = part.hunks.len();
         match part.hunks.last_mut() {
             Some(hunk) if !begins_file(hunk, lines, index) && !line.starts_with("@@") => {
-                // A fence around the whole ends with the last hunk.
+                // Skips the end of a code fence around the patch.
                 if line.trim_end() != "```" {
                     hunk.take_line(line, number)?;
                 }
@@ -83,7 +83,7 @@ fn read(lines: &[&str]) -> Result<Vec<FileDiff>, PatchError> {
     Ok(parts)
 }
 
-/// Whether another file begins at `index`, where lines of `hunk` could stand too.
+/// Checks whether the part of another file starts at `index`, and not another line of `hunk`.
 fn begins_file(hunk: &Hunk, lines: &[&str], index: usize) -> bool {
     let at = |offset: usize| lines.get(index + offset).copied().unwrap_or_default();
     let headers = at(0).starts_with("--- ") && at(1).starts_with("+++ ");
@@ -123,7 +123,7 @@ fn named(part: FileDiff) -> Result<FilePatch, PatchError> {
     Ok(FilePatch { path: to, action })
 }
 
-/// The text of a new file.
+/// Returns the text of a new file; `None` unless all lines are added in a single hunk.
 fn new_file_text(hunks: &[Hunk]) -> Option<String> {
     let [hunk] = hunks else { return None };
     let added = |line: &Line| if let Line::Added(text) = line { Some(format!("{text}\n")) } else { None };

@@ -1,10 +1,10 @@
-//! Compound commands: groups, loops, branches, tests and arithmetic.
+//! Parses compound commands: groups, loops, branches, tests and arithmetic.
 
 use super::reader::Reader;
 use super::script::{ShellParseError, SimpleCommand};
 
 impl Reader<'_> {
-    /// Reads a compound command, or the definition of a function with the word `function`, where one is next.
+    /// Parses a compound command or a function definition with the word `function`; returns whether one was next.
     pub(super) fn compound(&mut self) -> Result<bool, ShellParseError> {
         if self.accept("((") {
             self.arithmetic()?;
@@ -21,7 +21,7 @@ impl Reader<'_> {
                 "case" => Self::cases,
                 "[[" => Self::test,
                 "function" => Self::named_function,
-                // Its name may be a command or a name.
+                // The word after `coproc` may be a command or a name.
                 "coproc" => return Err(ShellParseError::Syntax),
                 _ => return Ok(false),
             };
@@ -31,7 +31,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Keeps the substitutions of words that belong to no command.
+    /// Stores the substitutions of words outside of commands in a command without words.
     fn push_substitutions(&mut self) -> Result<(), ShellParseError> {
         self.level.is_list = false;
         if self.level.nested.is_empty() { Ok(()) } else { self.push_command(SimpleCommand::default()) }
@@ -90,7 +90,7 @@ impl Reader<'_> {
         self.looped()
     }
 
-    /// Words up to the end of a list.
+    /// Parses words up to the end of a list.
     fn words(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.blanks();
@@ -120,7 +120,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The patterns of one case, up to their parenthesis.
+    /// Parses the patterns of one case, up to their parenthesis.
     fn patterns(&mut self) -> Result<(), ShellParseError> {
         self.accept("(");
         loop {
@@ -134,7 +134,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[[ … ]]` from its first word on. What is compared with what is nobody's business here.
+    /// Parses `[[ … ]]` from its first word on. Operators and operands are not distinguished.
     fn test(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.blanks();

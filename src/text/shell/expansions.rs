@@ -1,79 +1,79 @@
-//! Expansions: variables, arithmetic, ANSI-C quoting, and the substitutions that run commands.
+//! Parses expansions: variables, arithmetic, ANSI-C quoting, and command substitutions.
 
 use super::reader::Reader;
 use super::script::ShellParseError;
 use super::words::WordBuilder;
 
 impl Reader<'_> {
-    /// What follows a dollar sign.
+    /// Parses what follows a dollar sign.
     pub(super) fn expansion(
         &mut self,
-        made: &mut WordBuilder,
+        builder: &mut WordBuilder,
         is_quoted: bool,
     ) -> Result<(), ShellParseError> {
         let start = self.at;
         match self.peek() {
             Some('(') if self.accept("((") => {
                 self.arithmetic()?;
-                made.expand("$(())");
+                builder.expand("$(())");
             }
             Some('(') => {
                 self.at += 1;
                 self.substitution()?;
-                made.expand("$()");
+                builder.expand("$()");
             }
             Some('{') => {
                 self.at += 1;
                 self.with_depth(|reader| reader.braces(is_quoted))?;
-                made.expand("$");
-                made.expand(self.since(start));
+                builder.expand("$");
+                builder.expand(self.since(start));
             }
             Some('\'') if !is_quoted => {
                 self.at += 1;
-                self.ansi_c(&mut made.text)?;
+                self.ansi_c(&mut builder.text)?;
             }
             Some('"') if !is_quoted => {
                 self.at += 1;
-                self.double_quoted(made)?;
-                made.is_expanded = true;
+                self.double_quoted(builder)?;
+                builder.is_expanded = true;
             }
-            // The old form of arithmetic, and a line that is continued in the middle of an expansion.
+            // Unsupported: `$[…]`, the old form of arithmetic, and a line continuation inside an expansion.
             Some('[') => return Err(ShellParseError::Syntax),
             Some('\\') if self.is_next("\\\n") => return Err(ShellParseError::Syntax),
             Some(char) if char.is_ascii_alphabetic() || char == '_' => {
                 let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
                 self.at += self.rest().find(|char| !is_part(char)).unwrap_or(self.rest().len());
-                made.expand("$");
-                made.expand(self.since(start));
+                builder.expand("$");
+                builder.expand(self.since(start));
             }
             Some(char) if char.is_ascii_digit() || "@*#?-$!".contains(char) => {
                 self.at += 1;
-                made.expand("$");
-                made.expand(self.since(start));
+                builder.expand("$");
+                builder.expand(self.since(start));
             }
-            _ => made.text.push('$'),
+            _ => builder.text.push('$'),
         }
         Ok(())
     }
 
-    /// `${…}` up to its end.
+    /// Parses `${…}` up to its end.
     fn braces(&mut self, is_quoted: bool) -> Result<(), ShellParseError> {
-        let mut made = WordBuilder::default();
+        let mut builder = WordBuilder::default();
         loop {
             match self.next().ok_or(ShellParseError::Syntax)? {
                 '}' => return Ok(()),
                 '\\' => {
                     self.next();
                 }
-                // Whether it quotes depends on the operator.
+                // Whether a single quote quotes here depends on the operator.
                 '\'' if is_quoted => return Err(ShellParseError::Syntax),
                 '\'' => {
                     let (quoted, _) = self.rest().split_once('\'').ok_or(ShellParseError::Syntax)?;
                     self.at += quoted.len() + 1;
                 }
-                '"' => self.double_quoted(&mut made)?,
-                '`' => self.backticks(&mut made, is_quoted)?,
-                '$' => self.expansion(&mut made, is_quoted)?,
+                '"' => self.double_quoted(&mut builder)?,
+                '`' => self.backticks(&mut builder, is_quoted)?,
+                '$' => self.expansion(&mut builder, is_quoted)?,
                 '<' | '>' if self.is_next("(") => {
                     self.at += 1;
                     self.substitution()?;
@@ -83,11 +83,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Arithmetic up to the two parentheses that close it. What is closed by two that do not stand together is a group
-    /// of groups, which is not read here.
+    /// Parses arithmetic up to the closing `))`. If the two parentheses are not adjacent, the text is nested groups, which are not
+    /// supported.
     pub(super) fn arithmetic(&mut self) -> Result<(), ShellParseError> {
         self.with_depth(|reader| {
-            let mut made = WordBuilder::default();
+            let mut builder = WordBuilder::default();
             let mut open = 0_usize;
             loop {
                 match reader.next().ok_or(ShellParseError::Syntax)? {
@@ -98,19 +98,19 @@ impl Reader<'_> {
                         reader.next();
                     }
                     '\'' => return Err(ShellParseError::Syntax),
-                    '"' => reader.double_quoted(&mut made)?,
-                    '`' => reader.backticks(&mut made, true)?,
-                    '$' => reader.expansion(&mut made, true)?,
+                    '"' => reader.double_quoted(&mut builder)?,
+                    '`' => reader.backticks(&mut builder, true)?,
+                    '$' => reader.expansion(&mut builder, true)?,
                     _ => {}
                 }
             }
         })
     }
 
-    /// A substitution in backticks, the first one already read. What is escaped in it is read without its backslash.
+    /// Parses a substitution in backticks after the first backtick. Removes the backslashes of escapes in it before parsing.
     pub(super) fn backticks(
         &mut self,
-        made: &mut WordBuilder,
+        builder: &mut WordBuilder,
         is_quoted: bool,
     ) -> Result<(), ShellParseError> {
         let mut text = String::new();
@@ -127,27 +127,27 @@ impl Reader<'_> {
         }
         let script = self.parse_nested(&text, Reader::list)?.finish()?;
         self.level.nested.push(script);
-        made.expand("$()");
+        builder.expand("$()");
         Ok(())
     }
 
-    /// Reads the expansions of a here-document.
+    /// Parses the expansions of a here-document.
     pub(super) fn document(&mut self) -> Result<(), ShellParseError> {
-        let mut made = WordBuilder::default();
+        let mut builder = WordBuilder::default();
         while let Some(char) = self.next() {
             match char {
                 '\\' => {
                     self.next();
                 }
-                '`' => self.backticks(&mut made, false)?,
-                '$' => self.expansion(&mut made, true)?,
+                '`' => self.backticks(&mut builder, false)?,
+                '$' => self.expansion(&mut builder, true)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// `$'…'`, its beginning already read: the only quotes in which escapes stand for other characters.
+    /// Parses `$'…'` after its opening quote: the only quotes with escapes for other characters.
     fn ansi_c(&mut self, text: &mut String) -> Result<(), ShellParseError> {
         loop {
             match self.next().ok_or(ShellParseError::Syntax)? {
@@ -177,13 +177,13 @@ impl Reader<'_> {
                 self.number(8, 3)?
             }
             '\\' | '\'' | '"' | '?' => char,
-            // Among them are control characters, and escapes that mean nothing.
+            // Unsupported: control characters (`\c…`) and unknown escapes.
             _ => return Err(ShellParseError::Syntax),
         })
     }
 
-    /// A character by its number of at most so many digits. Those that are no characters are not understood, nor are
-    /// bytes of longer ones.
+    /// Parses a character code of at most `most` digits. Invalid characters and single bytes of multi-byte characters are
+    /// errors.
     fn number(&mut self, radix: u32, most: usize) -> Result<char, ShellParseError> {
         let digits = self.rest().chars().take(most).take_while(|char| char.is_digit(radix)).count();
         let number = self.rest().get(..digits).and_then(|digits| u32::from_str_radix(digits, radix).ok());

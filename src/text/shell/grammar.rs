@@ -1,19 +1,19 @@
-//! Lists, pipelines, simple commands and functions.
+//! Parses lists, pipelines, simple commands and functions.
 
 use super::reader::Reader;
 use super::script::{ShellParseError, SimpleCommand};
 use super::words::{ends_word, is_assignment};
 
-/// Words that end a list where a command could begin.
+/// Reserved words that end a list.
 const CLOSING: &[&str] = &["}", "do", "done", "elif", "else", "esac", "fi", "then"];
 
 impl Reader<'_> {
-    /// Goes past blanks and lines that are continued.
+    /// Skips blanks and line continuations.
     pub(super) fn blanks(&mut self) {
         while self.accept(" ") || self.accept("\t") || self.accept("\\\n") {}
     }
 
-    /// Goes past blanks, ends of lines and comments.
+    /// Skips blanks, ends of lines and comments.
     pub(super) fn lines(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.blanks();
@@ -29,19 +29,19 @@ impl Reader<'_> {
         self.at += self.rest().find('\n').unwrap_or(self.rest().len());
     }
 
-    /// The word that is next, as it is written, as far as it has no quotes: enough to know reserved words.
+    /// Returns the raw next word up to a separator, quotes included: sufficient to recognize reserved words.
     pub(super) fn bare(&self) -> &str {
         let rest = self.rest();
         rest.get(..rest.find(ends_word).unwrap_or(rest.len())).unwrap_or_default()
     }
 
-    /// Goes past the reserved word `word`, before which lines may end.
+    /// Consumes the reserved word `word`, after optional ends of lines.
     pub(super) fn reserved(&mut self, word: &str) -> Result<(), ShellParseError> {
         self.lines()?;
         if self.bare() == word { self.expect(word) } else { Err(ShellParseError::Syntax) }
     }
 
-    /// Commands up to whatever ends them, which is left unread.
+    /// Parses commands up to the end of the list, and leaves the end unread.
     pub(super) fn list(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.lines()?;
@@ -66,7 +66,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A list that must not be empty.
+    /// Parses a list that must not be empty.
     pub(super) fn body(&mut self) -> Result<(), ShellParseError> {
         let first = self.level.commands.len();
         self.list()?;
@@ -123,7 +123,7 @@ impl Reader<'_> {
         if self.compound()? { self.trailing() } else { self.simple() }
     }
 
-    /// The redirections behind a compound command.
+    /// Parses the redirections after a compound command.
     fn trailing(&mut self) -> Result<(), ShellParseError> {
         let mut simple = SimpleCommand::default();
         let (mut is_redirected, at) = (false, self.at);
@@ -153,7 +153,7 @@ impl Reader<'_> {
                 Some(_) if self.redirection(&mut simple)? => {}
                 Some(_) => {
                     let word = self.word()?;
-                    // On two lines it may be a reserved word all the same.
+                    // A word with a line continuation could be a reserved word.
                     if simple.words.is_empty() && word.raw.contains("\\\n") {
                         return Err(ShellParseError::Syntax);
                     }
@@ -171,7 +171,7 @@ impl Reader<'_> {
         self.push_command(simple)
     }
 
-    /// `NAME() BODY`, from its parentheses on.
+    /// Parses `NAME() BODY` from its parentheses on.
     fn function(&mut self, named: SimpleCommand) -> Result<(), ShellParseError> {
         self.at += 1;
         self.blanks();
@@ -181,7 +181,7 @@ impl Reader<'_> {
         self.function_body(&name.ok_or(ShellParseError::Syntax)?.text)
     }
 
-    /// The body of a function: a compound command, whose commands are known by its name.
+    /// Parses the body of a function, a compound command, and sets the function name of its commands.
     pub(super) fn function_body(&mut self, name: &str) -> Result<(), ShellParseError> {
         self.level.is_list = false;
         self.lines()?;

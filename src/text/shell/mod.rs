@@ -1,6 +1,6 @@
-//! Takes shell texts apart as bash reads them: linear in time, bounded in depth, and whatever is not understood is an error.
+//! Parses shell commands as bash does, in linear time and with limited depth; unsupported syntax is an error.
 //!
-//! A grammar of our own, because no library that was measured was at once exact, fast and safe with hostile texts.
+//! Has its own grammar, because no tested library was exact, fast and safe with hostile input at the same time.
 
 mod compounds;
 mod expansions;
@@ -15,13 +15,13 @@ pub use words::is_assignment;
 
 use reader::Reader;
 
-/// The longest text that is looked through (security.md 4.5).
+/// Maximum length of a parsed text, in bytes (security.md 4.5).
 const MAX_BYTES: usize = 10_000;
 
-/// Takes `text` apart.
+/// Parses `text`.
 ///
 /// # Errors
-/// When it is too long, too deep or has too many commands, or is not understood.
+/// When `text` is too long, nested too deeply, has too many commands, or has invalid or unsupported syntax.
 pub fn parse(text: &str) -> Result<Script, ShellParseError> {
     if text.len() > MAX_BYTES {
         return Err(ShellParseError::TooLong);

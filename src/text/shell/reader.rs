@@ -1,31 +1,31 @@
-//! Where in a text the parser is, what it has found so far, and how much more it may find.
+//! Parser state: position in the text, results so far, and remaining limits.
 
 use super::script::{Script, ShellParseError, SimpleCommand};
 
-/// How deep groups, loops and substitutions are looked into.
+/// Maximum nesting of groups, loops and substitutions.
 const MAX_DEPTH: usize = 48;
 
-/// Commands of one text, those inside of substitutions among them (security.md 4.5).
+/// Maximum number of commands of one text, including those in substitutions (security.md 4.5).
 const MAX_COMMANDS: usize = 256;
 
-/// A here-document that begins after the line.
+/// Here-document that starts after the current line.
 #[derive(Debug)]
 pub(super) struct PendingHeredoc {
     pub(super) delimiter: String,
-    /// Whether tabs before its lines are dropped.
+    /// Whether leading tabs of its lines are removed.
     pub(super) drops_tabs: bool,
-    /// Whether expansions in it are made.
+    /// Whether its text is expanded.
     pub(super) expands: bool,
-    /// The command that reads it, by its place.
+    /// Index of the command that reads it.
     pub(super) command: usize,
 }
 
-/// What was found on one level of substitution.
+/// Parse results of one level of substitution.
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) commands: Vec<SimpleCommand>,
     pub(super) is_list: bool,
-    /// Substitutions of the words that are being read.
+    /// Substitutions in the words of the current command.
     pub(super) nested: Vec<Script>,
     pub(super) pending_heredocs: Vec<PendingHeredoc>,
 }
@@ -42,15 +42,15 @@ impl Level {
     }
 }
 
-/// Reads a text from left to right.
+/// Parser that reads a text from left to right.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
-    /// The next byte.
+    /// Offset of the next byte.
     pub(super) at: usize,
     pub(super) level: Level,
     depth: usize,
-    /// Commands that may still be found.
+    /// Number of commands that may still be parsed.
     left: usize,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, level: Level::new(), depth: 0, left: MAX_COMMANDS }
     }
 
-    /// Reads the whole text.
+    /// Parses the whole text.
     pub(super) fn script(mut self) -> Result<Script, ShellParseError> {
         self.list()?;
         if self.peek().is_some() {
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         self.rest().starts_with(text)
     }
 
-    /// Goes past `text` where that is next.
+    /// Consumes `text` if it is next; returns whether it was.
     pub(super) fn accept(&mut self, text: &str) -> bool {
         let is_next = self.is_next(text);
         if is_next {
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         if self.accept(text) { Ok(()) } else { Err(ShellParseError::Syntax) }
     }
 
-    /// Does `read` one level deeper.
+    /// Runs `read` one level deeper.
     pub(super) fn with_depth<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ShellParseError>,
@@ -117,14 +117,14 @@ impl<'a> Reader<'a> {
         done
     }
 
-    /// Reads the commands of a substitution up to the parenthesis that closes it.
+    /// Parses the commands of a substitution up to its closing parenthesis.
     pub(super) fn substitution(&mut self) -> Result<(), ShellParseError> {
         let start = self.at;
         let outer = std::mem::replace(&mut self.level, Level::new());
         self.with_depth(Self::list)?;
         self.expect(")")?;
         let inner = std::mem::replace(&mut self.level, outer);
-        // Whether the document outside begins after this line or after the substitution depends on the shell.
+        // Shells differ in whether the outer here-document starts after this line or after the substitution.
         if !self.level.pending_heredocs.is_empty() && self.since(start).contains('\n') {
             return Err(ShellParseError::Syntax);
         }
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the whole of another text that stands inside of this one, with what is left of depth and commands.
+    /// Parses all of `text`, which is nested in the current text, with the remaining depth and number of commands.
     pub(super) fn parse_nested<'b>(
         &mut self,
         text: &'b str,
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Keeps a command, with the substitutions of its words.
+    /// Stores a command with the substitutions of its words.
     pub(super) fn push_command(&mut self, mut simple: SimpleCommand) -> Result<(), ShellParseError> {
         self.left = self.left.checked_sub(1).ok_or(ShellParseError::TooMany)?;
         simple.nested.append(&mut self.level.nested);

@@ -1,13 +1,13 @@
-//! Redirections, and the here-documents that follow the line on which they are announced.
+//! Parses redirections and here-documents.
 
 use super::reader::{PendingHeredoc, Reader};
 use super::script::{Direction, Redirection, ShellParseError, SimpleCommand};
 
-/// What stands between a descriptor and the word of a redirection, the longer ones first.
+/// Redirection operators, longer ones first.
 const OPERATORS: &[&str] = &["&>>", "<<<", "<<-", "&>", "<<", "<&", "<>", ">>", ">&", ">|", "<", ">"];
 
 impl Reader<'_> {
-    /// Reads a redirection of `simple` where one is next.
+    /// Parses a redirection of `simple`; returns whether one was next.
     pub(super) fn redirection(&mut self, simple: &mut SimpleCommand) -> Result<bool, ShellParseError> {
         let start = self.at;
         self.at += self.descriptor();
@@ -18,7 +18,7 @@ impl Reader<'_> {
         };
         self.at += operator.len();
         self.blanks();
-        // A descriptor is closed; what stands behind the sign is another word.
+        // Closes a descriptor; the following text is a separate word.
         if matches!(*operator, "<&" | ">&") && self.accept("-") {
             return Ok(true);
         }
@@ -34,7 +34,7 @@ impl Reader<'_> {
                 simple.document.push_str(&target.text);
                 simple.document.push('\n');
             }
-            // Between descriptors: `2>&1`, `<&3`, `>&-`, and those whose number is in a variable.
+            // Redirections between descriptors: `2>&1`, `<&3`, `>&-`, also with a variable as the number.
             "<&" => {}
             ">&" if is_descriptor(&target.text) => {}
             _ => {
@@ -45,7 +45,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// How long the descriptor in front of a redirection is: a number, or the name of a variable in braces.
+    /// Returns the length of the descriptor before a redirection: a number, or a variable name in braces.
     fn descriptor(&self) -> usize {
         let rest = self.rest();
         let inside = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
@@ -58,7 +58,7 @@ impl Reader<'_> {
         if is_followed { length } else { 0 }
     }
 
-    /// Goes past the end of a line and reads the here-documents that begin there.
+    /// Consumes the end of a line and the here-documents that start there.
     pub(super) fn end_line(&mut self) -> Result<(), ShellParseError> {
         self.at += 1;
         for awaited in std::mem::take(&mut self.level.pending_heredocs) {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The lines up to the delimiter, which must come.
+    /// Reads the lines up to the delimiter, which must exist.
     fn document_lines(&mut self, awaited: &PendingHeredoc) -> Result<String, ShellParseError> {
         let mut body = String::new();
         while !self.rest().is_empty() {
@@ -82,7 +82,7 @@ impl Reader<'_> {
             if line == awaited.delimiter {
                 return Ok(body);
             }
-            // A line that goes on behind its end could hide the delimiter.
+            // A line continuation could hide the delimiter.
             if awaited.expands && line.ends_with('\\') {
                 return Err(ShellParseError::Syntax);
             }

@@ -1,78 +1,77 @@
-//! What a shell text consists of, as far as somebody who decides about it needs to know: the commands that may run,
-//! their words and redirections, and the scripts inside of those.
+//! Data types for a parsed shell text: commands, words, redirections and nested scripts.
 
-/// What a text may run, in the order in which it stands there.
+/// Commands that a text may run, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Its commands; those of groups, loops, branches and functions among them.
+    /// Commands, including those of groups, loops, branches and functions.
     pub commands: Vec<SimpleCommand>,
-    /// Whether it is made of lists, pipes and groups only: no loops, branches, functions, tests or arithmetic.
+    /// Whether the text contains only lists, pipes and groups: no loops, branches, functions, tests or arithmetic.
     pub is_list: bool,
 }
 
-/// One command.
+/// Simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// Whether variables are assigned in front of it, or by it alone.
+    /// Whether it contains variable assignments.
     pub assigns: bool,
-    /// The program and its arguments. None for what stands around commands, like the words of a loop.
+    /// Program and arguments. Empty for parts outside of commands, like the words of a loop.
     pub words: Vec<Word>,
-    /// Its redirections, here-documents aside.
+    /// Redirections, except here-documents.
     pub redirections: Vec<Redirection>,
-    /// The text of its here-documents and here-strings.
+    /// Text of its here-documents and here-strings.
     pub document: String,
-    /// The scripts that run while its words, redirections and documents are made: substitutions of commands and processes.
+    /// Command and process substitutions in its words, redirections and here-documents.
     pub nested: Vec<Script>,
-    /// Whether it, or a group that it is in, reads what another command writes.
+    /// Whether it, or a group around it, reads from a pipe.
     pub is_piped_into: bool,
-    /// Whether it, or a list that it is in, runs in the background.
+    /// Whether it, or a list around it, runs in the background.
     pub is_background: bool,
-    /// The innermost function whose body it is in.
+    /// Name of the innermost function that contains it.
     pub function: Option<String>,
 }
 
-/// A word.
+/// Word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
-    /// As it is after quotes are removed. Expansions stay as they are written; substitutions of commands are `$()`.
+    /// Text without quotes. Expansions are unchanged; command substitutions become `$()`.
     pub text: String,
-    /// As it is written.
+    /// Text as written.
     pub raw: String,
-    /// Whether the program gets exactly `text`: nothing in it is expanded.
+    /// Whether the program receives exactly `text`, without any expansion.
     pub is_literal: bool,
 }
 
-/// What a redirection does with the file that it names.
+/// Access of a redirection to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Reads it.
+    /// Reads the file.
     Read,
-    /// Writes it.
+    /// Writes the file.
     Write,
 }
 
-/// A redirection from or to a file. Those between descriptors are not kept: they reach nothing.
+/// Redirection from or to a file. Redirections between descriptors are not stored, because they access no file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirection {
     /// Whether the file is read or written.
     pub direction: Direction,
-    /// The file.
+    /// File name.
     pub target: Word,
 }
 
-/// Why a text was not taken apart.
+/// Reason why a text was not parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ShellParseError {
-    /// It is longer than anybody looks through.
+    /// The text is too long.
     #[error("a command of more than 10,000 bytes: split it, or write long texts with the file tools")]
     TooLong,
-    /// It has more commands than anybody looks through.
+    /// The text has too many commands.
     #[error("more than 256 commands in one: split it")]
     TooMany,
-    /// It is nested too deeply.
+    /// The text is nested too deeply.
     #[error("commands nested deeper than 48 levels: split it")]
     TooDeep,
-    /// It is no valid shell, or something rare that is not read here.
+    /// The syntax is invalid or not supported.
     #[error("it is not understood")]
     Syntax,
 }

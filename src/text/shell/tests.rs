@@ -1,3 +1,5 @@
+//! Tests of the shell parser.
+
 use super::*;
 use proptest::prelude::*;
 use rable::NodeKind;
@@ -10,13 +12,13 @@ fn texts(words: &[Word]) -> Vec<String> {
     words.iter().map(|word| word.text.clone()).collect()
 }
 
-/// The words of every command that has some, those in substitutions aside.
+/// Returns the words of every command that has some, except those in substitutions.
 fn read(text: &str) -> Vec<Vec<String>> {
     let commands = understood(text).commands;
     commands.iter().map(|command| texts(&command.words)).filter(|words| !words.is_empty()).collect()
 }
 
-/// The programs of all commands, those in substitutions among them, each after what is substituted in it.
+/// Returns the programs of all commands, each after the programs in its substitutions.
 fn programs(script: &Script) -> Vec<String> {
     let program = |simple: &SimpleCommand| {
         let inner = simple.nested.iter().flat_map(programs);
@@ -47,7 +49,7 @@ fn separators_quotes_escapes_and_comments() {
 }
 
 #[test]
-fn what_a_program_gets_is_literal_or_not() {
+fn word_is_literal_only_without_expansions() {
     let script = understood("a b\\ c 'd*' [ {} $x \"$x\" * ~ a~ {a,b} $(c) `d` <(e) \"~\" x=~ $ $\"f\"");
     let words = &script.commands[0].words;
     let literal: Vec<&str> =
@@ -101,7 +103,7 @@ fn substitutions_are_scripts_of_their_own_wherever_they_stand() {
 }
 
 #[test]
-fn compound_commands_are_looked_into() {
+fn commands_inside_compound_commands_are_found() {
     for (text, expected) in [
         ("(a; b) && { c | d; } &", "abcd"),
         ("if a; then b; elif c; then d; else e; fi > f; g", "abcdeg"),
@@ -121,7 +123,7 @@ fn compound_commands_are_looked_into() {
 }
 
 #[test]
-fn what_holds_of_a_group_holds_of_its_commands() {
+fn properties_of_a_group_apply_to_its_commands() {
     let script = understood("a | { b; (c); }; f() { d & }; e");
     let all = |holds: fn(&SimpleCommand) -> bool| {
         let held = script.commands.iter().filter(|simple| holds(simple));
@@ -144,7 +146,7 @@ fn a_here_document_belongs_to_its_command() {
 }
 
 #[test]
-fn what_is_wrong_rare_or_ambiguous_is_not_understood() {
+fn invalid_rare_or_ambiguous_syntax_is_an_error() {
     for text in [
         "a 'b",
         "a \"b",
@@ -223,7 +225,7 @@ fn length_depth_and_number_are_bounded() {
     assert_eq!(parse(&" ".repeat(10_001)), Err(ShellParseError::TooLong));
 }
 
-/// The raw words of the commands that another parser finds, those in substitutions aside.
+/// Returns the raw words of the commands found by another parser, except those in substitutions.
 fn seen_by_another(text: &str) -> Option<Vec<Vec<String>>> {
     fn all<'a>(nodes: impl IntoIterator<Item = &'a rable::Node>, found: &mut Vec<Vec<String>>) {
         nodes.into_iter().for_each(|node| collect(&node.kind, found));
@@ -271,10 +273,10 @@ fn raw(script: &Script) -> Vec<Vec<String>> {
     script.commands.iter().map(words).filter(|words| !words.is_empty()).collect()
 }
 
-/// Words as they may be written, without what another parser writes differently.
+/// Generates raw words, without forms that the other parser prints differently.
 const WORDS: &str = r#"([a-c/.=-]|'[a-c $|;]{0,3}'|"[a-c' ;#]{0,3}"|\\[a-c $]|\$[a-c]|"\$\(a b\)"|`b`|\$\(c 'd'\)|\$\{a:-b\}|\{\}|\*){1,4}"#;
 
-/// A text and the raw words of its commands in order.
+/// Generates a text and the raw words of its commands, in order.
 fn scripts() -> impl Strategy<Value = (String, Vec<Vec<String>>)> {
     let word = WORDS.prop_filter("a word", |word| !is_assignment(word));
     let simple = prop::collection::vec(word, 1..4).prop_map(|words| {
@@ -319,7 +321,7 @@ fn scripts() -> impl Strategy<Value = (String, Vec<Vec<String>>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// What is written down is read again, whole and in order, and another parser reads the same.
+    /// Parsing a generated text returns its words in order, and another parser returns the same.
     #[test]
     fn a_round_trip_loses_nothing((text, expected) in scripts()) {
         let read = parse(&text).map(|script| raw(&script));
@@ -328,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn what_two_parsers_understand_they_understand_alike(
+    fn parsers_agree_on_texts_that_both_accept(
         text in "([ab=/-]| |;|\n|'[ab ]*'|\"[ab $]*\"|\\\\.|\\$[ab(]|\\)|\\(|\\{ |; \\}|\\||&|<|>|<<a\n|#|`|if |then |fi|do |done){0,16}"
     ) {
         if let (Ok(script), Some(other)) = (parse(&text), seen_by_another(&text)) {

@@ -1,9 +1,9 @@
-//! Words: what is quoted, what is escaped and what is expanded in them.
+//! Parses words with their quotes, escapes and expansions.
 
 use super::reader::Reader;
 use super::script::{ShellParseError, Word};
 
-/// A word while it is read.
+/// Word during parsing.
 #[derive(Default)]
 pub(super) struct WordBuilder {
     pub(super) text: String,
@@ -11,24 +11,24 @@ pub(super) struct WordBuilder {
 }
 
 impl WordBuilder {
-    /// Takes what an expansion leaves: how it is written.
+    /// Appends an expansion in its written form.
     pub(super) fn expand(&mut self, written: &str) {
         self.text.push_str(written);
         self.is_expanded = true;
     }
 }
 
-/// Whether `char` ends a word.
+/// Checks whether `char` ends a word.
 pub(super) fn ends_word(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }
 
-/// Whether `char` means itself wherever it stands in a word.
+/// Checks whether `char` has no special meaning at any position in a word.
 fn is_plain(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | '=' | ':' | ',' | '+' | '@' | '%')
 }
 
-/// Whether `raw` assigns a variable: `NAME=`, `NAME+=` or `NAME[…]=` at its beginning.
+/// Checks whether `raw` assigns a variable: starts with `NAME=`, `NAME+=` or `NAME[…]=`.
 pub fn is_assignment(raw: &str) -> bool {
     let Some((left, _)) = raw.split_once('=') else { return false };
     let left = left.strip_suffix('+').unwrap_or(left);
@@ -36,7 +36,7 @@ pub fn is_assignment(raw: &str) -> bool {
     is_name(name) && (name.len() == left.len() || left.ends_with(']'))
 }
 
-/// Whether `text` can be the name of a variable.
+/// Checks whether `text` is a valid variable name.
 pub(super) fn is_name(text: &str) -> bool {
     !text.starts_with(|char: char| char.is_ascii_digit())
         && !text.is_empty()
@@ -44,87 +44,87 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 impl Reader<'_> {
-    /// The next word; there must be one.
+    /// Parses the next word, which must exist.
     pub(super) fn word(&mut self) -> Result<Word, ShellParseError> {
         let start = self.at;
-        let mut made = WordBuilder::default();
+        let mut builder = WordBuilder::default();
         while let Some(char) = self.peek() {
             match char {
-                _ if is_plain(char) => self.plain(&mut made),
+                _ if is_plain(char) => self.plain(&mut builder),
                 '<' | '>' if self.rest().get(1..2) == Some("(") => {
                     self.at += 2;
                     self.substitution()?;
-                    made.expand("<()");
+                    builder.expand("<()");
                 }
                 '(' if is_assignment(self.since(start)) && self.since(start).ends_with('=') => {
                     self.array()?;
-                    made.expand("()");
+                    builder.expand("()");
                 }
                 _ if ends_word(char) => break,
-                _ => self.part(&mut made, start)?,
+                _ => self.part(&mut builder, start)?,
             }
         }
         let raw = self.since(start);
-        // Where a comment would begin is no word, and a number on two lines may be the descriptor of a redirection.
+        // Rejects the start of a comment, and a number with a line continuation, which may be the descriptor of a redirection.
         let is_split = raw.contains("\\\n") && self.rest().starts_with(['<', '>']);
         if raw.is_empty() || raw.starts_with('#') || is_split {
             return Err(ShellParseError::Syntax);
         }
-        let is_literal = !made.is_expanded || matches!(raw, "[" | "{}");
-        Ok(Word { text: made.text, raw: raw.to_owned(), is_literal })
+        let is_literal = !builder.is_expanded || matches!(raw, "[" | "{}");
+        Ok(Word { text: builder.text, raw: raw.to_owned(), is_literal })
     }
 
-    /// What comes of characters that mean themselves, all at once: most words are made of nothing else.
-    fn plain(&mut self, made: &mut WordBuilder) {
+    /// Appends a sequence of characters without special meaning at once: most words contain no others.
+    fn plain(&mut self, builder: &mut WordBuilder) {
         let rest = self.rest();
         let (plain, _) = rest.split_at(rest.find(|char| !is_plain(char)).unwrap_or(rest.len()));
-        made.text.push_str(plain);
+        builder.text.push_str(plain);
         self.at += plain.len();
     }
 
-    /// One character, quotation or expansion of a word that began at `start`.
-    fn part(&mut self, made: &mut WordBuilder, start: usize) -> Result<(), ShellParseError> {
+    /// Parses one character, quoted part or expansion of a word that started at `start`.
+    fn part(&mut self, builder: &mut WordBuilder, start: usize) -> Result<(), ShellParseError> {
         let begins = self.at == start || self.since(start).ends_with(['=', ':']);
         match self.next() {
             Some('\\') => match self.next() {
                 Some('\n') => {}
-                escaped => made.text.push(escaped.ok_or(ShellParseError::Syntax)?),
+                escaped => builder.text.push(escaped.ok_or(ShellParseError::Syntax)?),
             },
             Some('\'') => {
                 let (quoted, _) = self.rest().split_once('\'').ok_or(ShellParseError::Syntax)?;
                 self.at += quoted.len() + 1;
-                made.text.push_str(quoted);
+                builder.text.push_str(quoted);
             }
-            Some('"') => self.double_quoted(made)?,
-            Some('`') => self.backticks(made, false)?,
-            Some('$') => self.expansion(made, false)?,
+            Some('"') => self.double_quoted(builder)?,
+            Some('`') => self.backticks(builder, false)?,
+            Some('$') => self.expansion(builder, false)?,
             Some(char) => {
-                made.is_expanded |= matches!(char, '*' | '?' | '[' | '{') || (char == '~' && begins);
-                made.text.push(char);
+                builder.is_expanded |= matches!(char, '*' | '?' | '[' | '{') || (char == '~' && begins);
+                builder.text.push(char);
             }
             None => {}
         }
         Ok(())
     }
 
-    /// What stands in double quotes, the first one already read.
-    pub(super) fn double_quoted(&mut self, made: &mut WordBuilder) -> Result<(), ShellParseError> {
+    /// Parses text in double quotes after the opening quote.
+    pub(super) fn double_quoted(&mut self, builder: &mut WordBuilder) -> Result<(), ShellParseError> {
         loop {
             match self.next().ok_or(ShellParseError::Syntax)? {
                 '"' => return Ok(()),
                 '\\' => match self.next().ok_or(ShellParseError::Syntax)? {
                     '\n' => {}
-                    escaped @ ('$' | '`' | '"' | '\\') => made.text.push(escaped),
-                    other => made.text.extend(['\\', other]),
+                    escaped @ ('$' | '`' | '"' | '\\') => builder.text.push(escaped),
+                    other => builder.text.extend(['\\', other]),
                 },
-                '`' => self.backticks(made, true)?,
-                '$' => self.expansion(made, true)?,
-                char => made.text.push(char),
+                '`' => self.backticks(builder, true)?,
+                '$' => self.expansion(builder, true)?,
+                char => builder.text.push(char),
             }
         }
     }
 
-    /// The words of an array, from its opening parenthesis on.
+    /// Parses the words of an array from its opening parenthesis on.
     fn array(&mut self) -> Result<(), ShellParseError> {
         self.at += 1;
         self.with_depth(|reader| {

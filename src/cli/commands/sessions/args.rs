@@ -1,77 +1,77 @@
-//! The words of `agent sessions`.
+//! Command-line arguments of `agent sessions`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// `agent sessions …`.
+/// Subcommands of `agent sessions`.
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
-    /// The sessions of this workspace, newest first
+    /// List the sessions of this workspace, newest first
     List(ListArgs),
-    /// What happened in a session
+    /// Show the events of a session
     Show {
-        /// The session's id
+        /// Session id
         id: String,
     },
-    /// Where a text occurs in what was said and done
+    /// Search for a text in all sessions of this workspace
     Search {
-        /// The text, in capitals or not
+        /// Text to search for, ignoring case
         text: String,
-        /// How many places
+        /// Maximum number of matches
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
-    /// Begin a new session with the conversation of another, which stays as it is; files are not touched
+    /// Start a new session from the conversation of another one; neither it nor files are changed
     Fork {
-        /// The session's id
+        /// Session id
         id: String,
         /// Only up to the end of step N
         #[arg(long, value_name = "N")]
         to_step: Option<u32>,
     },
-    /// Write a session into one file
+    /// Export a session to one file
     Export {
-        /// The session's id
+        /// Session id
         id: String,
-        /// The file; without it standard output
+        /// Output file; default: standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Without the paths of your home directory and of the workspace, which may name you
+        /// Replace the paths of your home directory and of the workspace, which may contain your name
         #[arg(long)]
         redact: bool,
     },
-    /// Take over a session that was exported, for this workspace
+    /// Import an exported session into this workspace
     Import {
-        /// The file, or `-`
+        /// File, or `-` for standard input
         file: PathBuf,
     },
     /// Remove sessions
     Rm {
-        /// Their ids
+        /// Session ids
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Remove the sessions in which nothing happened lately
+    /// Remove the sessions without recent activity
     Cleanup {
-        /// For so many days; without it what `sessions.cleanup_after_days` says
+        /// Days without activity; default: `sessions.cleanup_after_days`
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36_500))]
         older_than: Option<u32>,
-        /// Only say which they are
+        /// Only list them
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// `agent sessions list`.
+/// Arguments of `agent sessions list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// How many
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// All of them
+    /// List all sessions
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! `agent sessions export`: a session as one file, to keep or to hand on.
+//! `agent sessions export`: writes a session to one file, for archiving or sharing.
 
 use super::CommandContext;
 use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
@@ -17,10 +17,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What stands for the paths that may name a person.
+/// Replacements for paths that may identify the user.
 #[derive(Default)]
 pub struct PathReplacements {
-    /// What is replaced, in this order, and by what.
+    /// The paths and their replacements, in order.
     pub pairs: Vec<(String, &'static str)>,
 }
 
@@ -45,10 +45,10 @@ impl PathReplacements {
     }
 }
 
-/// Writes session `id` to `output`, which must not be there yet, or to standard output.
+/// Writes session `id` to `output`, which must not exist yet, or to standard output.
 ///
 /// # Errors
-/// When there is no such session, it cannot be read, or the file cannot be written.
+/// Fails for an unknown or unreadable session, and when the file cannot be written.
 pub fn export(
     context: &CommandContext<'_>,
     id: &str,
@@ -67,7 +67,7 @@ pub fn export(
             let mut clean = path_replacements.apply_to_record(&clean)?;
             other |= is_conversation_event(&record.event) && clean.event != record.event;
             if let (true, Event::StepStart { digest, .. }) = (other, &mut clean.event) {
-                // It is that of the conversation as it was.
+                // The digest belongs to the original conversation.
                 *digest = None;
             }
             bytes.clear();
@@ -93,15 +93,14 @@ pub fn export(
     };
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-        let message =
-            format!("{} is there already and is not written over: name another file", path.display());
+        let message = format!("{} already exists and is not overwritten: name another file", path.display());
         return Err(CliError::new(FailureKind::Session, message));
     }
     file.and_then(|mut file| write(&mut file))
         .map_err(|error| io_failure(&format!("write {}", path.display()), error))
 }
 
-/// Whether `event` becomes a part of the conversation.
+/// Checks whether `event` is part of the conversation.
 fn is_conversation_event(event: &Event) -> bool {
     let event = match event {
         Event::Subagent { event, .. } => event,
@@ -117,7 +116,7 @@ fn is_conversation_event(event: &Event) -> bool {
     )
 }
 
-/// The files of a directory by their names.
+/// Returns the files of a directory, sorted by name.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();

@@ -1,23 +1,23 @@
-//! The form of an exported session: JSON lines that say what it is, the lines of its journal, and each kept output.
+//! Format of an exported session: JSON lines with a header, the records of its journal, and each stored output.
 
 use crate::cli::error::CliError;
 use crate::core::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The version of the form.
+/// Version of the format.
 pub const EXPORT_VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
 pub struct ExportHeader {
-    /// [`EXPORT_VERSION`] of the writer.
+    /// The [`EXPORT_VERSION`] of the writer.
     pub agent_session: u32,
-    /// Its id where it was exported.
+    /// The original id of the session.
     pub session_id: String,
 }
 
-/// The line of a kept output.
+/// The line of a stored output.
 #[derive(Serialize, Deserialize)]
 pub struct ExportedOutput {
     /// The name of its file.
@@ -26,7 +26,7 @@ pub struct ExportedOutput {
     pub base64: String,
 }
 
-/// The error of somebody who could not do `what`.
+/// Creates the error for an I/O operation `what` that failed.
 pub fn io_failure(what: &str, error: io::Error) -> CliError {
     CliError {
         kind: FailureKind::Session,

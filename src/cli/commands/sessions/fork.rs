@@ -1,4 +1,4 @@
-//! `agent sessions fork`: a new session with the conversation of another, to go on from there in another way.
+//! `agent sessions fork`: creates a new session from the conversation of another one.
 
 use super::CommandContext;
 use crate::cli::compose::output::print;
@@ -7,10 +7,10 @@ use crate::journal::copy::{rewrite_for_session, up_to_step};
 use std::io;
 use std::path::Path;
 
-/// Makes the session `new` of what session `id` holds, or of its first steps, and prints its id.
+/// Creates the session `new` from session `id`, or from its first steps, and prints its id.
 ///
 /// # Errors
-/// When there is no such session, it cannot be read, or the new one cannot be made.
+/// Fails for an unknown or unreadable session, and when the new one cannot be created.
 pub fn fork(context: &CommandContext<'_>, id: &str, to_step: Option<u32>, new: &str) -> CliResult<()> {
     let reading = context.read(id)?;
     let records = match to_step {
@@ -24,7 +24,7 @@ pub fn fork(context: &CommandContext<'_>, id: &str, to_step: Option<u32>, new: &
     print(context.terminal, &format!("{new}\n"))
 }
 
-/// Copies the files of a directory, if it is there.
+/// Copies the files of a directory, if it exists.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let Ok(entries) = from.read_dir() else { return Ok(()) };
     super::create_private_dir(to)?;

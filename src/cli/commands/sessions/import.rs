@@ -1,4 +1,4 @@
-//! `agent sessions import`: takes over an exported session. The file may come from anybody.
+//! `agent sessions import`: imports an exported session. The file is untrusted input.
 
 use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
 use super::{CommandContext, create_private_dir};
@@ -16,13 +16,13 @@ use std::io::{self, BufRead, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Bytes of a file that are read.
+/// Maximum number of bytes read from a file.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 
-/// Takes over the session in `file` as one of this workspace, under its own id where that is free, else under `new`.
+/// Imports the session in `file` into this workspace, under its own id if that is free, else under `new`.
 ///
 /// # Errors
-/// When the file cannot be read or holds something else, or the session cannot be made.
+/// Fails for an unreadable or invalid file, and when the session cannot be created.
 pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &str) -> CliResult<()> {
     let imported = open(file).and_then(|mut input| ImportedSession::read(&mut *input));
     let imported = imported.map_err(|error| io_failure(&format!("read {}", file.display()), error))?;
@@ -37,7 +37,7 @@ pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &
     print(context.terminal, &format!("{id}\n"))
 }
 
-/// What a file holds.
+/// The contents of an exported file.
 struct ImportedSession {
     id: String,
     records: Vec<Record>,
@@ -49,8 +49,8 @@ impl ImportedSession {
         let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let (mut bytes, mut input) = (Vec::new(), input);
         next_line(&mut input, &mut bytes, MAX_LINE_BYTES)?;
-        let header =
-            serde_json::from_slice::<ExportHeader>(&bytes).map_err(|_| wrong("it is no exported session"))?;
+        let header = serde_json::from_slice::<ExportHeader>(&bytes)
+            .map_err(|_| wrong("it is not an exported session"))?;
         if header.agent_session > EXPORT_VERSION {
             return Err(wrong("a later version of agent has written it"));
         }
@@ -64,16 +64,17 @@ impl ImportedSession {
             }
             if let Ok(record) = found {
                 imported.records.push(record);
-            } else if let Ok(kept) = serde_json::from_slice::<ExportedOutput>(&bytes) {
-                let content = STANDARD.decode(kept.base64).ok().filter(|_| is_file_name(&kept.output));
-                let content = content.ok_or_else(|| wrong(&format!("line {number} is no kept output")))?;
-                imported.outputs.push((kept.output, content));
+            } else if let Ok(stored) = serde_json::from_slice::<ExportedOutput>(&bytes) {
+                let content = STANDARD.decode(stored.base64).ok().filter(|_| is_file_name(&stored.output));
+                let content =
+                    content.ok_or_else(|| wrong(&format!("line {number} is not a stored output")))?;
+                imported.outputs.push((stored.output, content));
             } else {
                 return Err(wrong(&format!("line {number} is damaged")));
             }
         }
         if imported.records.is_empty() {
-            return Err(wrong("it holds no record"));
+            return Err(wrong("it contains no record"));
         }
         Ok(imported)
     }
@@ -99,7 +100,7 @@ fn open(file: &Path) -> io::Result<Box<dyn BufRead>> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     Ok(Box::new(io::BufReader::new(io::Read::take(file, MAX_FILE_BYTES))))
 }

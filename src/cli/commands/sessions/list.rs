@@ -18,7 +18,7 @@ use std::fmt::Write;
 #[derive(Serialize)]
 struct ListedSession {
     id: String,
-    /// Nothing while its last run works, or when that was killed.
+    /// `None` while its last run is in progress, or if that run was killed.
     status: Option<Status>,
     stop_reason: Option<StopReason>,
     steps: u32,
@@ -29,10 +29,10 @@ struct ListedSession {
     task: String,
 }
 
-/// Prints the sessions. Only those that are printed are looked at.
+/// Prints the sessions; reads only those that are printed.
 ///
 /// # Errors
-/// When they cannot be read, or standard output cannot be written.
+/// Fails for an unreadable session, and when standard output cannot be written.
 pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
     let wanted = if args.all { usize::MAX } else { args.limit };
     let mut ids = context.store.list()?;
@@ -44,7 +44,7 @@ pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
         return print(context.terminal, &line?);
     }
     if entries.is_empty() {
-        return print(context.terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
+        return print(context.terminal, "no session in this workspace yet; `agent run \"…\"` starts one\n");
     }
     let mut text =
         format!("{:<24} {:<16} {:<26} {:>5} {:>9}  TASK\n", "ID", "LAST (UTC)", "STATUS", "STEPS", "COST");
@@ -68,18 +68,18 @@ pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
 
 fn entry(context: &CommandContext<'_>, id: String) -> CliResult<ListedSession> {
     let path = context.store.journal_path(&id)?;
-    let glance = SessionSummary::read(&path).map_err(|error| unreadable(&path, &error))?;
-    let end = glance.end.as_ref();
+    let summary = SessionSummary::read(&path).map_err(|error| unreadable(&path, &error))?;
+    let end = summary.end.as_ref();
     Ok(ListedSession {
         id,
         status: end.map(|end| end.status),
         stop_reason: end.and_then(|end| end.stop_reason),
-        steps: glance.steps,
+        steps: summary.steps,
         cost_usd: end.and_then(|end| end.cost.total_usd),
-        model: glance.model.map(|model| context.redactor.text(&model).into_owned()),
-        began_ms: glance.started_ms,
-        last_ms: glance.last_ms,
-        task: context.redactor.text(&glance.task).into_owned(),
+        model: summary.model.map(|model| context.redactor.text(&model).into_owned()),
+        began_ms: summary.started_ms,
+        last_ms: summary.last_ms,
+        task: context.redactor.text(&summary.task).into_owned(),
     })
 }
 

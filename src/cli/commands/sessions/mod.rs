@@ -1,4 +1,4 @@
-//! `agent sessions`: what happened in this workspace so far; one file per command.
+//! `agent sessions`: lists, shows, searches and manages the sessions of this workspace; one file per command.
 
 pub mod args;
 mod export;
@@ -28,10 +28,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much of a task is shown, in characters.
+/// Maximum length of a displayed task in characters.
 const TASK_CHARS: usize = 80;
 
-/// What these commands work with. What they tell is without the secrets that are known now, whatever was known then.
+/// The context of these commands. Their output is redacted with the secrets known now.
 struct CommandContext<'a> {
     terminal: &'a Terminal,
     store: SessionStore,
@@ -39,17 +39,17 @@ struct CommandContext<'a> {
 }
 
 impl CommandContext<'_> {
-    /// What session `id` holds.
+    /// Reads the journal of session `id`.
     fn read(&self, id: &str) -> CliResult<JournalContents> {
         let path = self.store.journal_path(id)?;
         read::read(&path).map_err(|error| unreadable(&path, &error))
     }
 }
 
-/// Does what `command` says.
+/// Runs `command`.
 ///
 /// # Errors
-/// When the configuration is wrong, there is no such session, it cannot be read or changed, or standard output cannot be
+/// Fails for an invalid configuration, a session that is unknown, unreadable or locked, and when standard output cannot be
 /// written.
 pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> CliResult<()> {
     let settings = app.load_settings(common)?.settings;
@@ -77,17 +77,17 @@ pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> Cli
     }
 }
 
-/// The paths that may name a person.
+/// Returns replacements for the paths that may identify the user.
 fn path_replacements(app: &App, settings: &Settings) -> PathReplacements {
     let workspace = Some((settings.workspace.as_path(), "/workspace"));
     let home = app.environment.home().map(|home| (home, "/home/user"));
     let named = |(path, other): (&Path, _)| (path.to_string_lossy().into_owned(), other);
-    // A root would be found in every path.
-    let told = |(path, _): &(String, _)| path.len() > 1;
-    PathReplacements { pairs: workspace.into_iter().chain(home).map(named).filter(told).collect() }
+    // The path `/` would match in every path.
+    let is_replaceable = |(path, _): &(String, _)| path.len() > 1;
+    PathReplacements { pairs: workspace.into_iter().chain(home).map(named).filter(is_replaceable).collect() }
 }
 
-/// Makes a directory that only its owner reads.
+/// Creates a directory that only its owner can read.
 fn create_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -1,4 +1,4 @@
-//! `agent sessions rm` and `agent sessions cleanup`: sessions that nobody needs any more.
+//! `agent sessions rm` and `agent sessions cleanup`: remove sessions.
 
 use super::CommandContext;
 use crate::cli::compose;
@@ -13,10 +13,10 @@ use crate::messages;
 use crate::terminal::Style;
 use std::fmt::Write;
 
-/// Removes the sessions `ids`: all that are there, whatever becomes of the others.
+/// Removes the sessions `ids`; a failure of one does not stop the others.
 ///
 /// # Errors
-/// When one of them is not there, another process works on it, or it cannot be removed.
+/// Fails for an unknown session, one in use by another process, and one that cannot be removed.
 pub fn rm(app: &App, settings: &Settings, context: &CommandContext<'_>, ids: &[String]) -> CliResult<()> {
     let (mut checkpoints, mut problems) = (Vec::new(), Vec::new());
     for id in ids {
@@ -32,10 +32,10 @@ pub fn rm(app: &App, settings: &Settings, context: &CommandContext<'_>, ids: &[S
     Err(CliError::new(FailureKind::Session, problems.join("\n")))
 }
 
-/// Removes the sessions in which nothing has happened for `days`, or only names them.
+/// Removes the sessions without activity for `days`, or only lists them.
 ///
 /// # Errors
-/// When nobody said for how many days, or the sessions cannot be listed.
+/// Fails when the number of days is not set, or the sessions cannot be listed.
 pub fn cleanup(
     app: &App,
     settings: &Settings,
@@ -44,7 +44,8 @@ pub fn cleanup(
     dry_run: bool,
 ) -> CliResult<()> {
     let Some(days) = days else {
-        let message = "how old must a session be? `--older-than DAYS`, or `sessions.cleanup_after_days` in the configuration";
+        let message =
+            "no age: use `--older-than DAYS`, or set `sessions.cleanup_after_days` in the configuration";
         return Err(CliError::new(FailureKind::Usage, message));
     };
     let now = app.source.unix_time();
@@ -55,25 +56,25 @@ pub fn cleanup(
         }
         return print(context.terminal, &text);
     }
-    let CleanupReport { removed, checkpoints, failures: kept } = remove_expired(&context.store, days, now)?;
+    let CleanupReport { removed, checkpoints, failures } = remove_expired(&context.store, days, now)?;
     delete_checkpoints(app, settings, &checkpoints);
     let noun = if removed == 1 { "session" } else { "sessions" };
     let _infallible = writeln!(text, "{removed} {noun} removed");
-    for error in kept {
-        let _infallible = writeln!(text, "kept: {error}");
+    for error in failures {
+        let _infallible = writeln!(text, "not removed: {error}");
     }
     print(context.terminal, &text)
 }
 
-/// Lets the checkpoints of removed sessions go, or says why they stay.
+/// Deletes the checkpoints of removed sessions, or reports why that failed.
 fn delete_checkpoints(app: &App, settings: &Settings, checkpoints: &[String]) {
     if checkpoints.is_empty() {
         return;
     }
     let work = async {
         let launcher = compose::launcher(app, settings)?;
-        let forgotten = delete_references(&launcher, &settings.workspace, checkpoints).await;
-        forgotten.map_err(|reason| CliError::new(FailureKind::Internal, reason))
+        let deleted = delete_references(&launcher, &settings.workspace, checkpoints).await;
+        deleted.map_err(|reason| CliError::new(FailureKind::Internal, reason))
     };
     if let Err(error) = app.block_on(work) {
         let text = messages::checkpoints_stay(&error.cause.to_string());

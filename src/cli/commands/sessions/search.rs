@@ -1,4 +1,4 @@
-//! `agent sessions search`: where a text occurs in what people, models and tools said.
+//! `agent sessions search`: searches for a text in the messages of users, models and tools.
 
 use super::{CommandContext, unreadable};
 use crate::cli::compose::output::print;
@@ -10,13 +10,13 @@ use crate::journal::step_counter::StepCounter;
 use crate::terminal::one_line;
 use regex::{Regex, RegexBuilder};
 
-/// Characters shown before and after the place.
+/// Number of characters shown before and after a match.
 const CONTEXT_CHARS: usize = 60;
 
-/// Prints at most `limit` places, the newest sessions first.
+/// Prints at most `limit` matches, newest sessions first.
 ///
 /// # Errors
-/// When a session cannot be read, or standard output cannot be written.
+/// Fails for an unreadable session, and when standard output cannot be written.
 pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> CliResult<()> {
     let pattern = RegexBuilder::new(&regex::escape(wanted)).case_insensitive(true).build();
     let pattern = pattern.map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })?;
@@ -26,11 +26,11 @@ pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> CliRe
         let mut steps = StepCounter::default();
         let visited = read::for_each_record(&path, |_, record| {
             let step = record.as_ref().map(|record| steps.next(record));
-            let said = step.zip(record.as_ref().and_then(|record| author_and_text(&record.event)));
-            if let Some((step, (who, text))) = said
-                && let Some(place) = matching_excerpt(context, &pattern, &text)
+            let message = step.zip(record.as_ref().and_then(|record| author_and_text(&record.event)));
+            if let Some((step, (who, text))) = message
+                && let Some(excerpt) = matching_excerpt(context, &pattern, &text)
             {
-                found.push(format!("{id}  step {step:<3}  {who}: {place}"));
+                found.push(format!("{id}  step {step:<3}  {who}: {excerpt}"));
             }
             found.len() <= limit
         });
@@ -40,16 +40,16 @@ pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> CliRe
         }
     }
     if found.is_empty() {
-        return print(context.terminal, "found in no session of this workspace\n");
+        return print(context.terminal, "not found in any session of this workspace\n");
     }
     if found.len() > limit {
         found.truncate(limit);
-        found.push("there are more places: --limit N".to_owned());
+        found.push("there are more matches: --limit N".to_owned());
     }
     print(context.terminal, &found.join("\n"))
 }
 
-/// Who says what in a record.
+/// Returns author and text of a record's message.
 fn author_and_text(event: &Event) -> Option<(String, String)> {
     match event {
         Event::UserMessage { text, origin } => {
@@ -57,8 +57,8 @@ fn author_and_text(event: &Event) -> Option<(String, String)> {
             Some((who.to_owned(), text.clone()))
         }
         Event::History { messages } => {
-            let said: Vec<&str> = messages.iter().map(|said| said.content.as_str()).collect();
-            Some(("earlier".to_owned(), said.join("\n")))
+            let texts: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+            Some(("earlier".to_owned(), texts.join("\n")))
         }
         Event::ModelResponse { message, .. } => Some(("model".to_owned(), message.joined_text())),
         Event::ToolCallEnd { name, summary, result, .. } => {
@@ -69,7 +69,7 @@ fn author_and_text(event: &Event) -> Option<(String, String)> {
     }
 }
 
-/// The first place in `text`, with what is around it, without secrets: in them nothing is found.
+/// Returns the first match in `text` with its context. Secrets are redacted before the search.
 fn matching_excerpt(context: &CommandContext<'_>, pattern: &Regex, text: &str) -> Option<String> {
     if !pattern.is_match(text) {
         return None;

@@ -1,4 +1,4 @@
-//! `agent sessions show`: what happened in a session, one line an event.
+//! `agent sessions show`: prints the events of a session, one line each.
 
 use super::{CommandContext, TASK_CHARS};
 use crate::cli::compose::output::print;
@@ -14,17 +14,17 @@ use crate::terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// How much of a tool's result `show` shows, in characters.
+/// Maximum length of a displayed tool result in characters.
 const RESULT_CHARS: usize = 200;
 
-/// Prints what happened in session `id`, one line an event, without the secrets that are known now.
+/// Prints the events of session `id`, one line each, with secrets redacted.
 ///
 /// # Errors
-/// When there is no such session, it cannot be read, or standard output cannot be written.
+/// Fails for an unknown or unreadable session, and when standard output cannot be written.
 pub fn show(context: &CommandContext<'_>, id: &str) -> CliResult<()> {
     let path = context.store.journal_path(id)?;
     let mut reading = context.read(id)?;
-    // Before they are cut: what is left of a secret is still a part of one.
+    // Redacted before truncation: a part of a secret would not be recognised.
     reading.records.iter_mut().for_each(|record| context.redactor.redact_event(&mut record.event));
     let (mut text, mut numbers) = (String::new(), StepNumbers::default());
     for line in reading.records.iter().filter_map(|record| describe(record, numbers.next(record))) {
@@ -38,7 +38,7 @@ pub fn show(context: &CommandContext<'_>, id: &str) -> CliResult<()> {
     print(context.terminal, &text)
 }
 
-/// The numbers of steps: those of the session, and of each subagent by the call that asked it.
+/// Step numbers of the session, and of each subagent by its call.
 #[derive(Default)]
 struct StepNumbers {
     session_steps: StepCounter,
@@ -46,7 +46,7 @@ struct StepNumbers {
 }
 
 impl StepNumbers {
-    /// The step in which the next `record` was written, by whoever made it.
+    /// Returns the step number of the next `record`, counted for the session or for its subagent.
     fn next(&mut self, record: &Record) -> u32 {
         let own = self.session_steps.next(record);
         let Event::Subagent { call_id, event, .. } = &record.event else { return own };
@@ -60,7 +60,7 @@ impl StepNumbers {
     }
 }
 
-/// The line about a record of this `step`.
+/// Describes a record in this `step`.
 fn describe(record: &Record, step: u32) -> Option<String> {
     Some(match &record.event {
         Event::SessionStart { session_id, workspace, program, .. } => {
@@ -78,14 +78,14 @@ fn describe(record: &Record, step: u32) -> Option<String> {
             format!("{}: {}", author(*origin), one_line(text, RESULT_CHARS))
         }
         Event::BackgroundStart { id, command } => messages::background_start(id, command, Language::En),
-        Event::BackgroundEnd { id, outcome, with_run, .. } => {
-            messages::background_end(id, outcome, *with_run, Language::En)
+        Event::BackgroundEnd { id, outcome, ended_by_run_end, .. } => {
+            messages::background_end(id, outcome, *ended_by_run_end, Language::En)
         }
         Event::StepStart { purpose, messages, .. } => describe_request(*purpose, step, *messages),
         Event::ModelResponse { message, .. } => {
-            let said = message.joined_text();
+            let text = message.joined_text();
             let calls = number(message.tool_calls().count(), "call");
-            format!("  model: {} [{calls}]", one_line(&said, RESULT_CHARS))
+            format!("  model: {} [{calls}]", one_line(&text, RESULT_CHARS))
         }
         Event::ModelFailed { failure, .. } => {
             format!("  failed: {}", one_line(&failure.message, RESULT_CHARS))
@@ -100,33 +100,37 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::Subagent { event, .. } => return describe_subagent_event(record, event, step),
         Event::ApprovalAnswered { id, answer, .. } => messages::approval_answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
-        Event::Restored { way, changed, .. } => messages::restored(*way, changed),
-        event @ (Event::Gates { .. } | Event::Evaluation { .. }) => return describe_checks(event),
+        Event::Restored { direction, changed, .. } => messages::restored(*direction, changed),
+        event @ (Event::QualityGates { .. } | Event::Evaluation { .. }) => return describe_checks(event),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => describe_run_end(result),
         event => return describe_notice(event, Language::En),
     })
 }
 
-/// The line about what stands beside the steps, where there is one.
+/// Describes an event outside of steps.
 fn describe_notice(event: &Event, language: Language) -> Option<String> {
     Some(match event {
         Event::ModelSwitched { from, to, .. } => {
             format!("  {}", messages::model_switched(from, to, language))
         }
         Event::Guardrail { triggered } => format!("  {}", messages::guardrail_triggered(triggered, language)),
-        Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out, language),
-        Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd, language),
+        Event::Checkpoint { reference, omitted_files, .. } => {
+            messages::checkpoint(reference, omitted_files, language)
+        }
+        Event::BudgetWarning { spent_usd, threshold_usd } => {
+            messages::budget_warning(*spent_usd, *threshold_usd, language)
+        }
         Event::Compaction { part } => messages::compaction(part, language),
         Event::RequestPrefix { changed, .. } if !changed.is_empty() => {
             messages::prefix_changed(changed, language)
         }
-        Event::KeptAnswer => messages::cached_answer(language).to_owned(),
+        Event::CachedAnswer => messages::cached_answer(language).to_owned(),
         _ => return None,
     })
 }
 
-/// How a run ended.
+/// Describes how a run ended.
 fn describe_run_end(result: &RunResult) -> String {
     let reason = result.stop_reason.map_or("", |reason| reason.name());
     let cost = result.cost.total_usd.map_or_else(String::new, |cost| format!(", {cost}"));
@@ -134,13 +138,13 @@ fn describe_run_end(result: &RunResult) -> String {
     format!("end: {} ({reason}), {steps}{cost}", result.status.name())
 }
 
-/// What happened in the session of a subagent.
+/// Describes an event in the session of a subagent.
 fn describe_subagent_event(record: &Record, event: &Event, step: u32) -> Option<String> {
     let nested = Record { event: event.clone(), ..record.clone() };
     Some(format!("    | {}", describe(&nested, step)?.trim_start()))
 }
 
-/// A call of the model, which is sent so many messages.
+/// Describes a model call with the number of messages sent.
 fn describe_request(purpose: Purpose, step: u32, messages: usize) -> String {
     let what = match purpose {
         Purpose::Step => format!("step {step}"),
@@ -155,16 +159,16 @@ fn number(number: usize, noun: &str) -> String {
     messages::count(u64::try_from(number).unwrap_or(u64::MAX), noun)
 }
 
-/// A message of an earlier conversation.
-fn describe_history_message(said: &HistoryMessage) -> String {
-    let who = match said.role {
+/// Describes a message of an earlier conversation.
+fn describe_history_message(message: &HistoryMessage) -> String {
+    let who = match message.role {
         HistoryRole::User => "you",
         HistoryRole::Assistant => "model",
     };
-    format!("earlier, {who}: {}", one_line(&said.content, RESULT_CHARS))
+    format!("earlier, {who}: {}", one_line(&message.content, RESULT_CHARS))
 }
 
-/// What became of a tool call; one that waits its turn is told of when it has come.
+/// Describes the result of a tool call; a pending call is reported when it is decided.
 fn describe_tool_call(event: &Event) -> Option<String> {
     match event {
         Event::ToolCallEnd { name, summary, result, .. } => {
@@ -180,10 +184,10 @@ fn describe_tool_call(event: &Event) -> Option<String> {
     }
 }
 
-/// What became of checks, or of an evaluation.
+/// Describes the results of checks, or of an evaluation.
 fn describe_checks(event: &Event) -> Option<String> {
     match event {
-        Event::Gates { results } => {
+        Event::QualityGates { results } => {
             let lines = results.iter().map(|result| messages::gate(result, Language::En));
             Some(lines.collect::<Vec<_>>().join("; "))
         }
@@ -194,7 +198,7 @@ fn describe_checks(event: &Event) -> Option<String> {
     }
 }
 
-/// Who said what stands in the conversation as a user's message.
+/// Returns the author of a user message in the conversation.
 fn author(origin: MessageOrigin) -> &'static str {
     match origin.author() {
         MessageAuthor::Person => "you",

@@ -1,13 +1,13 @@
-//! A scripted turn as Anthropic's Messages would send it: events or a body.
+//! Renders a scripted turn as an Anthropic Messages answer: events or a body.
 
 use super::pieces::{arguments, id, pieces};
 use crate::llm::scripted::Turn;
 use serde_json::{Value, json};
 
-/// The signature of scripted reasoning, so that it is sent back.
+/// Signature of scripted reasoning, so that it is sent back.
 const SIGNATURE: &str = "scripted";
 
-/// A turn's answer as the data of server-sent events.
+/// Returns a turn's answer as the data of server-sent events.
 pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     let mut usage = usage(turn);
     if turn.usage.is_some() {
@@ -56,7 +56,7 @@ pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     events.iter().map(Value::to_string).collect()
 }
 
-/// A turn's answer as one document.
+/// Returns a turn's answer as one document.
 pub fn body(turn: &Turn, number: usize) -> String {
     let mut content = Vec::new();
     if let Some(thinking) = &turn.thinking {
@@ -66,7 +66,7 @@ pub fn body(turn: &Turn, number: usize) -> String {
         content.push(json!({"type": "text", "text": text}));
     }
     content.extend(turn.calls.iter().enumerate().map(|(at, call)| {
-        // Here input is JSON, so arguments that are not can only be a text.
+        // Input is JSON in this format, so arguments that are not JSON become a string.
         let input = serde_json::from_str(&arguments(call)).unwrap_or_else(|_| json!(arguments(call)));
         json!({"type": "tool_use", "id": id(call, number, at), "name": call.name, "input": input})
     }));
@@ -75,7 +75,7 @@ pub fn body(turn: &Turn, number: usize) -> String {
     .to_string()
 }
 
-/// The stop reason; the script names it as Chat Completions does.
+/// Returns the stop reason; the script uses the names of Chat Completions.
 fn finish(turn: &Turn) -> &str {
     match turn.finish.as_deref() {
         None if turn.calls.is_empty() => "end_turn",

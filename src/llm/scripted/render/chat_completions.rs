@@ -1,10 +1,10 @@
-//! A scripted turn as a Chat Completions server would send it: events or a body.
+//! Renders a scripted turn as a Chat Completions answer: events or a body.
 
 use super::pieces::{arguments, id, pieces};
 use crate::llm::scripted::Turn;
 use serde_json::{Value, json};
 
-/// A turn's answer as the data of server-sent events, `[DONE]` last.
+/// Returns a turn's answer as the data of server-sent events, `[DONE]` last.
 pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     let mut events = Vec::new();
     for piece in pieces(turn.thinking.as_deref(), turn.chunk) {
@@ -31,7 +31,7 @@ pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     events
 }
 
-/// A turn's answer as one document.
+/// Returns a turn's answer as one document.
 pub fn body(turn: &Turn, number: usize) -> String {
     let calls: Vec<Value> = turn
         .calls

@@ -1,10 +1,10 @@
-//! A scripted turn as Gemini would send it: events or a body.
+//! Renders a scripted turn as a Gemini answer: events or a body.
 
 use super::pieces::{arguments, id, pieces};
 use crate::llm::scripted::Turn;
 use serde_json::{Value, json};
 
-/// A turn's answer as the data of server-sent events, of which the last says why it ends.
+/// Returns a turn's answer as the data of server-sent events; the last one contains the finish reason.
 pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     let mut parts: Vec<Value> = pieces(turn.thinking.as_deref(), turn.chunk).iter().map(thought).collect();
     parts.extend(pieces(turn.text.as_deref(), turn.chunk).iter().map(|piece| json!({ "text": piece })));
@@ -15,7 +15,7 @@ pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     events
 }
 
-/// A turn's answer as one document.
+/// Returns a turn's answer as one document.
 pub fn body(turn: &Turn, number: usize) -> String {
     let mut parts: Vec<Value> = turn.thinking.iter().map(thought).collect();
     parts.extend(turn.text.iter().map(|text| json!({ "text": text })));
@@ -23,7 +23,7 @@ pub fn body(turn: &Turn, number: usize) -> String {
     document(turn, &parts)
 }
 
-/// Parts with the end of the answer: reason and tokens.
+/// Returns a document with parts, finish reason and token counts.
 fn document(turn: &Turn, parts: &[Value]) -> String {
     let candidate = json!({"index": 0, "content": content(parts), "finishReason": finish(turn)});
     let mut document = json!({ "candidates": [candidate] });
@@ -41,7 +41,7 @@ fn thought(text: &String) -> Value {
     json!({"text": text, "thought": true})
 }
 
-/// Calls come whole; of those made at once the first has a signature. Arguments that are no JSON have no form here but
+/// Returns the calls, which are whole; the first of parallel calls has a signature. Arguments that are not JSON become
 /// a string.
 fn calls(turn: &Turn, number: usize) -> Vec<Value> {
     let part = |(index, call)| {

@@ -1,4 +1,4 @@
-//! A scripted turn as a server would send it: events, a body, or an error.
+//! Renders a scripted turn in a wire format: events, a body, or an error.
 
 mod anthropic;
 mod chat_completions;
@@ -12,8 +12,8 @@ use crate::llm::scripted::{ScriptedError, Turn};
 use crate::llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 
-/// A turn's answer as the events of a stream: the data of server-sent events, or lines. `number` is the request's,
-/// from 0.
+/// Returns a turn's answer as the events of a stream: the data of server-sent events, or lines. `number` is the number of the
+/// request, from 0.
 pub fn events(format: WireFormat, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         WireFormat::ChatCompletions => chat_completions::events(turn, number),
@@ -24,7 +24,7 @@ pub fn events(format: WireFormat, turn: &Turn, number: usize) -> Vec<String> {
     }
 }
 
-/// A turn's answer as one document.
+/// Returns a turn's answer as one document.
 pub fn body(format: WireFormat, turn: &Turn, number: usize) -> String {
     match format {
         WireFormat::ChatCompletions => chat_completions::body(turn, number),
@@ -35,7 +35,7 @@ pub fn body(format: WireFormat, turn: &Turn, number: usize) -> String {
     }
 }
 
-/// The status of an error.
+/// Returns the status of an error.
 pub fn status(error: &ScriptedError) -> u16 {
     error.status.unwrap_or(match error.kind {
         Some(FailureKind::Auth) => 401,
@@ -48,10 +48,10 @@ pub fn status(error: &ScriptedError) -> u16 {
     })
 }
 
-/// The body of an error.
+/// Returns the body of an error.
 pub fn error_body(error: &ScriptedError) -> Value {
     let overflow =
         (error.kind == Some(FailureKind::ContextOverflow)).then(|| "context_length_exceeded".to_owned());
-    let message = error.message.as_deref().unwrap_or("the script says so");
+    let message = error.message.as_deref().unwrap_or("scripted error");
     json!({"error": {"message": message, "code": error.code.clone().or(overflow)}})
 }

@@ -1,18 +1,18 @@
-//! A scripted turn as a Responses server would send it: events or a body.
+//! Renders a scripted turn as a Responses answer: events or a body.
 
 use super::pieces::{arguments, id, pieces};
 use crate::llm::scripted::Turn;
 use serde_json::{Value, json};
 
-/// A turn's answer as the data of server-sent events; the last one says how it ended.
+/// Returns a turn's answer as the data of server-sent events; the last one contains the final status.
 pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     let mut events =
         vec![json!({"type": "response.created", "response": {"status": "in_progress", "output": []}})];
     for (index, item) in output(turn, number).into_iter().enumerate() {
         let (field, kind, whole) = content(&item);
-        let mut begun = item.clone();
-        begun[field] = if field == "arguments" { json!("") } else { json!([]) };
-        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
+        let mut added = item.clone();
+        added[field] = if field == "arguments" { json!("") } else { json!([]) };
+        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": added}));
         for piece in pieces(Some(&whole), turn.chunk) {
             events.push(json!({"type": format!("response.{kind}.delta"), "item_id": item["id"],
                 "output_index": index, "delta": piece}));
@@ -25,18 +25,18 @@ pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     events.iter().map(Value::to_string).collect()
 }
 
-/// A turn's answer as one document.
+/// Returns a turn's answer as one document.
 pub fn body(turn: &Turn, number: usize) -> String {
     response(turn, number).to_string()
 }
 
-/// The response object at the end of the turn.
+/// Returns the response object at the end of the turn.
 fn response(turn: &Turn, number: usize) -> Value {
     let (status, details, error) = match turn.finish.as_deref() {
         None | Some("stop" | "tool_calls" | "refusal") => ("completed", Value::Null, Value::Null),
         Some("length") => ("incomplete", json!({"reason": "max_output_tokens"}), Value::Null),
         Some("error") => {
-            ("failed", Value::Null, json!({"code": "server_error", "message": "the script says so"}))
+            ("failed", Value::Null, json!({"code": "server_error", "message": "scripted error"}))
         }
         Some(other) => ("incomplete", json!({ "reason": other }), Value::Null),
     };
@@ -44,7 +44,7 @@ fn response(turn: &Turn, number: usize) -> Value {
         "incomplete_details": details, "output": output(turn, number), "usage": usage(turn)})
 }
 
-/// The items of the turn: reasoning, a message, calls.
+/// Returns the items of the turn: reasoning, a message, calls.
 fn output(turn: &Turn, number: usize) -> Vec<Value> {
     let number_of = |kind: &str| format!("{kind}_{}", number + 1);
     let mut items = Vec::new();
@@ -69,7 +69,7 @@ fn output(turn: &Turn, number: usize) -> Vec<Value> {
     items
 }
 
-/// What of an item comes in pieces: its field, the name of the events, the text.
+/// Returns the streamed part of an item: its field, the name of the events, the text.
 fn content(item: &Value) -> (&'static str, &'static str, String) {
     let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     if let Some(text) = text("/arguments") {

@@ -1,4 +1,4 @@
-//! Messages events, or a whole body, into an answer.
+//! Decodes Anthropic Messages events, or a whole body, into an answer.
 
 use super::request::{REDACTED, SIGNATURE};
 use super::usage::UsageTotals;
@@ -12,16 +12,16 @@ use crate::llm::{LlmError, Progress};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The longest unknown type that is named, in characters.
+/// Limit on an unknown type in an error message, in characters.
 const TYPE_CAP: usize = 40;
 
-/// Reads the events of one answer.
+/// Decodes the events of one answer.
 #[derive(Debug, Default)]
 pub struct EventDecoder {
     usage_totals: UsageTotals,
-    /// The input with which a call began, as long as no piece of it arrived: proxies send it whole.
+    /// Initial input of calls of which no piece has arrived: proxies send the input whole.
     inputs: BTreeMap<u64, String>,
-    /// How many blocks have begun and not ended.
+    /// Number of blocks that have started and not ended.
     open_blocks: u64,
 }
 
@@ -34,7 +34,7 @@ impl Decoder for EventDecoder {
     ) -> Result<(), LlmError> {
         match data.trim() {
             "" => Ok(()),
-            // Not of this format, but proxies end with it.
+            // Not part of this format, but proxies end with it.
             "[DONE]" => self.complete(answer),
             data => self.apply_event(&parsed(data.as_bytes())?, data, answer, show),
         }
@@ -97,13 +97,13 @@ impl EventDecoder {
                 Ok(())
             }
             Some("message_stop") => self.complete(answer),
-            // `ping`, and what later versions add, which the format asks to be ignored.
+            // `ping`, and events of later versions, which the format requires clients to ignore.
             Some(_) => Ok(()),
             None => Err(unexpected_format("Messages", data.as_bytes(), "an event has no `type`")),
         }
     }
 
-    /// A block, whole or at its beginning.
+    /// Reads a whole block, or the start of one.
     fn start_block(
         &mut self,
         slot: u64,
@@ -120,7 +120,7 @@ impl EventDecoder {
             }
             "redacted_thinking" => sign(slot, REDACTED, text("data"), answer),
             "tool_use" => {
-                // Of more calls than are kept, nothing is.
+                // Nothing is stored of calls beyond the limit.
                 if let Some(input) =
                     block.get("input").and_then(input).filter(|_| self.inputs.len() <= CALLS_CAP)
                 {
@@ -136,7 +136,7 @@ impl EventDecoder {
         }
     }
 
-    /// A piece of a block.
+    /// Reads a piece of a block.
     fn apply_delta(
         &mut self,
         slot: u64,
@@ -156,13 +156,13 @@ impl EventDecoder {
                 }
                 arguments(slot, piece, answer)
             }
-            // Where in a source a text stands; the text itself comes apart from it.
+            // Positions of quoted sources; the quoted text itself arrives separately.
             "citations_delta" => Ok(()),
             other => Err(unknown("piece", other)),
         }
     }
 
-    /// The end of a block: a call whose input came whole gets it.
+    /// Reads the end of a block; a call whose input arrived whole gets it now.
     fn end_block(&mut self, slot: u64, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         self.open_blocks = self.open_blocks.saturating_sub(1);
         match self.inputs.remove(&slot) {
@@ -192,7 +192,7 @@ fn parsed(json: &[u8]) -> Result<Value, LlmError> {
     if parsed.is_object() { Ok(parsed) } else { Err(unexpected_format("Messages", json, "it is no object")) }
 }
 
-/// The error that an event or a body is.
+/// Returns the error that an event or a body represents.
 fn error(value: &Value) -> Option<LlmError> {
     let is_error = value.get("type").is_some_and(|kind| kind == "error");
     let has_error = value.get("error").is_some_and(|error| !error.is_null());
@@ -203,7 +203,7 @@ fn arguments(slot: u64, piece: &str, answer: &mut ResponseBuilder) -> Result<(),
     answer.push_call(slot, CallDelta { index: Some(slot), arguments: piece, ..CallDelta::default() })
 }
 
-/// Appends to what is to be sent back with the reasoning.
+/// Appends to the data that is sent back with the reasoning.
 fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
     if piece.is_empty() {
         return Ok(());
@@ -217,7 +217,7 @@ fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder) -> Resu
     })
 }
 
-/// Notes why the model stopped, where the holder of `stop_reason` says so.
+/// Stores the finish reason if `holder` contains `stop_reason`.
 fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder) {
     let reason = match holder.get("stop_reason").and_then(Value::as_str) {
         None | Some("") => return,
@@ -236,8 +236,8 @@ fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder) {
     answer.set_finish_reason(reason);
 }
 
-/// The input of a call that came whole; an empty one only says that pieces follow, if any. One that is no object stays
-/// what it is, so that it is told to be wrong.
+/// Returns the input of a call that arrived whole; an empty one only announces possible pieces. Input that is not an object
+/// stays as it is, so that the call is reported as invalid.
 fn input(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

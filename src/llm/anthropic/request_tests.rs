@@ -1,4 +1,4 @@
-//! What a conversation becomes on the wire.
+//! Tests of encoding a conversation as Messages JSON.
 
 use super::*;
 use crate::core::message::OpaqueData;
@@ -144,7 +144,7 @@ fn foreign_ids_are_rewritten_alike_in_call_and_result() {
     let sent = sent(vec![assistant(vec![call(id, "{}")]), Message::tool_results(vec![result(id, "", true)])]);
     let written = sent[0]["content"][0]["id"].as_str().unwrap();
     assert!(written.starts_with("functions_read_0_"), "{written}");
-    // An error without words is sent as neither.
+    // An error result without text is sent without `content` and `is_error`.
     assert_eq!(sent[1]["content"][0], json!({"type": "tool_result", "tool_use_id": written}));
 }
 
@@ -179,7 +179,7 @@ fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
     assert!(!written(false).contains("thinking"), "{}", written(false));
 }
 
-/// What is sent of the first `count` messages of the conversation, with a tool, marks and `thinking`.
+/// Encodes the first `count` messages of the conversation with a tool, cache breakpoints and `thinking`.
 fn marked(count: usize, tools: &[ToolDefinition], thinking: Option<Thinking>, max_tokens: u32) -> Value {
     serde_json::from_slice(&marked_bytes(count, tools, thinking, max_tokens)).unwrap()
 }
@@ -207,7 +207,7 @@ fn marked_bytes(
     encode(&request, &parameters, Quirks::default(), &json).unwrap()
 }
 
-/// Where `body` has marks.
+/// Collects the positions of the cache breakpoints in `body`.
 fn places(body: &Value, path: &str, found: &mut Vec<String>) {
     match body {
         Value::Object(members) => {
@@ -279,16 +279,16 @@ fn a_turn_that_began_without_thought_goes_on_without() {
 
 #[test]
 fn thinking_is_adaptive_or_has_a_budget_beside_the_answer() {
-    let told = |thinking, max_tokens| {
+    let config = |thinking, max_tokens| {
         let body = marked(2, &[], Some(thinking), max_tokens);
         (body["thinking"].clone(), body["output_config"].clone())
     };
     let adaptive = (json!({"type": "adaptive", "display": "summarized"}), json!({"effort": "xhigh"}));
-    assert_eq!(told(Thinking::Effort(Effort::Xhigh), 9), adaptive);
-    assert_eq!(told(Thinking::Effort(Effort::None), 9), (json!({"type": "disabled"}), Value::Null));
-    assert_eq!(told(Thinking::Budget(0), 9), (json!({"type": "disabled"}), Value::Null));
+    assert_eq!(config(Thinking::Effort(Effort::Xhigh), 9), adaptive);
+    assert_eq!(config(Thinking::Effort(Effort::None), 9), (json!({"type": "disabled"}), Value::Null));
+    assert_eq!(config(Thinking::Budget(0), 9), (json!({"type": "disabled"}), Value::Null));
     let budget = |tokens| (json!({"type": "enabled", "budget_tokens": tokens}), Value::Null);
-    assert_eq!(told(Thinking::Budget(8_192), 32_000), budget(8_192));
-    assert_eq!(told(Thinking::Budget(8_192), 4_096), budget(2_048));
-    assert_eq!(told(Thinking::Budget(8_192), 2_000), (Value::Null, Value::Null));
+    assert_eq!(config(Thinking::Budget(8_192), 32_000), budget(8_192));
+    assert_eq!(config(Thinking::Budget(8_192), 4_096), budget(2_048));
+    assert_eq!(config(Thinking::Budget(8_192), 2_000), (Value::Null, Value::Null));
 }

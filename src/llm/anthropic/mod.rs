@@ -1,6 +1,6 @@
-//! Anthropic's Messages as a pure codec: a request to JSON, events or a body to an answer.
+//! Anthropic's Messages wire format as a pure codec: a request to JSON, events or a body to an answer.
 //!
-//! Shapes from the type definitions of the official SDKs, November 2026; the tolerance is for the proxies that speak it.
+//! Follows the type definitions of the official SDKs, November 2026, and tolerates the deviations of proxies.
 
 pub mod decode;
 pub mod request;
@@ -14,13 +14,13 @@ use decode::EventDecoder;
 use request::{CODEC, DEFAULT_MAX_TOKENS};
 use std::sync::Arc;
 
-/// The version of the API whose shapes these are: <https://docs.claude.com/en/api/versioning>.
+/// The version of the API that this codec implements: <https://docs.claude.com/en/api/versioning>.
 const VERSION: &str = "2023-06-01";
 
-/// The format, with what is different about one server.
+/// The Anthropic Messages codec, with the quirks of one server.
 #[derive(Debug)]
 pub struct AnthropicMessages {
-    /// How the server differs from Anthropic's own.
+    /// Deviations of the server from Anthropic's own.
     pub quirks: Quirks,
 }
 

@@ -1,10 +1,10 @@
-//! Token figures as a stream reports them: at its beginning, and again, never less, at its end.
+//! Accumulates the token counts of a stream, which reports them at its start and again at its end.
 
 use crate::core::usage::Usage;
 use crate::llm::token_count::token_count;
 use serde_json::Value;
 
-/// The figures so far; a later report replaces those that it names, for they are totals.
+/// The counts so far; a later report replaces the counts that it contains, because they are totals.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UsageTotals {
     input: Option<u64>,
@@ -15,10 +15,10 @@ pub struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Reads a `usage` object, of which anything may be missing; the figures so far, once there are any.
+    /// Reads a `usage` object, in which any count may be missing; returns the counts so far, or `None` if there are none yet.
     ///
-    /// `input_tokens` holds neither what was read from nor what was written to a cache, `output_tokens` holds the
-    /// reasoning, as in [`Usage`].
+    /// As in [`Usage`], `input_tokens` excludes cache reads and cache writes, and `output_tokens` includes
+    /// reasoning.
     pub fn read(&mut self, usage: &Value) -> Option<Usage> {
         let total = |known: &mut Option<u64>, names: &[&str]| *known = token_count(usage, names).or(*known);
         total(&mut self.input, &["input_tokens"]);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_not_said() {
+    fn values_that_are_not_counts_are_ignored() {
         assert_eq!(UsageTotals::default().read(&json!({"input_tokens": -1, "output_tokens": "many"})), None);
         let absurd = json!({"output_tokens": 1, "output_tokens_details": {"thinking_tokens": u64::MAX}});
         assert_eq!(UsageTotals::default().read(&absurd).map(|usage| usage.reasoning), Some(1));

@@ -1,4 +1,4 @@
-//! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
+//! Encodes a request as Anthropic Messages JSON: alternating roles, results first, signed reasoning of earlier turns.
 
 use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::llm::cache_control::{self, CacheControl};
@@ -16,24 +16,24 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The name under which this codec stores what only it may replay.
+/// Codec name of stored data that only this codec may replay.
 pub const CODEC: &str = "messages";
-/// The key of a thinking block's signature in what is stored.
+/// Key of a thinking block's signature in stored data.
 pub const SIGNATURE: &str = "signature";
-/// The key of a redacted thinking block's content in what is stored.
+/// Key of a redacted thinking block's content in stored data.
 pub const REDACTED: &str = "data";
-/// The longest answer, in tokens, where none is configured; the format demands a figure. It is the output limit of the
-/// Claude 4 model with the smallest one (Opus 4), so a whole file fits into one call.
+/// Default limit of an answer, in tokens; the format requires a limit. It is the smallest output limit of the
+/// Claude 4 models (Opus 4), so a whole file fits into one call.
 pub const DEFAULT_MAX_TOKENS: u32 = 32_000;
-/// The longest id of a call that another provider's may keep, in characters; Anthropic's own have 30.
+/// Longest call id of another provider that is sent unchanged, in characters; Anthropic's own ids have 30.
 const ID_LENGTH: usize = 64;
 
-/// The fewest tokens of thought that the API takes.
+/// Smallest thinking budget that the API accepts, in tokens.
 const LEAST_BUDGET: u32 = 1_024;
-/// How thoughts are told.
+/// Display mode of thoughts.
 const SUMMARIZED: &str = "summarized";
 
-/// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them, the last still open.
+/// Returns the JSON body of a request; `messages` is the output of [`write_message`] for its messages, the last still open.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
@@ -89,8 +89,8 @@ pub fn encode(
     Ok(json)
 }
 
-/// Where the conversation is marked: at its end, so that the next request finds it in the cache, and where the request
-/// before this one ended, because the cache is looked for no more than 20 blocks before a mark and a step may add more.
+/// Returns the cache breakpoints of the conversation: one at its end, for the next request, and one where the previous
+/// request ended, because the cache is searched at most 20 blocks before a breakpoint and a step may add more.
 fn breakpoints(messages: &[Arc<Message>], quirks: Quirks, json: &[u8]) -> serde_json::Result<Vec<usize>> {
     let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
     let mut added = Vec::new();
@@ -101,8 +101,8 @@ fn breakpoints(messages: &[Arc<Message>], quirks: Quirks, json: &[u8]) -> serde_
     Ok(if before < json.len() { vec![before, json.len()] } else { vec![json.len()] })
 }
 
-/// Whether the model thought when it began the turn that goes on, or none does. A model with a budget of thought is
-/// refused in the middle of a turn that began without: "Expected `thinking` … but found `tool_use`".
+/// Checks whether the current turn started with reasoning, or there is no current turn. The API refuses a thinking budget
+/// in the middle of a turn that started without reasoning: "Expected `thinking` … but found `tool_use`".
 fn turn_began_with_thought(messages: &[Arc<Message>], quirks: Quirks) -> bool {
     let mut first = None;
     for (at, message) in messages.iter().enumerate().rev() {
@@ -120,25 +120,25 @@ fn turn_began_with_thought(messages: &[Arc<Message>], quirks: Quirks) -> bool {
     first.is_none_or(|message| message.parts.iter().any(|part| thinking(part, quirks).is_some()))
 }
 
-/// What is said about thinking. A model that is told a number needs room for its answer beside it, and at least 1024
-/// tokens for the thoughts: <https://platform.claude.com/docs/en/build-with-claude/extended-thinking>.
+/// Returns the thinking and effort settings. A thinking budget must leave room for the answer and be at least 1024
+/// tokens: <https://platform.claude.com/docs/en/build-with-claude/extended-thinking>.
 fn thinking_config(thinking: Option<Thinking>, max_tokens: u32) -> (Option<ThinkingConfig>, Option<Effort>) {
-    let said = |r#type, budget_tokens, display| Some(ThinkingConfig { r#type, budget_tokens, display });
+    let config = |r#type, budget_tokens, display| Some(ThinkingConfig { r#type, budget_tokens, display });
     match thinking {
         Some(Thinking::Effort(effort)) if effort != Effort::None => {
-            (said("adaptive", None, Some(SUMMARIZED)), Some(effort))
+            (config("adaptive", None, Some(SUMMARIZED)), Some(effort))
         }
         Some(Thinking::Budget(tokens @ 1..)) => {
             let tokens = tokens.min(max_tokens / 2);
-            (if tokens < LEAST_BUDGET { None } else { said("enabled", Some(tokens), None) }, None)
+            (if tokens < LEAST_BUDGET { None } else { config("enabled", Some(tokens), None) }, None)
         }
-        Some(_) => (said("disabled", None, None), None),
+        Some(_) => (config("disabled", None, None), None),
         None => (None, None),
     }
 }
 
-/// Appends what `message` adds to the `json` of the messages before it. Neighbours with one role become one message,
-/// which is closed only when the role changes; the results of a turn come before what is said after them.
+/// Appends `message` to the `json` of the messages before it. Adjacent messages with the same role become one message,
+/// which is closed only when the role changes; the results of a turn precede the text after them.
 ///
 /// # Errors
 /// When a message has no JSON form.
@@ -179,7 +179,7 @@ fn write(block: Option<impl Serialize>, json: &mut Vec<u8>) -> serde_json::Resul
     block.map_or(Ok(()), |block| serde_json::to_writer(json, &block))
 }
 
-/// The role on the wire; none for what stands elsewhere or has no content that may be sent.
+/// Returns the role on the wire; `None` for a message that belongs to another field or has no content that may be sent.
 fn role(message: &Message) -> Option<&'static str> {
     match message.role {
         _ if sendable_parts(message).is_empty() => None,
@@ -189,7 +189,7 @@ fn role(message: &Message) -> Option<&'static str> {
     }
 }
 
-/// The parts up to the last that is not reasoning: a message may not end with reasoning, nor consist of it.
+/// Returns the parts up to the last that is not reasoning: a message may neither end with reasoning nor consist of it.
 fn sendable_parts(message: &Message) -> &[Part] {
     let matters = |part: &Part| match part {
         Part::Text { .. } => text(part).is_some(),
@@ -219,13 +219,13 @@ struct Head<'a> {
     system: Vec<TextBlock<'a>>,
 }
 
-/// Whether the model thinks.
+/// Thinking setting.
 #[derive(Serialize)]
 struct ThinkingConfig {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget_tokens: Option<u32>,
-    /// Models from Opus 4.7 on tell none of their thoughts unless they are asked to.
+    /// Display mode of thoughts; models from Opus 4.7 on omit them by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     display: Option<&'static str>,
 }
@@ -235,12 +235,12 @@ struct Choice {
     r#type: &'static str,
 }
 
-/// How hard the model thinks, and the form of its answer.
+/// Effort of the model and format of its answer.
 #[derive(Serialize)]
 struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<Effort>,
-    /// The strict mode, which refuses a schema with an open object.
+    /// Strict mode, which refuses a schema with an open object.
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<OutputFormat<'a>>,
 }
@@ -286,7 +286,7 @@ struct TextBlock<'a> {
     cache_control: Option<CacheControl>,
 }
 
-/// A text block; none of blank text, which the API refuses.
+/// Returns a text block; `None` for blank text, which the API refuses.
 fn text(part: &Part) -> Option<TextBlock<'_>> {
     match part {
         Part::Text { text } if !text.trim().is_empty() => {
@@ -307,8 +307,8 @@ struct ThinkingBlock<'a> {
     data: Option<&'a str>,
 }
 
-/// The reasoning this codec received, unmodified; none that has no signature, which the API refuses where it signs, and
-/// none of another format.
+/// Returns the reasoning that this codec received, unmodified; `None` for reasoning of another format, and for unsigned
+/// reasoning, which a server that signs refuses.
 fn thinking(part: &Part, quirks: Quirks) -> Option<ThinkingBlock<'_>> {
     let Part::Thinking { text, opaque: Some(opaque) } = part else { return None };
     if opaque.codec != CODEC {
@@ -324,8 +324,8 @@ fn thinking(part: &Part, quirks: Quirks) -> Option<ThinkingBlock<'_>> {
         });
     }
     let signature = stored(SIGNATURE);
-    let kept = signature.is_some() || quirks.unsigned_thinking;
-    kept.then_some(ThinkingBlock { r#type: "thinking", thinking: Some(text), signature, data: None })
+    let is_sendable = signature.is_some() || quirks.unsigned_thinking;
+    is_sendable.then_some(ThinkingBlock { r#type: "thinking", thinking: Some(text), signature, data: None })
 }
 
 #[derive(Serialize)]
@@ -358,7 +358,7 @@ struct WireResult<'a> {
 }
 
 impl<'a> WireResult<'a> {
-    /// The API refuses an error without words.
+    /// Creates the block; an error result without text loses its `is_error`, because the API refuses it.
     fn new(result: &'a ToolResult) -> Self {
         let content = Some(result.text.as_str()).filter(|text| !text.trim().is_empty());
         Self {

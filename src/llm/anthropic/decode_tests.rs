@@ -1,4 +1,4 @@
-//! What becomes of odd events and bodies.
+//! Tests of decoding unusual events and bodies.
 
 use super::super::request::CODEC;
 use super::*;
@@ -204,12 +204,12 @@ fn a_body_is_read_like_a_stream() {
 }
 
 #[test]
-fn what_is_no_answer_says_what_it_is() {
+fn a_body_that_is_not_an_answer_is_quoted_in_the_error() {
     for (body, word) in [
         ("<html><title>Sign in</title></html>", "web page (`Sign in`)"),
         ("", "empty"),
         ("{\"ok\":true}", "`content`"),
-        ("[1]", "promises"),
+        ("[1]", "format"),
         ("{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"boom\"}}", "boom"),
         ("{\"error\":\"boom\"}", "boom"),
     ] {

@@ -1,0 +1,178 @@
+//! First step of `agent run` and `agent resume`: prepares settings, models, tools and limits, and locks the session to resume.
+
+use crate::agent::context_window::result_tokens;
+use crate::agent::output_schema::OutputSchema;
+use crate::agent::subagent::SubagentHost;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::compose::costs;
+use crate::cli::compose::directories;
+use crate::cli::compose::input_history;
+use crate::cli::compose::model_chain::ModelChain;
+use crate::cli::compose::output_schema;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::session::LockedSession;
+use crate::cli::compose::subagents;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::load::LoadedConfig;
+use crate::config::settings::Settings;
+use crate::core::evaluation::EvaluationMode;
+use crate::core::failure::FailureKind;
+use crate::core::limits::{FallbackChain, Limits, SpendingCaps};
+use crate::core::message::HistoryMessage;
+use crate::llm::LlmClient;
+use crate::process::launch::Launcher;
+use crate::redactor::Redactor;
+use crate::tools::toolbox::Toolbox;
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The task of `agent run` or `agent resume`.
+pub enum Task {
+    /// A new session.
+    New {
+        /// The prompt.
+        prompt: String,
+        /// The file of an earlier conversation.
+        history: Option<PathBuf>,
+        /// The steps before the work on the task.
+        preparation: Preparation,
+    },
+    /// An existing session.
+    Resume {
+        /// Its id; `None` for the newest.
+        id: Option<String>,
+        /// The next message of the user.
+        prompt: Option<String>,
+    },
+}
+
+/// The prepared parts of a run, before its session is restored or created.
+pub struct RunSetup {
+    /// When the run started.
+    pub started_at: Duration,
+    /// The host of subagents, which is installed after the agent is built.
+    pub host: Rc<OnceCell<SubagentHost>>,
+    /// The settings in force.
+    pub settings: Settings,
+    /// Notices for the user.
+    pub notices: Vec<String>,
+    /// The locked session to resume.
+    pub resumed_session: Option<LockedSession>,
+    /// Removes secrets from everything that is reported.
+    pub redactor: Arc<Redactor>,
+    /// The schema of the answer.
+    pub schema: Option<Rc<OutputSchema>>,
+    /// The messages of `--history`.
+    pub input_history: Vec<HistoryMessage>,
+    /// The steps before the work on the task.
+    pub preparation: Preparation,
+    /// Starts child processes.
+    pub launcher: Rc<Launcher>,
+    /// Cancelled by a signal.
+    pub interrupt: CancellationToken,
+    /// The models of the run.
+    pub clients: FallbackChain<Rc<dyn LlmClient>>,
+    /// The smallest context window of the models, in tokens.
+    pub window: Option<u64>,
+    /// The tools.
+    pub toolbox: Toolbox,
+    /// The limits of the run.
+    pub limits: Limits,
+}
+
+impl RunSetup {
+    /// Loads the settings, locks the session to resume, connects the models and builds the tools.
+    ///
+    /// # Errors
+    /// Fails for a configuration, a session or a model that is unusable.
+    pub async fn prepare(app: &App, options: &RunOptions, task: &Task) -> CliResult<Self> {
+        let (started_at, host) = (app.source.next_event_time(), Rc::default());
+        let (LoadedConfig { mut settings, mut notices, .. }, resumed_session) = load(app, options, task)?;
+        // From here on, errors are reported without the secrets of these settings.
+        let redactor = app.redactor(&settings);
+        let schema = output_schema::read_output_schema(options.output_schema.as_deref())?;
+        let (input_history, preparation) = (input_history(task)?, preparation(task));
+        directories::prepare(&settings)?;
+        let launcher = compose::launcher(app, &settings)?;
+        let interrupt = compose::install_interrupt(app, &launcher, settings.language)?.token().clone();
+        clear_answer_cache(options, &settings)?;
+        let (models, caps) = connect_models(app, &settings).await?;
+        notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
+        let window = models.smallest_window();
+        let context = &mut settings.context;
+        context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
+        let toolbox = subagents::toolbox(&settings, &models.terms.first.model, &host)?;
+        let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
+        Ok(Self {
+            started_at,
+            host,
+            settings,
+            notices,
+            resumed_session,
+            redactor,
+            schema,
+            input_history,
+            preparation,
+            launcher,
+            interrupt,
+            clients: models.clients,
+            window,
+            toolbox,
+            limits,
+        })
+    }
+}
+
+/// Connects the models of the run and returns them with the spending caps.
+async fn connect_models(app: &App, settings: &Settings) -> CliResult<(ModelChain, SpendingCaps)> {
+    let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
+    Ok((ModelChain::connect(app, settings, &caps, &prices).await?, caps))
+}
+
+/// Empties the answer cache if `--cache-clear` is set.
+fn clear_answer_cache(options: &RunOptions, settings: &Settings) -> CliResult<()> {
+    if !options.cache_clear {
+        return Ok(());
+    }
+    compose::open_answer_cache(settings)?.clear().map_err(|error| {
+        CliError::new(FailureKind::Config, format!("--cache-clear: cannot remove a stored answer: {error}"))
+    })
+}
+
+/// Loads the settings and the session to resume, whose agent and model become the defaults.
+fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
+    let mut loaded = app.load(&options.flags())?;
+    let mut resumed_session = None;
+    if let Task::Resume { id, .. } = task {
+        let session = LockedSession::open(&loaded.settings, id.as_deref())?;
+        loaded = app.load(&session.with_session_defaults(options.flags(), &loaded))?;
+        resumed_session = Some(session);
+    }
+    loaded.settings.guardrails.set_gates(&options.check, options.dry_run);
+    if options.dry_run {
+        loaded.settings.evaluation.mode = EvaluationMode::Off;
+    }
+    Ok((loaded, resumed_session))
+}
+
+/// Reads the messages of `--history` for a new session.
+fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
+    match task {
+        Task::New { history: Some(file), .. } => input_history::read(file),
+        Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
+    }
+}
+
+/// Returns the steps before the work on the task; none for a resumed session.
+fn preparation(task: &Task) -> Preparation {
+    match task {
+        Task::New { preparation, .. } => preparation.clone(),
+        Task::Resume { .. } => Preparation::default(),
+    }
+}

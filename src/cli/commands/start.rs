@@ -1,0 +1,97 @@
+//! Bare `agent`: five lines on what to do next on this machine.
+
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::flags::Flags;
+use crate::core::failure::FailureKind;
+use crate::llm::connect::non_empty_variable;
+use crate::llm::discovery::{self, LocalServer};
+use crate::llm::provider_table::{self, Provider};
+use crate::terminal::one_line;
+
+/// Characters shown of the names of keys and of servers.
+const NAME_CHARS: usize = 60;
+
+/// Prints which keys and local servers were found, and the commands to start with.
+///
+/// # Errors
+/// When the configuration is wrong, or standard output cannot be written.
+pub fn start(app: &App) -> CliResult<()> {
+    let settings = app.load_and_notify(&Flags::default())?.settings;
+    let table = provider_table::load(&settings.llm.providers)
+        .map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
+    let servers = app.block_on(async { Ok(discovery::probe(&table, discovery::PROBE_TIME).await) })?;
+    print(
+        &app.terminal,
+        &first_screen(&providers_with_keys(app, &table), &servers, settings.llm.model.as_deref()),
+    )
+}
+
+/// Returns each provider that has a key, with the variable that holds it.
+fn providers_with_keys<'a>(app: &App, table: &'a [Provider]) -> Vec<(&'a str, &'a str)> {
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let key_of = |provider: &'a Provider| {
+        let set = provider.keys.iter().find(|name| non_empty_variable(&variable, name).is_some())?;
+        Some((provider.name.as_str(), set.as_str()))
+    };
+    let mut found: Vec<(&str, &str)> = table.iter().filter_map(key_of).collect();
+    found.dedup_by_key(|(_, variable)| *variable);
+    found
+}
+
+fn first_screen(keys: &[(&str, &str)], servers: &[LocalServer], model: Option<&str>) -> String {
+    let join = |names: Vec<String>| one_line(&names.join(", "), NAME_CHARS);
+    let found_keys = match keys {
+        [] => "none: export OPENAI_API_KEY, ANTHROPIC_API_KEY or another (agent help providers)".to_owned(),
+        keys => join(keys.iter().map(|(provider, variable)| format!("{variable} ({provider})")).collect()),
+    };
+    let found_servers = match servers {
+        [] => "none found".to_owned(),
+        servers => join(servers.iter().map(|server| server.provider.name.clone()).collect()),
+    };
+    let task = "agent run \"explain this project\"";
+    let next = match (model, keys, servers) {
+        (Some(model), ..) => format!("{task}    with {model}"),
+        (None, [(provider, _), ..], _) => {
+            format!("{task} --model {provider}/NAME    (names: agent models {provider})")
+        }
+        (None, [], [server, ..]) => {
+            let name = server.models.first().map_or("MODEL", String::as_str);
+            format!("{task} --model {}/{name}", server.provider.name)
+        }
+        (None, [], []) => {
+            "agent demo    fixes a bug in a small project; needs no key and no network".to_owned()
+        }
+    };
+    format!(
+        "agent {}, a terminal coding agent\nAPI keys:       {found_keys}\nLocal servers:  {found_servers}\nNext:           {next}\nMore:           agent --help, agent help TOPIC, agent doctor, agent demo\n",
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> LocalServer {
+        let provider = Provider { name: "ollama".into(), ..Provider::default() };
+        LocalServer { provider, models: vec!["qwen3".into()] }
+    }
+
+    #[test]
+    fn the_first_screen_has_five_lines_and_names_the_next_command() {
+        let key = [("openai", "OPENAI_API_KEY")];
+        for (keys, servers, model, next) in [
+            (&key[..], vec![], None, "agent run \"explain this project\" --model openai/NAME    (names"),
+            (&[][..], vec![server()], None, "agent run \"explain this project\" --model ollama/qwen3\n"),
+            (&[][..], vec![], Some("openai/m"), "agent run \"explain this project\"    with openai/m\n"),
+            (&[][..], vec![], None, "agent demo    fixes a bug"),
+        ] {
+            let text = first_screen(keys, &servers, model);
+            assert!(text.contains(&format!("Next:           {next}")), "{text}");
+            assert_eq!(text.lines().count(), 5, "{text}");
+        }
+        assert!(first_screen(&key, &[], None).contains("API keys:       OPENAI_API_KEY (openai)\n"));
+    }
+}
