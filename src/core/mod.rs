@@ -6,6 +6,7 @@ pub mod compaction;
 pub mod decision;
 pub mod evaluation;
 pub mod event;
+pub mod event_sink;
 pub mod failure;
 pub mod file_change;
 pub mod finish_reason;

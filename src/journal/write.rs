@@ -1,6 +1,7 @@
 //! Writer of a journal: appends each record with one `write(2)` and a checksum.
 
-use crate::core::event::{EventSink, Record};
+use crate::core::event::Record;
+use crate::core::event_sink::EventSink;
 use crate::journal::blobs::{BlobStore, MAX_INLINE_RECORD_BYTES};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

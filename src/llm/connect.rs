@@ -2,16 +2,15 @@
 
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::secret::Secret;
-use crate::http::{Deadlines, Endpoint, HttpError};
+use crate::http::{Endpoint, HttpError};
 use crate::llm::codec::{Codec, ModelParameters, PromptCaching};
 use crate::llm::discovery::Header;
-use crate::llm::effort::Effort;
 use crate::llm::generation_settings::{GenerationSettings, generation_settings};
+use crate::llm::model_options::ModelOptions;
 use crate::llm::provider_error::one_line;
-use crate::llm::provider_table::{self, Provider, ProviderOverrides, ProviderTableError};
+use crate::llm::provider_table::{self, Provider, ProviderTableError};
 use crate::llm::quirks::{PromptCacheField, Quirks};
 use crate::llm::remote::{ApiKey, RemoteModel};
-use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
 use crate::llm::scripted::model::ScriptedModel;
 use crate::llm::wire_format::WireFormat;
 use crate::llm::{LlmClient, discovery};
@@ -21,63 +20,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Number of retries after the first attempt, as in the official SDKs.
-pub const DEFAULT_RETRIES: u32 = 5;
 /// Time limit for a server's model list before the first request.
 const LIST_TIME: Duration = Duration::from_secs(30);
 /// Number of models that a message lists.
 const LISTED: usize = 10;
-
-/// Model options of the user.
-#[derive(Debug, Clone)]
-pub struct ModelOptions {
-    /// `provider/model`, a bare model name, `local/…`, or `scripted:FILE`.
-    pub model: Option<String>,
-    /// API base of the server; the provider's own if absent.
-    pub api_base: Option<String>,
-    /// API key.
-    pub api_key: Option<Secret>,
-    /// Environment variable that holds the key.
-    pub api_key_env: Option<String>,
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// Context window in tokens; the value that the server reports if absent.
-    pub window: Option<u32>,
-    /// Reasoning effort; the model's default if absent.
-    pub effort: Option<Effort>,
-    /// Whether prompt caching hints are sent.
-    pub prompt_caching: bool,
-    /// Number of retries after the first attempt.
-    pub retries: u32,
-    /// Longest wait accepted from a server (`Retry-After`).
-    pub max_retry_after: Duration,
-    /// Time limit of each phase of an attempt.
-    pub deadlines: Deadlines,
-    /// Whether to look for a server on this machine if no model is chosen; true only on a terminal.
-    pub probe_local: bool,
-    /// Provider table rows of the user.
-    pub provider_overrides: ProviderOverrides,
-}
-
-impl Default for ModelOptions {
-    fn default() -> Self {
-        Self {
-            model: None,
-            api_base: None,
-            api_key: None,
-            api_key_env: None,
-            temperature: None,
-            window: None,
-            effort: None,
-            prompt_caching: true,
-            retries: DEFAULT_RETRIES,
-            max_retry_after: DEFAULT_MAX_RETRY_AFTER,
-            deadlines: Deadlines::default(),
-            probe_local: false,
-            provider_overrides: ProviderOverrides::new(),
-        }
-    }
-}
 
 /// Failure to create a client from the user's options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

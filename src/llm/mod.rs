@@ -28,6 +28,7 @@ pub mod error_action;
 pub mod framing;
 pub mod gemini;
 pub mod generation_settings;
+pub mod model_options;
 pub mod model_table;
 pub mod ollama;
 pub mod preserialized;

@@ -1,6 +1,7 @@
 //! Event sink that prints the cost of a session at the end of a run (`--show-costs`).
 
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::{Style, Terminal};

@@ -1,6 +1,7 @@
 //! Event sink that lists the simulated calls at the end of a dry run (`--dry-run`).
 
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::{Style, Terminal, one_line, preview};

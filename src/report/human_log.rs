@@ -1,21 +1,19 @@
 //! The human-readable log of a run: lines on standard error, with icons on a terminal and plain text otherwise.
 
 use crate::core::approval::ApprovalRequest;
-use crate::core::event::{
-    Event, EventSink, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
-};
+use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
 use crate::core::run_result::{InstructionFile, RunResult};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
 use crate::messages::{self, LogStyle, RetryLine, RunEndSummary, SessionHeader};
+use crate::report::answer_shown::AnswerShown;
 use crate::report::subagent_log::SubagentLog;
 use crate::report::verbosity::Verbosity;
 use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
-use std::cell::Cell;
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,17 +27,6 @@ const HOOK_LINES: usize = 5;
 const LISTED_REFUSALS: usize = 10;
 /// Bytes of streamed text stored to recognize the final answer in it; a longer answer is printed again.
 const STORED_TEXT_BYTES: usize = 1 << 20;
-
-/// Whether the final answer was streamed to the terminal of standard output; known after the run has ended.
-#[derive(Debug, Clone, Default)]
-pub struct AnswerShown(Rc<Cell<bool>>);
-
-impl AnswerShown {
-    /// Checks whether printing the answer would show it twice.
-    pub fn get(&self) -> bool {
-        self.0.get()
-    }
-}
 
 /// Event sink of the human-readable log.
 pub struct HumanLog {
@@ -371,7 +358,7 @@ impl HumanLog {
     fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
         let output = result.output.text();
         let answer = output.trim();
-        self.answer_shown.0.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
+        self.answer_shown.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
         let summary = RunEndSummary {
             status: result.status,
             reason: result.stop_reason,

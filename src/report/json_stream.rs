@@ -4,7 +4,8 @@
 //! dropped first, because the whole response follows; a line reports how many events were dropped.
 
 use super::json;
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::run_result::RunResult;
 use crate::terminal::{PrintOutcome, Terminal};
 use schemars::JsonSchema;

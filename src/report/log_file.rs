@@ -1,7 +1,8 @@
 //! Event sink that writes every record as a line of JSON to a log file, with rotation.
 
 use super::json;
-use crate::core::event::{EventSink, Record};
+use crate::core::event::Record;
+use crate::core::event_sink::EventSink;
 use crate::messages;
 use crate::terminal::{Style, Terminal};
 use rustix::fs::OFlags;

@@ -1,5 +1,6 @@
 //! Output of a run: event sinks for the log, spinner, log file and JSON stream, and the result on standard output.
 
+pub mod answer_shown;
 pub mod costs;
 pub mod dry_run;
 pub mod human_log;
@@ -14,14 +15,15 @@ pub mod stats;
 mod subagent_log;
 pub mod verbosity;
 
-use crate::core::event::EventSink;
+use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
 use crate::core::run_result::{Output, RunResult};
 use crate::messages;
 use crate::terminal::{PrintOutcome, Style, Terminal};
+use answer_shown::AnswerShown;
 use costs::CostSummary;
 use dry_run::DryRunPlan;
-use human_log::{AnswerShown, HumanLog};
+use human_log::HumanLog;
 use json_stream::{JsonStream, JsonStreamGuard};
 use log_file::{LogFile, LogFileError};
 use progress::ProgressSpinner;

@@ -1,6 +1,7 @@
 //! Event sink that shows a spinner with the current activity, its duration, and the tokens so far.
 
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::Terminal;

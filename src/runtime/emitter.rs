@@ -1,6 +1,7 @@
 //! Emitter of events: numbers, timestamps and redacts them, and sends them to every sink, the journal first.
 
-use crate::core::event::{EVENT_SCHEMA_VERSION, Event, EventSink, Purpose, Record};
+use crate::core::event::{EVENT_SCHEMA_VERSION, Event, Purpose, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::message::ToolCall;
 use crate::redactor::{PendingText, Redactor};
 use crate::runtime::clock::Clock;

@@ -162,10 +162,10 @@ fn what_is_no_session_is_not_taken_over() {
     let hostile = format!("{whole}{}\n", json!({"output": "../../x", "base64": "eA=="}));
     for (text, why) in [
         ("", "no exported session"),
-        ("{}\n", "no exported session"),
+        ("{}\n", "it is not an exported session"),
         (whole.lines().next().unwrap(), "no record"),
         (&damaged, "damaged"),
-        (&hostile, "no kept output"),
+        (&hostile, "no stored output"),
         (&whole.replacen("\"agent_session\":1", "\"agent_session\":2", 1), "later version"),
     ] {
         let file = lab.outside().join("hostile.jsonl");

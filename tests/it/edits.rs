@@ -244,7 +244,7 @@ fn class_07_a_record_that_cannot_be_read_is_told_once_and_kept_for_a_later_look(
     let aside = record.with_extension("aside");
     let server = Server::start(&script(&[]));
     let stderr = lab.run(&server, &[]).exits(0).stderr;
-    assert!(stderr.contains(&format!("look at {}", aside.display())), "{stderr}");
+    assert!(stderr.contains(&format!("check {}", aside.display())), "{stderr}");
     for words in [&["undo"][..], &["apply-patch", "/dev/null"]] {
         let stderr = lab.agent(words).stderr;
         assert!(!stderr.contains("interrupted"), "{words:?}: {stderr}");

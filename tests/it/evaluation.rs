@@ -120,7 +120,7 @@ fn a16_full_rounds_are_bounded_and_the_best_answer_is_kept() {
     let found = &json["evaluation"];
     assert_eq!((&found["round"], &found["rounds"]), (&json!(2), &json!(3)));
     assert_eq!((&found["confidence"], &found["issues"]), (&json!(0.9), &json!(["b"])));
-    assert!(done.stderr.contains("the output is answer 2 of 3"), "{}", done.stderr);
+    assert!(done.stderr.contains("the output is answer 2, the best of 3"), "{}", done.stderr);
     goes_the_same_way_again(&lab);
 }
 
@@ -132,7 +132,12 @@ fn a16_full_of_equal_answers_the_later_one_is_kept_and_one_that_repeats_itself_i
         let lab = Lab::new().config("evaluation: {mode: full, max_retries: 1}\n");
         let done = lab.run(&server, &[]).exits(2);
         assert_eq!(done.stdout, format!("{kept}\n"));
-        assert_eq!(done.stderr.contains("the output is answer 1 of 2"), kept == "one", "{}", done.stderr);
+        assert_eq!(
+            done.stderr.contains("the output is answer 1, the best of 2"),
+            kept == "one",
+            "{}",
+            done.stderr
+        );
     }
     let turns: Vec<&str> = ["{text: same}", early.as_str()].repeat(6);
     let server = server(&turns);
@@ -150,7 +155,7 @@ fn a16_full_a_round_that_ends_otherwise_says_so_and_gives_the_best_answer_before
     let done = lab.run(&limited, &["--self-eval", "full", "--max-steps", "2", "--json"]).exits(2);
     assert_eq!(verdict(&done.json()), ("partial", "max_steps", "one"));
     assert_eq!(limited.requests().len(), 3, "what a closing summary would say is not the output");
-    assert!(done.stderr.contains("the output is answer 1 of 1"), "{}", done.stderr);
+    assert!(done.stderr.contains("the output is answer 1, the best of 1"), "{}", done.stderr);
     goes_the_same_way_again(&lab);
     let failing = server(&["{text: one}", &bad, "{error: {status: 400, message: broken}}"]);
     let json = lab.run(&failing, &["--self-eval", "full", "--json"]).exits(1).json();

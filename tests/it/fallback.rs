@@ -37,7 +37,7 @@ fn lr6_a_model_that_stays_overloaded_is_replaced_for_the_rest_of_the_run() {
     let done = lab.run(&server, &[]).exits(0);
     assert_eq!(done.stdout, "done\n");
     assert_eq!(asked(&server), ["mock", "mock", "second", "second"]);
-    let told = "openai/mock cannot be used, openai/second takes over";
+    let told = "openai/mock cannot be used; openai/second replaces it for the rest of the run";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     let switched = of_type(&lab, "model_switched");
     let [record] = switched.as_slice() else { panic!("{switched:?}") };

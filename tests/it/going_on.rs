@@ -129,7 +129,7 @@ fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
 fn going_on_needs_to_be_told_with_which_session() {
     let done = Lab::new().agent(&["resume", "--json"]).exits(3);
     let message = done.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("`agent resume ID`, or `agent resume --last`"), "{message}");
+    assert!(message.contains("`agent resume ID` or `agent resume --last`"), "{message}");
 }
 
 /// The document of a run that reached this limit.

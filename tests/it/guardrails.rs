@@ -189,7 +189,7 @@ fn s15_what_commands_change_counts_and_afterwards_only_those_that_read_run() {
         ],
     );
     assert_eq!(refused(&told, "guardrail"), [false, false, true, false, true], "{told:#?}");
-    assert!(told[2].contains("the number of changed files to 3, at most 2"), "{}", told[2]);
+    assert!(told[2].contains("the number of changed files to 3; at most 2"), "{}", told[2]);
     assert!(!lab.exists("4"));
 }
 

@@ -243,7 +243,7 @@ fn a_directory_to_write_to_that_is_not_there_is_told() {
     assert!(told.contains("sandbox.writable: /nonexistent/configured is not a directory"), "{told}");
     let told = Kernel::Native.agent(&lab, &[&args[..], &["--allow-write", "/nonexistent/x"]].concat());
     let told = told.exits(3).stderr;
-    assert!(told.contains("--allow-write") && told.contains("/nonexistent/x is no directory"), "{told}");
+    assert!(told.contains("--allow-write") && told.contains("/nonexistent/x is not a directory"), "{told}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn o23_questions_are_asked_in_the_language_that_is_set() {
         &[
             "¿Se puede ejecutar write_file new.txt",
             "Se pregunta porque los cambios de archivos requieren aprobación (modo confirm-sensitive)",
-            "s permite hasta que termine esta ejecución: write_file en new.txt",
+            "s permite hasta que termine esta ejecución: toda llamada a write_file en new.txt",
             "¿Permitirlo? y = sí",
         ],
     );

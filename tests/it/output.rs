@@ -482,7 +482,6 @@ fn o03_3_when_no_run_began() {
         &["completions", "no-shell"],
         &["no-such-command"],
         &["tools", "call"],
-        &[],
     ] {
         let done = lab().agent(args).exits(3);
         assert!(!done.stderr.is_empty() && done.stdout.is_empty(), "{args:?}: {}", done.stdout);

@@ -205,7 +205,7 @@ fn s23_what_is_allowed_until_the_run_ends_is_said_and_nothing_else_is() {
     let server = server(calls);
     let mut run = AtTerminal::start(&lab, &server, &[]);
     let shown = run.answer("s\r");
-    assert!(shown.contains("s allows until this run ends: write_file on a.txt"), "{shown}");
+    assert!(shown.contains("s allows until this run ends: every call of write_file on a.txt"), "{shown}");
     let shown = run.answer("n\r");
     assert!(shown.contains("May I run write_file b.txt"), "{shown}");
     let shown = run.answer("s\r");

@@ -2,8 +2,9 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server, WINDOW};
-use agent::llm::connect::{ModelOptions, connect};
+use agent::llm::connect::connect;
 use agent::llm::endpoint_overrides::KeyHeader;
+use agent::llm::model_options::ModelOptions;
 use agent::llm::provider_table::{self, Provider};
 use agent::llm::quirks::{CallIdFormat, MaxTokensField, ReasoningReplayField};
 use agent::llm::wire_format::WireFormat;
@@ -378,7 +379,7 @@ fn what_is_wrong_with_a_row_of_ones_own_is_told_with_its_place() {
         ("{base: 'ftp://h'}", ["llm.providers.mine.base", "http://"]),
         (
             "{base: 'http://h/v1', keys: ['sk-0123 4']}",
-            ["llm.providers.mine.keys", "a key itself does not belong"],
+            ["llm.providers.mine.keys", "a key itself must not be in a file"],
         ),
         ("{base: 'http://h/v1', path: chat}", ["llm.providers.mine.path", "slash"]),
         ("{keys: [MY_KEY]}", ["llm.providers.mine", "needs `base`"]),

@@ -53,7 +53,7 @@ fn same(lab: &Lab, calls: usize) -> Finished {
     let done = again(lab).exits(0);
     assert!(done.stdout.contains("identical to its end (llm_done)"), "{}", done.stdout);
     let word = if calls == 1 { "call" } else { "calls" };
-    assert!(done.stdout.contains(&format!("\n{calls} {word} made again")), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("\n{calls} {word} run again")), "{}", done.stdout);
     done
 }
 
@@ -134,7 +134,7 @@ fn a_command_that_answers_otherwise_is_told_with_both_answers() {
     assert!(told.contains("differs at event") && told.contains(", step 2\n"), "{told}");
     assert!(told.contains("run_command gives another result (- recorded, + now)"), "{told}");
     assert!(
-        told.contains("\n   same\n  -then\n  +now\n") && told.contains("\n2 calls made again\n"),
+        told.contains("\n   same\n  -then\n  +now\n") && told.contains("\n2 calls run again\n"),
         "{told}"
     );
 }
@@ -286,7 +286,7 @@ fn a_call_is_held_to_what_it_is_and_not_to_what_its_answer_is_called() {
         let _ = fs::remove_file(&marker);
         forge_name(&lab, "read_file");
         let told = kernel.agent(&lab, &["replay", "--live-tools", "--mode", "yolo"]).stdout;
-        assert!(told.contains("\n0 calls made again"), "{told}");
+        assert!(told.contains("\n0 calls run again"), "{told}");
         assert!(!marker.exists());
     }
     let site = Site::serving(|_| page("text/plain", "text"));

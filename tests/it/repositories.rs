@@ -211,7 +211,7 @@ fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_
     let config = lab.read("gd/config");
     let said = told(&lab, reads.into_iter().chain(attacks.clone()).collect());
     for (attack, said) in attacks.iter().zip(said.iter().skip(3)) {
-        assert!(said.contains("configuration of a repository"), "{attack}: {said}");
+        assert!(said.contains("configures a repository"), "{attack}: {said}");
     }
     assert_eq!(lab.read("gd/config"), config);
     assert!(lab.exists("evil") && lab.exists("fix/repo.git/HEAD"), "{said:?}");
@@ -258,7 +258,7 @@ fn class_24_hooks_and_configuration_that_a_repository_takes_from_its_workspace_s
         paths.map(|path| call("write_file", &json!({"path": path, "content": "x", "mode": "append"})));
     let lab = project();
     for (path, said) in paths.iter().zip(told(&lab, writes.to_vec())) {
-        assert!(said.contains("configuration of a repository"), "{path}: {said}");
+        assert!(said.contains("configures a repository"), "{path}: {said}");
     }
     kept(&lab, "tools");
     for (kernel, tier) in confining() {
@@ -285,7 +285,7 @@ fn class_24_no_tool_changes_a_repository_that_a_command_has_made_look_like_none(
             command("mv fix/repo.git/r fix/repo.git/refs"),
         ],
     );
-    assert!(said[1].contains("configuration of a repository"), "{said:?}");
+    assert!(said[1].contains("configures a repository"), "{said:?}");
     assert!(lab.exists("fix/repo.git/refs") && !lab.exists("fix/repo.git/hooks"), "{said:?}");
 }
 
@@ -301,7 +301,7 @@ fn class_24_no_tool_makes_a_directory_a_repository() {
         let lab = Lab::new();
         let paths = first.iter().copied().filter(|path| *path != last).chain([last]);
         let said = told(&lab, paths.clone().map(|path| write(path, "ref: refs/heads/main\n")).collect());
-        assert!(said.last().unwrap().contains("configuration of a repository"), "{last}: {said:?}");
+        assert!(said.last().unwrap().contains("configures a repository"), "{last}: {said:?}");
         for path in paths {
             assert_eq!(lab.exists(path), path != last, "{path}: {said:?}");
         }

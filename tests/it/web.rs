@@ -353,7 +353,7 @@ fn t28_bytes_that_are_no_text_are_not_shown_and_a_wrong_character_set_is_no_obst
     let lab = site.lab();
     for path in ["/binary", "/disguised", "/untyped"] {
         let said = fetched(&lab, &site.url(path));
-        assert!(said.contains("It is not text") && !said.contains("CANARY"), "{path}: {said}");
+        assert!(said.contains("The content is not text") && !said.contains("CANARY"), "{path}: {said}");
     }
     assert!(fetched(&lab, &site.url("/unknown")).contains("+ADw-script+AD4- caf\u{e9}"));
     assert!(fetched(&lab, &site.url("/wrong")).contains("caf\u{fffd} au lait"));

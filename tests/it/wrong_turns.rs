@@ -124,7 +124,7 @@ fn of_too_many_calls_the_first_run_and_the_model_is_told_in_every_format() {
     let calls: Vec<_> = (0..140)
         .map(|number| json!({"name": "list_files", "arguments": {"path": "."}, "id": format!("call{number:05}")}))
         .collect();
-    let told = json!({"text": "done", "expect": {"last_contains": ["at most 128 calls run"]}});
+    let told = json!({"text": "done", "expect": {"last_contains": ["at most 128 calls of one answer run"]}});
     for model in MODELS {
         let lab = Lab::new().config(NO_BREAKERS);
         let (done, requests) =
@@ -378,7 +378,7 @@ fn l18_calls_of_an_answer_that_was_broken_off_do_not_run_and_the_error_says_why(
         ),
         ("gemini/m", "SAFETY", 2, "content_filter", "refusal", "filtered the answer: `SAFETY`"),
         ("gemini/m", "LANGUAGE", 2, "content_filter", "refusal", "filtered the answer: `LANGUAGE`"),
-        ("gemini/m", "OTHER", 1, "llm_error", "malformed", "gives as its reason `OTHER`"),
+        ("gemini/m", "OTHER", 1, "llm_error", "malformed", "unknown finish reason `OTHER`"),
         ("gemini/m", "BRAND_NEW", 1, "llm_error", "malformed", "`BRAND_NEW`"),
         ("openai-responses/m", "content_filter", 2, "content_filter", "refusal", "filtered"),
         ("ollama/m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),

@@ -3,7 +3,8 @@
 use super::context::SimulationContext;
 use super::coverage;
 use crate::agent::session::{Moment, Session};
-use crate::core::event::{BilledUsage, Event, EventSink, MessageOrigin, Purpose, Record};
+use crate::core::event::{BilledUsage, Event, MessageOrigin, Purpose, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::limits::{Limits, ModelTerms};
 use crate::core::message::{Message, Part, Role};
 use crate::core::price::Usd;

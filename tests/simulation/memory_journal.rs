@@ -1,7 +1,8 @@
 //! A journal in memory, encoded and decoded as the real one, with simulated disk failures and crashes.
 
 use super::scenario::Fault;
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::journal::read::decode;
 use crate::journal::write::encode;
 use std::cell::RefCell;

@@ -6,7 +6,8 @@
 use super::replayed_files::ReplayedFiles;
 use super::workspace_paths::WorkspacePaths;
 use crate::agent::volatile::strip_volatile;
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::engine::Engine;
 use crate::messages;

@@ -2,7 +2,8 @@
 
 use super::divergence::{Divergence, is_equivalent, is_observation};
 use crate::agent::session::Session;
-use crate::core::event::{Event, EventSink, MessageOrigin, Purpose, Record};
+use crate::core::event::{Event, MessageOrigin, Purpose, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::run_result::Executables;
 use crate::core::stop_reason::StopReason;
 use crate::engine::hooks::HookEvent;

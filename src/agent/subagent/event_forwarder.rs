@@ -2,7 +2,8 @@
 
 use super::shared_budget::SharedBudget;
 use crate::core::budget_share::BudgetShare;
-use crate::core::event::{Event, EventSink, Record};
+use crate::core::event::{Event, Record};
+use crate::core::event_sink::EventSink;
 use crate::core::file_change::Change;
 use crate::runtime::emitter::{EmitError, Emitter};
 use std::cell::RefCell;

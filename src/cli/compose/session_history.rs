@@ -8,7 +8,7 @@ use crate::cli::compose::session::session_store;
 use crate::cli::compose::undo_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
-use crate::core::event::EventSink;
+use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::file_change::FileState;
 use crate::journal::approvals::Approvals;
