@@ -94,10 +94,7 @@ impl HumanLog {
     }
 
     fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
-        if self.detail < least {
-            return Ok(());
-        }
-        self.terminal.eprintln(style, line)
+        if self.detail < least { Ok(()) } else { self.terminal.eprintln(style, line) }
     }
 
     fn run_start(&mut self, event: &Event) -> io::Result<()> {

@@ -161,7 +161,7 @@ fn what_is_no_session_is_not_taken_over() {
     let damaged = whole.replacen("task", "tusk", 1);
     let hostile = format!("{whole}{}\n", json!({"output": "../../x", "base64": "eA=="}));
     for (text, why) in [
-        ("", "no exported session"),
+        ("", "it is not an exported session"),
         ("{}\n", "it is not an exported session"),
         (whole.lines().next().unwrap(), "no record"),
         (&damaged, "damaged"),
