@@ -484,3 +484,45 @@ impl Event {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn names_of_schema_version_1_are_read() {
+        let failure = json!({"kind": "server", "message": "m", "retryable": true});
+        for (old, names) in [
+            (json!({"type": "kept_answer"}), vec!["cached_answer"]),
+            (json!({"type": "changing", "call_id": "c", "changes": []}), vec!["file_changes_planned"]),
+            (json!({"type": "state_kept", "version": 4, "hash": "h", "lines": 1}), vec!["state_saved"]),
+            (json!({"type": "gates", "results": []}), vec!["quality_gates"]),
+            (json!({"type": "tool_call_waits", "call_id": "c"}), vec!["tool_call_pending"]),
+            (json!({"type": "model_switched", "from": "a", "to": "b", "because": failure}), vec!["failure"]),
+            (json!({"type": "restored", "way": "undo", "to_step": 0, "changed": []}), vec!["direction"]),
+            (
+                json!({"type": "background_end", "id": "bg1", "command": "c", "outcome": "o", "with_run": true}),
+                vec!["ended_by_run_end"],
+            ),
+            (json!({"type": "budget_warning", "spent_usd": 1.0, "at_usd": 1.0}), vec!["threshold_usd"]),
+            (
+                json!({"type": "checkpoint", "step": 1, "reference": "r", "commit": "c", "left_out": ["a"]}),
+                vec!["omitted_files"],
+            ),
+            (
+                json!({"type": "compaction", "way": "left_out", "upto": 3}),
+                vec!["messages_dropped", "message_count"],
+            ),
+            (json!({"type": "compaction", "way": "outputs", "call_ids": ["c"]}), vec!["outputs_shortened"]),
+        ] {
+            let event: Event =
+                serde_json::from_value(old.clone()).unwrap_or_else(|error| panic!("{old}: {error}"));
+            let new: Value = serde_json::to_value(&event).unwrap();
+            for name in names {
+                assert!(new.to_string().contains(&format!("\"{name}\"")), "{old} became {new}");
+            }
+            assert_eq!(serde_json::from_value::<Event>(new).unwrap(), event);
+        }
+    }
+}

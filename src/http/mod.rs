@@ -2,7 +2,7 @@
 
 mod deadlines;
 
-pub use deadlines::{Deadline, Deadlines, Delivery};
+pub use deadlines::{Deadline, Deadlines, Delivery, KEEP_ALIVE_LIMIT, UNSTREAMED_START};
 
 use deadlines::ExchangeTimer;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
