@@ -1,4 +1,4 @@
-//! A project's own configuration files, each with the hash of the parsed text, divided into what has an effect and what does not.
+//! Reads a project's configuration files and separates the settings that need trust or are never accepted from a project.
 
 use super::agents;
 use super::error::{ConfigError, sanitize};
@@ -24,9 +24,9 @@ pub struct ProjectFile {
     pub path: String,
     /// The hash of the parsed text, hexadecimal.
     pub hash: String,
-    /// Settings that have an effect without trust.
+    /// Settings that apply without trust.
     pub allowed: Layers,
-    /// Settings that have none.
+    /// Settings that need trust, or are never accepted from a project.
     pub restricted: RestrictedSettings,
 }
 

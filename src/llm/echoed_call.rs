@@ -4,7 +4,7 @@
 
 use crate::core::message::{Message, Part, Role};
 use crate::llm::embedded_call::EmbeddedCall;
-use crate::text::invisible::is_hidden;
+use crate::text::invisible::needs_escape;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn normalized(text: &str) -> String {
     }
     units.extend(rest.encode_utf16());
     let letters = String::from_utf16_lossy(&units);
-    letters.chars().filter(|c| !c.is_whitespace() && *c != '\\' && !is_hidden(*c)).collect()
+    letters.chars().filter(|c| !c.is_whitespace() && *c != '\\' && !needs_escape(*c)).collect()
 }
 
 /// Returns only the letters and digits of `text`.

@@ -2,7 +2,7 @@
 
 use crate::core::failure::FailureKind;
 use crate::llm::LlmError;
-use crate::text::invisible::is_hidden;
+use crate::text::invisible::needs_escape;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -278,7 +278,7 @@ pub fn one_line(text: &str, cap: usize) -> String {
         .trim()
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !is_hidden(*c))
+        .filter(|c| !needs_escape(*c))
         .take(cap + 1)
         .collect();
     if let Some((end, _)) = line.char_indices().nth(cap) {

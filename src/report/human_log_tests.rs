@@ -243,7 +243,7 @@ proptest! {
             Event::UserMessage { text: hostile.clone(), origin: MessageOrigin::Prompt },
         ].map(|event| script::record(1, event));
         let text = in_pipe(Verbosity::Debug, &records);
-        prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::is_hidden(c)), "{:?}", text);
+        prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::needs_escape(c)), "{:?}", text);
         // Three lines are about the session: its start, its location, the limits and tools.
         prop_assert_eq!(text.lines().count(), records.len() + 1);
         let streamed = in_pipe(Verbosity::Human, &[script::record(1, Event::TextDelta { text: hostile })]);

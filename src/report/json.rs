@@ -5,7 +5,7 @@ use crate::core::failure::Failure;
 use crate::core::run_result::{CacheUse, Cost, Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
 use crate::core::stop_reason::Status;
 use crate::core::usage::Usage;
-use crate::terminal::is_hidden;
+use crate::terminal::needs_escape;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
@@ -73,7 +73,7 @@ struct SanitizingFormatter(CompactFormatter);
 impl Formatter for SanitizingFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut written = 0;
-        for (at, c) in fragment.char_indices().filter(|&(_, c)| is_hidden(c)) {
+        for (at, c) in fragment.char_indices().filter(|&(_, c)| needs_escape(c)) {
             self.0.write_string_fragment(writer, fragment.get(written..at).unwrap_or_default())?;
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(writer, "\\u{unit:04x}")?;
@@ -114,7 +114,7 @@ mod tests {
                 Failure { kind: FailureKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
             result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n").into();
             let json = document(&result).unwrap();
-            prop_assert!(!json.trim_end_matches('\n').chars().any(|c| is_hidden(c) || c.is_control()));
+            prop_assert!(!json.trim_end_matches('\n').chars().any(|c| needs_escape(c) || c.is_control()));
             prop_assert_eq!(serde_json::from_str::<RunResult>(&json).unwrap(), result);
         }
     }

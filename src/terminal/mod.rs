@@ -5,7 +5,7 @@ mod sanitize;
 mod spinner;
 mod streams;
 
-pub use crate::text::{invisible::is_hidden, lines::one_line};
+pub use crate::text::{invisible::needs_escape, lines::one_line};
 pub use prompt::{PromptAnswer, PromptQuestion};
 pub use sanitize::{first_line, preview, sanitize, sanitize_prose};
 pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

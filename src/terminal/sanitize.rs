@@ -3,7 +3,7 @@
 //! Each character is checked alone, so an escape sequence that is split over two pieces of a stream is harmless too:
 //! its first byte is always escaped.
 
-use crate::text::invisible::is_hidden;
+use crate::text::invisible::needs_escape;
 use crate::text::lines::one_line;
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const TAB_COLUMNS: usize = 8;
 /// Escapes control bytes, bidirectional controls, zero-width and other invisible characters; leaves newline and tab. For
 /// names, commands and diffs, which users base decisions on.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
-    apply_actions(text, |c| if is_hidden(c) { CharAction::Escape } else { CharAction::Keep })
+    apply_actions(text, |c| if needs_escape(c) { CharAction::Escape } else { CharAction::Keep })
 }
 
 /// Like [`sanitize`], for prose: also leaves the two joiners of scripts and emoji, and removes carriage returns, so that
@@ -30,7 +30,7 @@ pub fn sanitize_prose(text: &str) -> Cow<'_, str> {
     apply_actions(text, |c| match c {
         '\r' => CharAction::Drop,
         '\u{200c}' | '\u{200d}' => CharAction::Keep,
-        c if is_hidden(c) => CharAction::Escape,
+        c if needs_escape(c) => CharAction::Escape,
         _ => CharAction::Keep,
     })
 }
@@ -101,7 +101,7 @@ fn chars_that_fit(chars: impl Iterator<Item = char>, columns: usize) -> usize {
 fn char_columns(c: char) -> usize {
     match c {
         '\t' => TAB_COLUMNS,
-        c if is_hidden(c) => c.escape_unicode().len(),
+        c if needs_escape(c) => c.escape_unicode().len(),
         c if c.is_ascii() => 1,
         c => console::measure_text_width(c.encode_utf8(&mut [0; 4])).max(1),
     }
@@ -210,7 +210,7 @@ mod tests {
             let from_bytes: String = bytes.iter().map(|&b| char::from(b)).collect();
             for text in [text, from_bytes] {
                 prop_assert!(!has_raw_control(&sanitize(&text)));
-                prop_assert!(!sanitize(&text).chars().any(is_hidden));
+                prop_assert!(!sanitize(&text).chars().any(needs_escape));
                 prop_assert!(!has_raw_control(&sanitize_prose(&text)));
                 prop_assert!(!has_raw_control(&preview(&text)));
                 prop_assert!(!one_line(&text, 50).chars().any(char::is_control));

@@ -85,9 +85,9 @@ impl<'a> Writer<'a> {
             let value = tag.attributes.iter().find(|(key, _)| key.as_slice() == name);
             value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
         };
-        let is_hidden = attribute(b"hidden").is_some()
+        let needs_escape = attribute(b"hidden").is_some()
             || attribute(b"style").is_some_and(|style| is_hiding_style(&style));
-        if self.open_hidden(tag, is_hidden) {
+        if self.open_hidden(tag, needs_escape) {
             return;
         }
         match name {
@@ -162,10 +162,10 @@ impl<'a> Writer<'a> {
 
     /// Tracks the start of a hidden element, and elements inside of one. Returns whether the element is hidden and empty, so that
     /// it is omitted.
-    fn open_hidden(&mut self, tag: &StartTag<()>, is_hidden: bool) -> bool {
+    fn open_hidden(&mut self, tag: &StartTag<()>, needs_escape: bool) -> bool {
         let name = tag.name.as_slice();
         let is_empty = tag.self_closing || VOID_ELEMENTS.contains(&name);
-        if is_hidden && is_empty {
+        if needs_escape && is_empty {
             return true;
         }
         let reopens = self.hidden.as_ref().is_some_and(|(hidden, _)| hidden.as_slice() == name);
@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
         }
         match &mut self.hidden {
             Some((_, depth)) => *depth += usize::from(reopens && !is_empty),
-            None if is_hidden => {
+            None if needs_escape => {
                 self.block(1);
                 self.text(HIDDEN);
                 self.block(1);

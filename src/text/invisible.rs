@@ -26,7 +26,7 @@ pub fn is_invisible(c: char) -> bool {
 }
 
 /// Checks whether a character must be shown as an escape: C0 (except newline and tab), DEL, C1 and invisible characters.
-pub fn is_hidden(c: char) -> bool {
+pub fn needs_escape(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && c != '\n' && c != '\t';
     }

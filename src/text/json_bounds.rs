@@ -1,4 +1,4 @@
-//! Limits nesting and number of values of untrusted JSON before parsing, which may use 100 bytes of memory per byte.
+//! Limits nesting and number of values of untrusted JSON before it is parsed; parsed values may take 100 times its memory.
 
 /// Maximum nesting of arrays and objects. Answers of model servers have about ten levels; `serde_json` allows 128, but does
 /// not limit skipped values.

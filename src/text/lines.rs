@@ -1,6 +1,6 @@
 //! Functions on lines: line endings, line numbers, and lines quoted or escaped for messages.
 
-use super::invisible::is_hidden;
+use super::invisible::needs_escape;
 use std::borrow::Cow;
 
 /// Characters of one line quoted in a message or summary.
@@ -97,7 +97,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
         match c {
             '\n' => line.push_str("\\n"),
             '\t' => line.push_str("\\t"),
-            c if is_hidden(c) => line.extend(c.escape_unicode()),
+            c if needs_escape(c) => line.extend(c.escape_unicode()),
             c => line.push(c),
         }
     }

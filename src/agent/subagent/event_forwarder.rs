@@ -1,4 +1,4 @@
-//! Forwards the events of a subagent to the session of the run that started it.
+//! Event sink that forwards the events of a subagent, its changed files and its budget share to the session of its run.
 
 use super::shared_budget::SharedBudget;
 use crate::core::budget_share::BudgetShare;
@@ -12,8 +12,8 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Event sink of a subagent that forwards its events to the run. It must come after the sink of the subagent's session, whose budget share it
-/// reports.
+/// Forwards events to the run. Must be registered after the sink of the subagent's session: it reads the budget share that
+/// this sink updates.
 pub(super) struct EventForwarder {
     /// The call that started the subagent.
     pub call_id: String,

@@ -95,7 +95,8 @@ fn find_shifted(searched: &FoldedText<'_>, old: &str) -> Result<Match, MatchErro
     Ok(Match { range: start..start + length, level: MatchLevel::Indentation, shift: Some(shift) })
 }
 
-/// Returns the byte offsets of `old`, overlapping occurrences included: "aa" is not unique in "aaa".
+/// Returns the byte offsets of the first [`MAX_COUNT`] occurrences of `old` in `text`, overlapping ones included: "aa" is not unique
+/// in "aaa".
 pub fn occurrences(text: &str, old: &str) -> Vec<usize> {
     let step = old.chars().next().map_or(1, char::len_utf8);
     let finder = Finder::new(old);

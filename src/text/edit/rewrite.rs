@@ -1,15 +1,15 @@
-//! Adapts new text to the passage it replaces: line endings, indentation and the bytes of unchanged lines.
+//! Builds the replacement for a matched passage: line endings and indentation of the file, unchanged lines byte for byte.
 
 use crate::text::edit::find::Match;
 use crate::text::lines::{LineEnding, body};
 use similar::{DiffOp, TextDiff};
 use std::time::Duration;
 
-/// Time limit for the diff that finds unchanged lines; after that, more lines are written as the new text contains them.
-const DEADLINE: Duration = Duration::from_millis(200);
+/// Time limit for the diff of old and new text. When it is exceeded, fewer lines count as unchanged.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Adapts `new` to the passage `found`, which was searched as `old`; `None` when a line of `new` cannot be shifted like the
-/// passage.
+/// Returns the replacement for the match `found` of `old`: `new` with the line endings and indentation of the file. Lines that
+/// `old` and `new` share keep the file's bytes. Returns `None` if the indentation cannot be applied to a line of `new`.
 pub fn rewrite_passage(text: &str, found: &Match, old: &str, new: &str) -> Option<String> {
     let passage = text.get(found.range.clone()).unwrap_or_default();
     if passage == old && old.contains('\r') {
@@ -27,7 +27,7 @@ pub fn rewrite_passage(text: &str, found: &Match, old: &str, new: &str) -> Optio
     let (old, bare) = (bodies(&old), bodies(&new));
     let (old, bare): (Vec<&str>, Vec<&str>) =
         (old.iter().map(String::as_str).collect(), bare.iter().map(String::as_str).collect());
-    let diff = TextDiff::configure().timeout(DEADLINE).diff_slices(&old, &bare);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&old, &bare);
     let mut stays: Vec<Option<&str>> = vec![None; new.len()];
     for op in diff.ops() {
         let DiffOp::Equal { old_index, new_index, len } = *op else { continue };

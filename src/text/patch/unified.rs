@@ -24,7 +24,7 @@ struct FileDiff {
 /// Other lines before the first `@@` are ignored.
 ///
 /// # Errors
-/// When a line cannot be parsed, or the patch names no files.
+/// When a line cannot be parsed, the patch has no hunks or names no files, or has several files although `path` is given.
 pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<FilePatch>, PatchError> {
     let mut parts: Vec<FileDiff> = read(&patch.split_inclusive('\n').map(body).collect::<Vec<_>>())?;
     if parts.iter().all(|part| part.hunks.is_empty()) {
