@@ -165,7 +165,7 @@ fn what_is_no_session_is_not_taken_over() {
         ("{}\n", "it is not an exported session"),
         (whole.lines().next().unwrap(), "no record"),
         (&damaged, "damaged"),
-        (&hostile, "no stored output"),
+        (&hostile, "is not a stored output"),
         (&whole.replacen("\"agent_session\":1", "\"agent_session\":2", 1), "later version"),
     ] {
         let file = lab.outside().join("hostile.jsonl");
