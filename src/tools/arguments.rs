@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Minimum Jaro–Winkler similarity (0 to 1) of a name suggested as "did you mean".
 const MIN_SIMILARITY: f64 = 0.75;
@@ -20,6 +20,27 @@ pub fn schema<A: JsonSchema>() -> Value {
     }
     shorten(&mut schema);
     schema
+}
+
+/// Returns the schema of `A` as a model receives it, without what it needs for our own error messages only.
+pub fn model_schema<A: JsonSchema>() -> Value {
+    let mut schema = schema::<A>();
+    strip_defaults(&mut schema);
+    schema
+}
+
+/// Removes keywords that state what a model assumes anyway: no other arguments, no negative numbers, flags that are off.
+fn strip_defaults(value: &mut Value) {
+    if let Value::Object(object) = value {
+        for (keyword, usual) in
+            [("additionalProperties", json!(false)), ("minimum", json!(0)), ("default", json!(false))]
+        {
+            if object.get(keyword) == Some(&usual) {
+                object.remove(keyword);
+            }
+        }
+        object.values_mut().for_each(strip_defaults);
+    }
 }
 
 /// Parses the arguments of a call.
@@ -179,7 +200,6 @@ fn usage(tool: &str, schema: &Value) -> String {
 mod tests {
     use super::*;
     use serde::Deserialize;
-    use serde_json::json;
 
     #[derive(Debug, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -215,6 +235,22 @@ mod tests {
                     "mode": {"type": "string", "enum": ["overwrite", "append"]},
                 },
                 "additionalProperties": false,
+                "required": ["path"],
+            })
+        );
+    }
+
+    #[test]
+    fn the_schema_for_a_model_omits_what_it_assumes_anyway() {
+        assert_eq!(
+            model_schema::<Args>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": {"description": "Where.", "type": "string"},
+                    "limit": {"description": "How many.", "type": "integer"},
+                    "mode": {"type": "string", "enum": ["overwrite", "append"]},
+                },
                 "required": ["path"],
             })
         );

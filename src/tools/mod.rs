@@ -262,7 +262,7 @@ impl<T: TypedTool> Tool for T {
     }
 
     fn parameters(&self) -> Value {
-        arguments::schema::<T::Args>()
+        arguments::model_schema::<T::Args>()
     }
 
     fn plan(&self, args: &Value) -> Result<Plan, String> {

@@ -49,15 +49,15 @@ enum Context {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// What the subagent must do or find out, and what its answer must contain.
+    /// What to do or find out, and what the answer must contain.
     task: String,
     /// Name of the agent.
     #[serde(default)]
     agent_type: Option<String>,
-    /// Paths that the subagent should read first.
+    /// Paths to read first.
     #[serde(default)]
     relevant_files: Vec<String>,
-    /// `clean`: the subagent starts with the task only. `fork`: it starts with this conversation, which costs as many tokens.
+    /// `clean`: starts with the task only. `fork`: starts with this conversation and its tokens.
     #[serde(default)]
     context: Context,
 }
@@ -75,9 +75,8 @@ impl DispatchSubagent {
         if kinds.is_empty() {
             return None;
         }
-        let mut description = "Run another agent on a part of the work and get its answer in up to 1000 characters. \
-            It shares your budget and time. Use it for searches that would fill your context; several calls in one answer \
-            run in parallel. Agents:"
+        let mut description = "Run another agent on a part of the work; returns up to 1000 characters of its answer. \
+            It shares your budget. Useful for large searches; several calls in one answer run in parallel. Agents:"
             .to_owned();
         for kind in &kinds {
             let _ = write!(description, "\n- {}: {}", kind.name, kind.description);
@@ -148,7 +147,7 @@ impl Tool for DispatchSubagent {
     }
 
     fn parameters(&self) -> Value {
-        let mut schema = arguments::schema::<Args>();
+        let mut schema = arguments::model_schema::<Args>();
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
         if let Some(kind) = schema.pointer_mut("/properties/agent_type").and_then(Value::as_object_mut) {
             kind.insert("enum".to_owned(), json!(names));
