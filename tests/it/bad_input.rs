@@ -594,7 +594,11 @@ fn an_api_base_with_a_query_is_refused_because_the_path_would_end_up_in_it() {
         done.stderr
     );
     let told = lab.agent(&["doctor", "--model", "azure/m"]).exits(3);
-    assert!(told.stdout.contains("it contains a query or fragment") && !told.stdout.contains("sk-secret"), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("it contains a query or fragment") && !told.stdout.contains("sk-secret"),
+        "{}",
+        told.stdout
+    );
 }
 
 #[test]
