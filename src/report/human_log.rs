@@ -140,8 +140,7 @@ impl HumanLog {
     }
 
     fn retry(&mut self, event: &Event, delay_ms: u64, message: &str) -> io::Result<()> {
-        let text_shown = std::mem::take(&mut self.streamed);
-        let shown = std::mem::take(&mut self.thought_shown) || text_shown;
+        let shown = std::mem::take(&mut self.thought_shown) | std::mem::take(&mut self.streamed);
         self.shown_text.clear();
         let message = first_line(message, LINE_CHARS);
         let Some(retry) = RetryLine::of(event, &message, shown) else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use crate::cuts::{FORMATS, turn};
 use crate::support::run::{Finished, KEY, Lab};
-use crate::support::wire_server::{WireServer, head, hold};
+use crate::support::wire_server::{WireServer, head, hold, pace};
 use agent::llm::framing::Framing;
 use agent::llm::quirks::Quirks;
 use agent::llm::scripted::Turn;
@@ -207,11 +207,10 @@ fn the_silence_deadline_counts_complete_events_and_not_bytes() {
         move |stream: &mut TcpStream, _: usize| {
             stream.write_all(head("200 OK", "content-type: text/event-stream\r\n").as_bytes())?;
             stream.write_all(b"data: {")?;
-            for _ in 0..60 {
+            loop {
                 stream.write_all(piece.as_bytes())?;
-                std::thread::sleep(Duration::from_millis(100));
+                pace(stream, Duration::from_millis(100))?;
             }
-            hold(stream)
         }
     };
     let server = WireServer::start(drip(" "));
@@ -231,7 +230,7 @@ fn the_silence_deadline_is_extended_by_keep_alive_lines() {
         )?;
         for line in [": keep-alive\n\n", "\n"].repeat(10) {
             stream.write_all(line.as_bytes())?;
-            std::thread::sleep(Duration::from_millis(100));
+            pace(stream, Duration::from_millis(100))?;
         }
         stream.write_all(text.as_bytes())
     });

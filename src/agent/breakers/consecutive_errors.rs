@@ -111,7 +111,7 @@ mod tests {
             let status: Vec<CallOutcome> = answer.chars().map(status).collect();
             match errors.settle(status.iter(), &limits) {
                 None => "",
-                Some(ErrorAction::Warn(_)) => "tell",
+                Some(ErrorAction::Warn(_)) => "warn",
                 Some(ErrorAction::End(_)) => "end",
             }
         });
@@ -121,11 +121,11 @@ mod tests {
     #[test]
     fn l28_so_many_in_a_row_end_the_run_and_a_success_begins_anew() {
         let warns = OnRepeat::WarnThenStop;
-        assert_eq!(after(&["F", "F", "F"], 3, warns), ["", "tell", "end"]);
+        assert_eq!(after(&["F", "F", "F"], 3, warns), ["", "warn", "end"]);
         assert_eq!(after(&["F", "F", "F"], 3, OnRepeat::Stop), ["", "", "end"]);
         assert_eq!(
             after(&["F", "F", "+", "F", "F", "+", "F"], 3, warns),
-            ["", "tell", "", "", "tell", "", ""]
+            ["", "warn", "", "", "warn", "", ""]
         );
         assert_eq!(after(&["F", "F"], 2, warns), ["", "end"]);
         assert_eq!(after(&["F"], 1, warns), ["end"]);
@@ -135,21 +135,21 @@ mod tests {
     #[test]
     fn l28_calls_of_one_answer_count_in_their_order() {
         let warns = OnRepeat::WarnThenStop;
-        assert_eq!(after(&["FF+", "FF"], 3, warns), ["", "tell"]);
-        assert_eq!(after(&["+FF", "F"], 3, warns), ["tell", "end"]);
-        assert_eq!(after(&["FFFFF", "+"], 3, warns), ["tell", ""]);
-        assert_eq!(after(&["FFFFF", "F"], 3, warns), ["tell", "end"]);
+        assert_eq!(after(&["FF+", "FF"], 3, warns), ["", "warn"]);
+        assert_eq!(after(&["+FF", "F"], 3, warns), ["warn", "end"]);
+        assert_eq!(after(&["FFFFF", "+"], 3, warns), ["warn", ""]);
+        assert_eq!(after(&["FFFFF", "F"], 3, warns), ["warn", "end"]);
         assert_eq!(after(&["FFFFF"], 3, OnRepeat::Stop), ["end"]);
     }
 
     #[test]
     fn l28_commands_that_fail_and_say_something_new_count_half() {
         let warns = OnRepeat::WarnThenStop;
-        assert_eq!(after(&["c", "c", "c"], 3, warns), ["", "tell", "end"]);
-        assert_eq!(after(&["x", "x", "x"], 3, warns), ["", "tell", "end"]);
-        assert_eq!(after(&["x", "y", "z", "x"], 3, warns), ["", "", "tell", "end"]);
-        assert_eq!(after(&["F", "x", "y", "F"], 3, warns), ["", "", "tell", "end"]);
-        assert_eq!(after(&["x", "c", "c"], 3, warns), ["", "", "tell"]);
+        assert_eq!(after(&["c", "c", "c"], 3, warns), ["", "warn", "end"]);
+        assert_eq!(after(&["x", "x", "x"], 3, warns), ["", "warn", "end"]);
+        assert_eq!(after(&["x", "y", "z", "x"], 3, warns), ["", "", "warn", "end"]);
+        assert_eq!(after(&["F", "x", "y", "F"], 3, warns), ["", "", "warn", "end"]);
+        assert_eq!(after(&["x", "c", "c"], 3, warns), ["", "", "warn"]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! A server that writes whatever bytes a test wants: answers that no script and no decent server would give.
 
-use std::io::{BufRead, BufReader, Read, Result, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// How an answer is written: the connection after a request was read, and how many requests came before. When it
 /// returns the connection is closed.
@@ -84,6 +85,21 @@ fn serve(mut stream: TcpStream, heard: &Mutex<Vec<String>>, play: &Play) -> Resu
         heard.len() - 1
     };
     play(&mut stream, number)
+}
+
+/// Lets `time` pass, where it is the subject of a test.
+///
+/// # Errors
+/// When the client goes away meanwhile.
+pub fn pace(stream: &mut TcpStream, time: Duration) -> Result<()> {
+    stream.set_read_timeout(Some(time))?;
+    let waited = stream.read(&mut [0]);
+    stream.set_read_timeout(None)?;
+    match waited {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Err(ErrorKind::BrokenPipe.into()),
+    }
 }
 
 /// Waits until the client goes away.
