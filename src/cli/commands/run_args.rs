@@ -125,7 +125,7 @@ pub struct RunOptions {
     /// Allow commands and hooks to write to this directory (repeatable)
     #[arg(long, value_name = "DIR")]
     pub allow_write: Vec<PathBuf>,
-    /// Enable `run_command`, whatever the configuration says
+    /// Enable `run_command`, even if the configuration disables it
     #[arg(long)]
     pub allow_commands: bool,
     /// Disable `run_command`; overrides `--allow-commands`

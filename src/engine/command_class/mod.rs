@@ -129,7 +129,7 @@ impl CommandOptions {
 
     fn judge_command(&self, command: &Command<'_>) -> CommandVerdict {
         let words = read_only::plain_words(command.simple).filter(|_| command.depth == 0);
-        // A command that the user configured as safe is safe whatever files it names.
+        // A command that the user configured as safe is safe with any files as arguments.
         if words.as_ref().is_some_and(|words| self.is_safe(words))
             && !needs_approval::may_run_outside(command)
         {
