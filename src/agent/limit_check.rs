@@ -93,7 +93,7 @@ mod tests {
             max_continuations: 3,
             max_malformed: 3,
             breakers: BreakerLimits::default(),
-            tells_what_is_left: false,
+            warns_when_low: false,
             language: Language::En,
             caps: SpendingCaps::default(),
             models: FallbackChain::default(),

@@ -245,7 +245,7 @@ impl Spending {
         }
     }
 
-    /// Returns the limit on the answer of a request for `purpose`: the configured one, lowered to what is left.
+    /// Returns the limit on the answer of a request for `purpose`: the configured one, or less if the budget requires it.
     pub fn longest_answer(&self, caps: &SpendingCaps, terms: &ModelTerms, purpose: Purpose) -> Option<u32> {
         let wanted = terms.output_limit?;
         let fits = self.affordable_tokens(caps, terms, purpose).min(self.remaining_tokens(caps, purpose));

@@ -40,7 +40,7 @@ pub struct Tally {
     /// Whether a request failed without reported usage although the provider may bill it.
     pub unreported: bool,
     /// Number of answers taken from the answer cache.
-    pub kept_answers: u32,
+    pub cached_answers: u32,
     /// Number of compactions.
     pub compactions: u32,
     /// Changes of the request prefix.
@@ -88,7 +88,7 @@ impl Tally {
         CacheUse {
             read_tokens: self.usage.cached_read,
             write_tokens: self.usage.cached_write,
-            answers: self.kept_answers,
+            answers: self.cached_answers,
             prefix_changes: self.prefix_changes.clone(),
         }
     }
@@ -123,7 +123,7 @@ impl Tally {
                 ..SubagentUse::default()
             }),
             Event::RequestSent { .. } => self.requests = self.requests.saturating_add(1),
-            Event::CachedAnswer => self.kept_answers = self.kept_answers.saturating_add(1),
+            Event::CachedAnswer => self.cached_answers = self.cached_answers.saturating_add(1),
             Event::Retry { billed: Some(BilledUsage { usage, cost_usd }), .. }
             | Event::ModelFailed { billed: Some(BilledUsage { usage, cost_usd }), .. } => {
                 self.usage += *usage;

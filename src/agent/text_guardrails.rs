@@ -33,7 +33,7 @@ impl<S: LoopServices> Agent<S> {
         self.engine.has_guardrails(ConversationSide::Output)
     }
 
-    /// Returns the answer, or a notice in its place when a guardrail triggers on it (including its earlier pieces).
+    /// Returns the answer; if a guardrail triggers on it (including its earlier pieces), returns a notice instead.
     pub(super) fn apply_output_guardrails(&self, message: Message) -> Result<Message, EmitError> {
         if !self.has_output_guardrails() {
             return Ok(message);

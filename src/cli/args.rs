@@ -225,10 +225,10 @@ pub struct HistoryArgs {
 pub struct ReplayArgs {
     /// The session's id; without it the newest of this workspace
     pub session: Option<String>,
-    /// Call the tools again too, in a copy of the workspace as it was, and compare what they answer
+    /// Call the tools again too, in a copy of the original workspace, and compare their results
     #[arg(long)]
     pub live_tools: bool,
-    /// How much they may do; nobody is asked
+    /// Permission mode of the tools; there are no prompts
     #[arg(short, long, requires = "live_tools", value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
     /// Configuration and workspace.

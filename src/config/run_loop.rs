@@ -11,7 +11,7 @@ pub struct RunLoop {
     /// How a run ends after it reached a limit: with a last answer of the model without tools, or with a fixed text.
     pub on_limit: OnLimit,
     /// Whether the model is notified, once, when less than a fifth of the time, the money or the tokens is left.
-    pub tell_what_is_left: bool,
+    pub warn_when_low: bool,
     /// How often a truncated answer is continued.
     #[schemars(range(min = 0, max = 20), extend("x-unit" = "times"))]
     pub max_continuations: u32,

@@ -52,7 +52,7 @@ pub struct FileVersion {
 
 /// Answer of the user to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "says")]
+#[serde(rename_all = "snake_case", tag = "decision")]
 pub enum ApprovalAnswer {
     /// Run the call.
     Approve,

@@ -31,7 +31,7 @@ pub struct CompactionLimits {
 
 /// Events of a compaction, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "way")]
+#[serde(rename_all = "snake_case", tag = "kind")]
 pub enum CompactionEvent {
     /// The conversation fills the context window.
     Start {

@@ -74,9 +74,10 @@ pub struct Limits {
     /// Circuit breakers; absent in journals of earlier versions, which had none.
     #[serde(default)]
     pub breakers: BreakerLimits,
-    /// Whether the model is told when little time or money is left; false in journals of earlier versions.
-    #[serde(default)]
-    pub tells_what_is_left: bool,
+    /// Whether the model receives a notice when less than a fifth of the time, the money or the tokens is left; false in
+    /// journals of earlier versions.
+    #[serde(default, alias = "tells_what_is_left")]
+    pub warns_when_low: bool,
     /// The language of the closing summary; English in journals of earlier versions.
     #[serde(default)]
     pub language: Language,

@@ -1,6 +1,7 @@
 //! Reads a journal; skips damaged lines and reports them.
 
 use crate::core::event::{EVENT_SCHEMA_VERSION, Record};
+use crate::core::event_upgrade::upgrade_tags;
 use crate::journal::blobs::{BlobPointers, BlobStore};
 use serde::Deserialize;
 use serde_json::Value;
@@ -50,8 +51,8 @@ struct JournalLine<'a> {
     crc: &'a str,
     #[serde(borrow)]
     record: &'a RawValue,
-    #[serde(borrow)]
-    beside: Option<&'a RawValue>,
+    #[serde(borrow, alias = "beside")]
+    blobs: Option<&'a RawValue>,
 }
 
 /// The part of a record that is the same in every version.
@@ -183,7 +184,7 @@ pub fn is_newer_version(record: &Record) -> bool {
 /// When the line is damaged, or only a later version can read it.
 pub fn decode_inline(line: &[u8]) -> Result<Record, LineError> {
     let (raw, _) = parse(line)?;
-    serde_json::from_str(raw).map_err(|_| line_error(raw))
+    record(raw)
 }
 
 /// Decodes the record of a line without blobs.
@@ -193,7 +194,7 @@ pub fn decode_inline(line: &[u8]) -> Result<Record, LineError> {
 pub fn decode(line: &[u8]) -> Result<Record, LineError> {
     let (raw, pointers) = parse(line)?;
     match pointers {
-        None => serde_json::from_str(raw).map_err(|_| line_error(raw)),
+        None => record(raw),
         Some(_) => Err(LineError::Damaged),
     }
 }
@@ -204,13 +205,23 @@ fn decode_with_blobs(line: &[u8], blobs: &BlobStore) -> Result<(Record, bool), L
     let pointers: BlobPointers = serde_json::from_str(pointers).map_err(|_| LineError::Damaged)?;
     let mut value: Value = serde_json::from_str(raw).map_err(|_| LineError::Damaged)?;
     let all = blobs.restore_blobs(&mut value, &pointers).ok_or(LineError::Damaged)?;
+    upgrade_tags(&mut value["event"]);
     serde_json::from_value(value).map(|record| (record, all)).map_err(|_| line_error(raw))
+}
+
+/// Decodes a record, with the names of this or an earlier version.
+fn record(raw: &str) -> Result<Record, LineError> {
+    serde_json::from_str(raw).or_else(|_| {
+        let mut value: Value = serde_json::from_str(raw).map_err(|_| LineError::Damaged)?;
+        upgrade_tags(&mut value["event"]);
+        serde_json::from_value(value).map_err(|_| line_error(raw))
+    })
 }
 
 /// Returns the JSON of the record and of its blob pointers, as they were written.
 fn parse(line: &[u8]) -> Result<(&str, Option<&str>), LineError> {
     let parsed: JournalLine<'_> = serde_json::from_slice(line).map_err(|_| LineError::Damaged)?;
-    let (record, pointers) = (parsed.record.get(), parsed.beside.map(RawValue::get));
+    let (record, pointers) = (parsed.record.get(), parsed.blobs.map(RawValue::get));
     let mut crc = crc32fast::Hasher::new();
     crc.update(record.as_bytes());
     crc.update(pointers.unwrap_or_default().as_bytes());

@@ -79,7 +79,7 @@ fn append(record: &[u8], pointers: &[u8], line: &mut Vec<u8>) {
     line.extend_from_slice(format!("{{\"crc\":\"{:08x}\",\"record\":", crc.finalize()).as_bytes());
     line.extend_from_slice(record);
     if !pointers.is_empty() {
-        line.extend_from_slice(b",\"beside\":");
+        line.extend_from_slice(b",\"blobs\":");
         line.extend_from_slice(pointers);
     }
     line.extend_from_slice(b"}\n");

@@ -118,11 +118,11 @@ pub fn no_approver(tool: &str, rule: &str, by_mode: bool, language: Language) ->
     };
     match language {
         Language::En => format!(
-            "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. {remedy} Continue with what \
+            "`{tool}` needs a confirmation, and this run has no prompts ({rule}).\nIt did not run. {remedy} Continue with what \
              needs no confirmation, and say in your answer what was left undone."
         ),
         Language::Es => format!(
-            "`{tool}` necesita una confirmación y no hay nadie a quien preguntar ({rule}).\nNo se ejecutó. {remedy} \
+            "`{tool}` necesita una confirmación, y esta ejecución no admite preguntas ({rule}).\nNo se ejecutó. {remedy} \
              Continuar con lo que no necesita confirmación y decir en la respuesta qué quedó sin hacer."
         ),
     }

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::AddAssign;
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// The event types that [`UsageStats`] are computed from.
 pub const COUNTED_EVENTS: [&str; 11] = [
@@ -35,7 +35,7 @@ pub struct UsageStats {
     /// Number of responses.
     pub answers: u64,
     /// Number of responses from the local cache (`llm.cache`), which cost nothing; included in `answers`.
-    pub kept_answers: u64,
+    pub cached_answers: u64,
     /// Tokens; `cached_read` counts prompt tokens read from the provider's cache.
     pub usage: Usage,
     /// The known cost, in US dollars.
@@ -66,7 +66,7 @@ pub struct Stats {
 impl AddAssign for UsageStats {
     fn add_assign(&mut self, other: Self) {
         self.answers = self.answers.saturating_add(other.answers);
-        self.kept_answers = self.kept_answers.saturating_add(other.kept_answers);
+        self.cached_answers = self.cached_answers.saturating_add(other.cached_answers);
         self.usage += other.usage;
         self.cost_usd = self.cost_usd + other.cost_usd;
         self.unknown_costs = self.unknown_costs.saturating_add(other.unknown_costs);
@@ -80,7 +80,7 @@ impl UsageStats {
     pub fn from_event(event: &Event, requested: bool) -> Self {
         match event {
             Event::Subagent { event, .. } => Self::from_event(event, requested),
-            Event::CachedAnswer => Self { kept_answers: 1, ..Self::default() },
+            Event::CachedAnswer => Self { cached_answers: 1, ..Self::default() },
             Event::ModelResponse { usage, cost_usd, .. } => {
                 Self { answers: 1, ..Self::spent(usage.unwrap_or_default(), *cost_usd) }
             }

@@ -254,7 +254,7 @@ fn s21_the_last_answer_counts_until_the_call_runs() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     approve(&lab, &waiting[..1]);
-    assert_eq!(listed(&lab)[0]["answer"]["says"], "approve");
+    assert_eq!(listed(&lab)[0]["answer"]["decision"], "approve");
     lab.agent(&["deny", id(&waiting[0])]).exits(0);
     resumed(&lab, &[]);
     assert!(!lab.exists("new.txt"));
@@ -335,7 +335,7 @@ fn s21_an_approved_call_waits_its_turn_behind_one_that_is_asked_about_later() {
     approve(&lab, &waiting);
     still_waits(&lab, &[]);
     assert_eq!((lab.read("a.txt").as_str(), lab.exists("new.txt")), ("beta\n", false));
-    let states: Vec<Value> = listed(&lab).iter().map(|call| call["answer"]["says"].clone()).collect();
+    let states: Vec<Value> = listed(&lab).iter().map(|call| call["answer"]["decision"].clone()).collect();
     assert_eq!(states, [Value::Null, json!("approve")], "in the order of the calls");
     lab.agent(&["deny", id(&listed(&lab)[0])]).exits(0);
     resumed(&lab, &[]);
@@ -347,7 +347,7 @@ fn s21_a_call_without_a_session_cannot_wait() {
     let lab = lab().config("policy: {approvals: pause}\n").unprivileged();
     let arguments = json!({"path": "new.txt", "content": "x"}).to_string();
     let done = lab.agent(&["tools", "call", "write_file", &arguments]).exits(1);
-    assert!(done.stderr.contains("there is nobody to ask"), "{}", done.stderr);
+    assert!(done.stderr.contains("this run has no prompts"), "{}", done.stderr);
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn s21_what_holds_a_secret_does_not_wait_but_is_refused() {
     let server = Server::start(&script(&[vec![secret]]));
     lab.run(&server, &PAUSE).exits(0);
     let told = results(&server);
-    assert!(told[0].contains("nobody to ask") && told[0].contains("contains a secret"), "{}", told[0]);
+    assert!(told[0].contains("has no prompts") && told[0].contains("contains a secret"), "{}", told[0]);
     assert!(listed(&lab).is_empty());
 }
 
@@ -477,14 +477,14 @@ fn s22_an_answer_that_was_not_given_here_is_none_in_any_mode() {
     lab.agent(&["deny", id(&waiting[0])]).exits(0);
     rewrite(&lab, |event| {
         if event["type"] == "approval_answered" {
-            event["answer"] = json!({"says": "approve"});
+            event["answer"] = json!({"decision": "approve"});
         }
     });
     refused(&lab);
     let (lab, waiting) = denied();
     approve(&lab, &waiting);
     let state = lab.journal().ancestors().nth(3).unwrap().to_owned();
-    assert_eq!(listed(&lab)[0]["answer"]["says"], "approve");
+    assert_eq!(listed(&lab)[0]["answer"]["decision"], "approve");
     fs::remove_file(state.join("answers.key")).unwrap();
     assert_eq!(listed(&lab)[0]["answer"], Value::Null);
     refused(&lab);

@@ -440,7 +440,7 @@ fn a_link_of_the_project_shows_nothing_outside_of_it_to_a_command_that_nobody_wa
     ]);
     calls.push(serde_json::json!({"command": "cat a.txt", "cwd": "sub"}));
     for (call, said) in calls.iter().zip(told_about_commands(&lab, &calls, &[])) {
-        assert!(said.contains("there is nobody to ask"), "{call}: {said}");
+        assert!(said.contains("this run has no prompts"), "{call}: {said}");
     }
     let harmless = plain_commands(&["cat a.txt", "grep -r inside other", "ls -la", "diff a.txt other/a.txt"]);
     for (call, said) in harmless.iter().zip(told_about_commands(&lab, &harmless, &[])) {
@@ -486,7 +486,7 @@ fn no_plain_command_shows_a_sensitive_file_or_searches_where_one_may_be_unasked(
     }
     let searches = plain_commands(&["grep -r TOKEN .", "grep -rh hidden", "rg TOKEN", "rg --hidden TOKEN ."]);
     for (call, said) in searches.iter().zip(told_about_commands(&lab, &searches, &[])) {
-        assert!(said.contains("there is nobody to ask"), "{call}: {said}");
+        assert!(said.contains("this run has no prompts"), "{call}: {said}");
     }
     let harmless = plain_commands(&["grep '.env' a.txt; true", "grep TOKEN a.txt", "ls -la .env"]);
     for (call, said) in harmless.iter().zip(told_about_commands(&lab, &harmless, &["--mode", "yolo"])) {

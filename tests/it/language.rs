@@ -109,7 +109,7 @@ fn o23_refusals_and_remedies_are_told_in_the_language_that_is_set() {
     let (results, done) = refused(spanish());
     has(
         &results[0],
-        &["`write_file` necesita una confirmación y no hay nadie a quien preguntar", "`--mode yolo`"],
+        &["`write_file` necesita una confirmación, y esta ejecución no admite preguntas", "`--mode yolo`"],
     );
     has(&results[1], &["Archivo sensible bloqueado por una regla de protección: key.pem (patrón: *.pem)."]);
     has(
@@ -117,7 +117,7 @@ fn o23_refusals_and_remedies_are_told_in_the_language_that_is_set() {
         &["RECHAZADO", "2 acciones fueron rechazadas:", "Qué hacer: ", "--approvals pause", "--dry-run"],
     );
     let (results, done) = refused(lab());
-    has(&results[0], &["needs a confirmation and there is nobody to ask"]);
+    has(&results[0], &["needs a confirmation, and this run has no prompts"]);
     has(&done.stderr, &["REFUSED", "2 actions were refused:", "What to do: "]);
 }
 

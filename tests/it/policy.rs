@@ -51,7 +51,7 @@ fn s20_rules_decide_in_their_order_and_deny_in_every_mode() {
         assert!(told[1].contains("policy.rules[1]") && told[1].contains("written by people"), "{}", told[1]);
         assert!(told[2].contains("policy.rules[2]"), "{}", told[2]);
         assert!(
-            told[4].contains("nobody to ask (policy.rules[4])") && told[4].contains(asked),
+            told[4].contains("has no prompts (policy.rules[4])") && told[4].contains(asked),
             "{}",
             told[4]
         );

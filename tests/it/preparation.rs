@@ -169,7 +169,7 @@ fn l09_the_model_is_told_once_when_little_is_left() {
     assert!(told.len() == 1 && told[0].contains("of 36,000 tokens"), "{told:?}");
     lab.agent(&["replay"]).exits(0);
     let server = Server::start(&turns);
-    Lab::new().config(&format!("{config}, tell_what_is_left: false}}\n")).run(&server, &[]).exits(0);
+    Lab::new().config(&format!("{config}, warn_when_low: false}}\n")).run(&server, &[]).exits(0);
     assert_eq!(told_of_little(&server), [""; 0]);
 }
 

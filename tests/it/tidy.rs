@@ -328,7 +328,7 @@ fn the_manuals_limits_are_the_limits() {
         "loop.on_limit",
         "loop.on_repeat",
         "loop.repeat_exempt",
-        "loop.tell_what_is_left",
+        "loop.warn_when_low",
         "costs.warn_at_usd",
         "costs.prices_file",
         "context.strategy",

@@ -265,7 +265,7 @@ impl Scenario {
             limits.breakers = breakers(random);
         }
         limits.gate_rounds = (!loops && !random.one_in(8)).then(|| u32::try_from(random.below(5)).unwrap());
-        limits.tells_what_is_left = random.one_in(2);
+        limits.warns_when_low = random.one_in(2);
         if !random.one_in(8) {
             limits.evaluation = EvaluationLimits {
                 mode: *random.pick(&[EvaluationMode::Basic, EvaluationMode::Full, EvaluationMode::Full]),

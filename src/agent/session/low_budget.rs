@@ -10,8 +10,7 @@ const LITTLE: u32 = 5;
 impl Session {
     /// Returns the message to the model when little is left and it was not notified yet.
     pub(super) fn low_budget_warning(&self, moment: Moment) -> Option<NextAction> {
-        if !self.limits.tells_what_is_left || self.run.spending.is_low_budget_reported() || !self.run.answered
-        {
+        if !self.limits.warns_when_low || self.run.spending.is_low_budget_reported() || !self.run.answered {
             return None;
         }
         let mut what = Vec::new();

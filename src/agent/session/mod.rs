@@ -334,7 +334,7 @@ impl Session {
             Event::StepStart { purpose, .. } => self.step_start(*purpose),
             Event::RequestSent { .. } => self.record_request(),
             Event::RequestPrefix { hashes, changed } => self.record_prefix(hashes, changed),
-            Event::CachedAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
+            Event::CachedAnswer => self.tally.cached_answers = self.tally.cached_answers.saturating_add(1),
             Event::Retry { kind, billed, .. } => self.record_retry(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();

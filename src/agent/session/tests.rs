@@ -21,7 +21,7 @@ pub(super) fn limits() -> Limits {
         max_continuations: 3,
         max_malformed: 3,
         breakers: BreakerLimits::default(),
-        tells_what_is_left: false,
+        warns_when_low: false,
         language: Language::En,
         caps: SpendingCaps::default(),
         models: FallbackChain::default(),

@@ -155,8 +155,11 @@ fn table(by: StatsBy, stats: &Stats) -> String {
             format!("+?: without the cost of {}, which is not known", count(total.unknown_costs, "request")),
         ),
         (
-            total.kept_answers,
-            format!("{} from the answer cache, at no cost (llm.cache)", count(total.kept_answers, "answer")),
+            total.cached_answers,
+            format!(
+                "{} from the answer cache, at no cost (llm.cache)",
+                count(total.cached_answers, "answer")
+            ),
         ),
         (
             stats.damaged_lines,

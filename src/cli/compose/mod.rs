@@ -326,7 +326,7 @@ pub fn limits(
         max_continuations: settings.run_loop.max_continuations,
         max_malformed: settings.run_loop.max_malformed,
         breakers: settings.run_loop.breakers(),
-        tells_what_is_left: settings.run_loop.tell_what_is_left,
+        warns_when_low: settings.run_loop.warn_when_low,
         language: settings.language,
         caps: SpendingCaps { tools_tokens, ..caps },
         models,

@@ -234,7 +234,7 @@ impl SessionReportBuilder {
             purpose,
             model,
             started_ms: record.wall_ms,
-            told: std::mem::take(&mut self.messages_before_step),
+            added_messages: std::mem::take(&mut self.messages_before_step),
             text: String::new(),
             thinking: String::new(),
             finish_reason: None,
@@ -469,10 +469,10 @@ impl SessionReportBuilder {
 impl Step {
     /// Iterates over the texts that may be long.
     fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let told = self.told.iter_mut().map(|message| &mut message.text);
+        let added = self.added_messages.iter_mut().map(|message| &mut message.text);
         let calls = self.calls.iter_mut().flat_map(|call| [&mut call.arguments, &mut call.result]);
         let hooks = self.hooks.iter_mut().map(|hook| &mut hook.output);
-        [&mut self.text, &mut self.thinking].into_iter().chain(told).chain(calls).chain(hooks)
+        [&mut self.text, &mut self.thinking].into_iter().chain(added).chain(calls).chain(hooks)
     }
 }
 

@@ -157,7 +157,7 @@ fn diff(page: &mut HtmlWriter, text: &str) {
 fn step(page: &mut HtmlWriter, number: u64, step: &Step, default_model: Option<&str>) {
     page.markup("<article id=\"step-").number(number).markup("\"><h3>").text(&text::step_name(step));
     page.markup("</h3><p class=\"meta\">").text(&step_line(step, default_model)).markup("</p>");
-    for ReportedMessage { origin, text } in &step.told {
+    for ReportedMessage { origin, text } in &step.added_messages {
         page.markup("<details><summary>")
             .text(author_name(*origin))
             .markup(": ")

@@ -31,7 +31,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Version of the document.
-pub const REPORT_SCHEMA_VERSION: u32 = 1;
+pub const REPORT_SCHEMA_VERSION: u32 = 2;
 
 /// A report on a session. The middle of a long text is replaced by a note.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -141,7 +141,7 @@ pub struct Step {
     /// Start time, in milliseconds since the Unix epoch.
     pub started_ms: u64,
     /// Messages added to the conversation before the call.
-    pub told: Vec<ReportedMessage>,
+    pub added_messages: Vec<ReportedMessage>,
     /// Text of the response.
     pub text: String,
     /// Reasoning of the model, if its provider returns it.
