@@ -1,4 +1,4 @@
-//! The command line: `commands` has one file a command, `compose` puts a run together.
+//! Command line interface: `commands` has one file per command, `compose` assembles a run.
 
 pub mod args;
 pub mod commands;
@@ -23,7 +23,7 @@ use crate::terminal::Style;
 use clap::FromArgMatches;
 use clap::error::ErrorKind as ClapError;
 
-/// Runs the program and says what it exits with.
+/// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
     process::disable_dumping();
     process::umask::save_user_umask();
@@ -80,7 +80,7 @@ fn finish(app: &App, outcome: CliResult<()>) -> u8 {
     }
 }
 
-/// Help and version go to standard output; everything else the parser says is a usage error.
+/// Prints help and version to standard output, and everything else as a usage error to standard error.
 fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     match error.kind() {
