@@ -55,27 +55,7 @@ pub fn is_retryable(kind: FailureKind, server_advice: Option<bool>) -> bool {
 /// if this model or its server is unusable now. The user must fix the key, the configuration, the request or
 /// the conversation, and a refusal is an answer.
 pub fn should_fall_back(kind: FailureKind) -> bool {
-    match kind {
-        FailureKind::RateLimit
-        | FailureKind::Overloaded
-        | FailureKind::Server
-        | FailureKind::Network
-        | FailureKind::Timeout
-        | FailureKind::Malformed
-        | FailureKind::CutStream
-        | FailureKind::Quota
-        | FailureKind::EmptyAnswer
-        | FailureKind::ToolUseFailed => true,
-        FailureKind::Auth
-        | FailureKind::ContextOverflow
-        | FailureKind::Refusal
-        | FailureKind::Request
-        | FailureKind::OutputSchema
-        | FailureKind::Config
-        | FailureKind::Usage
-        | FailureKind::Session
-        | FailureKind::Internal => false,
-    }
+    kind == FailureKind::Quota || action_for(kind) != ErrorAction::Stop
 }
 
 impl ErrorAction {
