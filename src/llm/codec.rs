@@ -33,32 +33,8 @@ pub struct PromptCaching {
     pub use_breakpoints: bool,
 }
 
-/// A wire format. It converts between requests or answers and JSON; it does no I/O and has no state, which is in the [`Decoder`].
-pub trait Codec: Debug {
-    /// Returns the codec name of the [`OpaqueData`](crate::core::message::OpaqueData) that only this codec may replay.
-    fn name(&self) -> &'static str;
-
-    /// Returns the request path for `model`: the part after the API base, with its leading slash.
-    fn path(&self, model: &str, stream: bool) -> String;
-
-    /// Returns the path of the model list, after the API base.
-    fn models_path(&self) -> &'static str {
-        "/models"
-    }
-
-    /// Returns the API base for `base`, which may be another common address of the same server.
-    fn api_base<'a>(&self, base: &'a str) -> &'a str {
-        base
-    }
-
-    /// Returns the headers of every request, including the one with the key.
-    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
-
-    /// Returns the framing of a streamed answer.
-    fn framing(&self) -> Framing {
-        Framing::Sse
-    }
-
+/// Writes requests as JSON.
+pub trait Encoder {
     /// Appends the JSON of `message` to that of the messages before it (`earlier`, in `json`): the separator, then the
     /// message. Bytes already in `json` never change, so a step costs only what it adds; a format that must
     /// merge messages leaves the last one open and closes it here or in [`encode`](Self::encode).
@@ -83,6 +59,35 @@ pub trait Codec: Debug {
         parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>>;
+}
+
+/// A wire format. It converts between requests or answers and JSON; it does no I/O and has no state, which is in the [`Decoder`].
+pub trait Codec: Encoder + Debug {
+    /// Returns the codec name of the [`OpaqueData`](crate::core::message::OpaqueData) that only this codec may replay.
+    fn name(&self) -> &'static str;
+
+    /// Returns the request path for `model`: the part after the API base, with its leading slash.
+    fn path(&self, model: &str, stream: bool) -> String;
+
+    /// Returns the path of the model list, after the API base.
+    fn models_path(&self) -> &'static str {
+        "/models"
+    }
+
+    /// Returns the API base for `base`, which may be another common address of the same server.
+    fn api_base<'a>(&self, base: &'a str) -> &'a str {
+        base
+    }
+
+    /// Returns the headers of every request, including the one with the key.
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+    }
+
+    /// Returns the framing of a streamed answer.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
 
     /// Checks whether tagged tool calls in the text of an answer are accepted (`text_calls` in the table).
     fn accepts_tagged_calls(&self) -> bool {

@@ -33,6 +33,17 @@ pub fn start_body(head: &impl Serialize, name: &str, bytes: usize) -> serde_json
     Ok(body)
 }
 
+/// Appends `item` to the JSON of a list's items, with a comma between them.
+///
+/// # Errors
+/// When `item` has no JSON form.
+pub fn push_item(items: &mut Vec<u8>, item: &impl Serialize) -> serde_json::Result<()> {
+    if !items.is_empty() {
+        items.push(b',');
+    }
+    serde_json::to_writer(items, item)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

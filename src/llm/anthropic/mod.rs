@@ -6,13 +6,10 @@ pub mod decode;
 pub mod request;
 pub mod usage;
 
-use crate::core::message::Message;
-use crate::llm::Request;
-use crate::llm::codec::{Codec, Decoder, ModelParameters};
+use crate::llm::codec::{Codec, Decoder};
 use crate::llm::quirks::Quirks;
 use decode::EventDecoder;
 use request::{CODEC, DEFAULT_MAX_TOKENS};
-use std::sync::Arc;
 
 /// The version of the API that this codec implements: <https://docs.claude.com/en/api/versioning>.
 const VERSION: &str = "2023-06-01";
@@ -36,24 +33,6 @@ impl Codec for AnthropicMessages {
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
         let key = key.map(|key| ("x-api-key", key.to_owned()));
         [("anthropic-version", VERSION.to_owned())].into_iter().chain(key).collect()
-    }
-
-    fn write_message(
-        &self,
-        message: &Message,
-        earlier: &[Arc<Message>],
-        json: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
-        request::write_message(message, earlier, self.quirks, json)
-    }
-
-    fn encode(
-        &self,
-        request: &Request<'_>,
-        parameters: &ModelParameters,
-        messages: &[u8],
-    ) -> serde_json::Result<Vec<u8>> {
-        request::encode(request, parameters, self.quirks, messages)
     }
 
     fn output_limit(&self) -> Option<u32> {

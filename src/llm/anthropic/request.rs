@@ -1,8 +1,9 @@
 //! Encodes a request as Anthropic Messages JSON: alternating roles, results first, signed reasoning of earlier turns.
 
+use super::AnthropicMessages;
 use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::llm::cache_control::{self, CacheControl};
-use crate::llm::codec::ModelParameters;
+use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::Quirks;
@@ -33,69 +34,106 @@ const LEAST_BUDGET: u32 = 1_024;
 /// Display mode of thoughts.
 const SUMMARIZED: &str = "summarized";
 
-/// Returns the JSON body of a request; `messages` is the output of [`write_message`] for its messages, the last still open.
-///
-/// # Errors
-/// When a tool's schema or a number has no JSON form.
-pub fn encode(
-    request: &Request<'_>,
-    parameters: &ModelParameters,
-    quirks: Quirks,
-    messages: &[u8],
-) -> serde_json::Result<Vec<u8>> {
-    let has_calls = || request.messages.iter().any(|message| message.tool_calls().next().is_some());
-    let closing = request.tools.is_empty() && has_calls();
-    let placeholder = closing.then(placeholder_tool);
-    let tools = if closing { placeholder.as_slice() } else { request.tools };
-    let system = request.messages.iter().filter(|message| message.role == Role::System);
-    let max_tokens = request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    let requested = parameters.thinking.filter(|thinking| {
-        !matches!(thinking, Thinking::Budget(_)) || turn_began_with_thought(request.messages, quirks)
-    });
-    let (thinking, effort) = thinking_config(requested, max_tokens);
-    let closed = |schema: &&ResponseSchema| schema.is_closed();
-    let schema = request.strict_schema(StrictSchemaSupport::BesideTools).filter(closed);
-    let marked = parameters.caching.use_breakpoints && !closing;
-    let mut system: Vec<_> = system.flat_map(|message| &message.parts).filter_map(text).collect();
-    let mut tools: Vec<_> = tools.iter().map(WireTool::new).collect();
-    if marked {
-        match system.last_mut() {
-            Some(last) => last.cache_control = Some(CacheControl::default()),
-            None => tools
-                .iter_mut()
-                .rev()
-                .take(1)
-                .for_each(|tool| tool.cache_control = Some(CacheControl::default())),
+impl Encoder for AnthropicMessages {
+    /// Appends `message` to the `json` of the messages before it. Adjacent messages with the same role become one message,
+    /// which is closed only when the role changes; the results of a turn precede the text after them.
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        let Some(role) = role(message) else { return Ok(()) };
+        let before = earlier.iter().rev().find_map(|message| self::role(message));
+        if before.is_some() && before != Some(role) {
+            json.extend_from_slice(b"]},");
         }
+        if before != Some(role) {
+            json.extend_from_slice(format!("{{\"role\":\"{role}\",\"content\":[").as_bytes());
+        }
+        let mut first = before != Some(role);
+        for part in sendable_parts(message) {
+            let mut block = Vec::new();
+            match part {
+                Part::Text { .. } => write(text(part), &mut block)?,
+                Part::Thinking { .. } => write(thinking(part, self.quirks), &mut block)?,
+                Part::ToolCall(call) => write_call(call, &mut block)?,
+                Part::ToolResult(result) => write(Some(WireResult::new(result)), &mut block)?,
+            }
+            if !block.is_empty() {
+                if !std::mem::take(&mut first) {
+                    json.push(b',');
+                }
+                json.extend_from_slice(&block);
+            }
+        }
+        Ok(())
     }
-    let head = Head {
-        model: &parameters.model,
-        max_tokens,
-        thinking,
-        output_config: OutputConfig::of(effort, schema),
-        temperature: parameters.temperature,
-        stream: request.stream,
-        tools,
-        tool_choice: closing.then_some(Choice { r#type: "none" }),
-        system,
-    };
-    let mut json = request_body::start_body(&head, "messages", messages.len())?;
-    let breakpoints = if marked { breakpoints(request.messages, quirks, messages)? } else { Vec::new() };
-    cache_control::write_with_breakpoints(messages, &breakpoints, &mut json);
-    if !messages.is_empty() {
-        json.extend_from_slice(b"]}");
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &ModelParameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        let has_calls = || request.messages.iter().any(|message| message.tool_calls().next().is_some());
+        let closing = request.tools.is_empty() && has_calls();
+        let placeholder = closing.then(placeholder_tool);
+        let tools = if closing { placeholder.as_slice() } else { request.tools };
+        let system = request.messages.iter().filter(|message| message.role == Role::System);
+        let max_tokens = request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+        let requested = parameters.thinking.filter(|thinking| {
+            !matches!(thinking, Thinking::Budget(_)) || turn_began_with_thought(request.messages, self.quirks)
+        });
+        let (thinking, effort) = thinking_config(requested, max_tokens);
+        let closed = |schema: &&ResponseSchema| schema.is_closed();
+        let schema = request.strict_schema(StrictSchemaSupport::BesideTools).filter(closed);
+        let marked = parameters.caching.use_breakpoints && !closing;
+        let mut system: Vec<_> = system.flat_map(|message| &message.parts).filter_map(text).collect();
+        let mut tools: Vec<_> = tools.iter().map(WireTool::new).collect();
+        if marked {
+            match system.last_mut() {
+                Some(last) => last.cache_control = Some(CacheControl::default()),
+                None => tools
+                    .iter_mut()
+                    .rev()
+                    .take(1)
+                    .for_each(|tool| tool.cache_control = Some(CacheControl::default())),
+            }
+        }
+        let head = Head {
+            model: &parameters.model,
+            max_tokens,
+            thinking,
+            output_config: OutputConfig::of(effort, schema),
+            temperature: parameters.temperature,
+            stream: request.stream,
+            tools,
+            tool_choice: closing.then_some(Choice { r#type: "none" }),
+            system,
+        };
+        let mut json = request_body::start_body(&head, "messages", messages.len())?;
+        let breakpoints = if marked { breakpoints(request.messages, self, messages)? } else { Vec::new() };
+        cache_control::write_with_breakpoints(messages, &breakpoints, &mut json);
+        if !messages.is_empty() {
+            json.extend_from_slice(b"]}");
+        }
+        json.extend_from_slice(request_body::BODY_END);
+        Ok(json)
     }
-    json.extend_from_slice(request_body::BODY_END);
-    Ok(json)
 }
 
 /// Returns the cache breakpoints of the conversation: one at its end, for the next request, and one where the previous
 /// request ended, because the cache is searched at most 20 blocks before a breakpoint and a step may add more.
-fn breakpoints(messages: &[Arc<Message>], quirks: Quirks, json: &[u8]) -> serde_json::Result<Vec<usize>> {
+fn breakpoints(
+    messages: &[Arc<Message>],
+    codec: &AnthropicMessages,
+    json: &[u8],
+) -> serde_json::Result<Vec<usize>> {
     let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
     let mut added = Vec::new();
     for (at, message) in messages.iter().enumerate().skip(answered.unwrap_or(messages.len())) {
-        write_message(message, messages.get(..at).unwrap_or_default(), quirks, &mut added)?;
+        codec.write_message(message, messages.get(..at).unwrap_or_default(), &mut added)?;
     }
     let before = json.len().saturating_sub(added.len());
     Ok(if before < json.len() { vec![before, json.len()] } else { vec![json.len()] })
@@ -135,44 +173,6 @@ fn thinking_config(thinking: Option<Thinking>, max_tokens: u32) -> (Option<Think
         Some(_) => (config("disabled", None, None), None),
         None => (None, None),
     }
-}
-
-/// Appends `message` to the `json` of the messages before it. Adjacent messages with the same role become one message,
-/// which is closed only when the role changes; the results of a turn precede the text after them.
-///
-/// # Errors
-/// When a message has no JSON form.
-pub fn write_message(
-    message: &Message,
-    earlier: &[Arc<Message>],
-    quirks: Quirks,
-    json: &mut Vec<u8>,
-) -> serde_json::Result<()> {
-    let Some(role) = role(message) else { return Ok(()) };
-    let before = earlier.iter().rev().find_map(|message| self::role(message));
-    if before.is_some() && before != Some(role) {
-        json.extend_from_slice(b"]},");
-    }
-    if before != Some(role) {
-        json.extend_from_slice(format!("{{\"role\":\"{role}\",\"content\":[").as_bytes());
-    }
-    let mut first = before != Some(role);
-    for part in sendable_parts(message) {
-        let mut block = Vec::new();
-        match part {
-            Part::Text { .. } => write(text(part), &mut block)?,
-            Part::Thinking { .. } => write(thinking(part, quirks), &mut block)?,
-            Part::ToolCall(call) => write_call(call, &mut block)?,
-            Part::ToolResult(result) => write(Some(WireResult::new(result)), &mut block)?,
-        }
-        if !block.is_empty() {
-            if !std::mem::take(&mut first) {
-                json.push(b',');
-            }
-            json.extend_from_slice(&block);
-        }
-    }
-    Ok(())
 }
 
 fn write(block: Option<impl Serialize>, json: &mut Vec<u8>) -> serde_json::Result<()> {

@@ -8,11 +8,12 @@ use serde_json::json;
 fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
     let parameters = ModelParameters { model: "m".into(), ..ModelParameters::default() };
     let request = &Request { max_output_tokens, ..*request };
+    let codec = AnthropicMessages { quirks: Quirks::default() };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
-        write_message(message, &request.messages[..at], Quirks::default(), &mut json).unwrap();
+        codec.write_message(message, &request.messages[..at], &mut json).unwrap();
     }
-    encode(request, &parameters, Quirks::default(), &json).unwrap()
+    codec.encode(request, &parameters, &json).unwrap()
 }
 
 fn encoded(messages: Vec<Message>, tools: &[ToolDefinition]) -> Value {
@@ -168,7 +169,7 @@ fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
     let written = |unsigned_thinking| {
         let quirks = Quirks { unsigned_thinking, ..Quirks::default() };
         let mut json = Vec::new();
-        write_message(&message, &[], quirks, &mut json).unwrap();
+        AnthropicMessages { quirks }.write_message(&message, &[], &mut json).unwrap();
         String::from_utf8(json).unwrap()
     };
     assert!(
@@ -193,9 +194,10 @@ fn marked_bytes(
     let messages: Vec<_> = conversation().into_iter().take(count).map(Arc::new).collect();
     let caching = PromptCaching { use_session_key: true, use_breakpoints: true };
     let parameters = ModelParameters { model: "m".into(), thinking, caching, ..ModelParameters::default() };
+    let codec = AnthropicMessages { quirks: Quirks::default() };
     let mut json = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        write_message(message, &messages[..at], Quirks::default(), &mut json).unwrap();
+        codec.write_message(message, &messages[..at], &mut json).unwrap();
     }
     let request = Request {
         messages: &messages,
@@ -204,7 +206,7 @@ fn marked_bytes(
         session: Some("s"),
         ..Request::default()
     };
-    encode(&request, &parameters, Quirks::default(), &json).unwrap()
+    codec.encode(&request, &parameters, &json).unwrap()
 }
 
 /// Collects the positions of the cache breakpoints in `body`.

@@ -7,13 +7,10 @@ pub mod reasoning_details;
 pub mod request;
 pub mod usage;
 
-use crate::core::message::Message;
-use crate::llm::Request;
-use crate::llm::codec::{Codec, Decoder, ModelParameters};
+use crate::llm::codec::{Codec, Decoder};
 use crate::llm::quirks::{Quirks, TextCallFormat};
 use decode::ChunkDecoder;
 use request::CODEC;
-use std::sync::Arc;
 
 /// The Chat Completions codec, with the quirks of one server.
 #[derive(Debug)]
@@ -29,28 +26,6 @@ impl Codec for ChatCompletions {
 
     fn path(&self, _model: &str, _stream: bool) -> String {
         "/chat/completions".into()
-    }
-
-    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
-    }
-
-    fn write_message(
-        &self,
-        message: &Message,
-        _earlier: &[Arc<Message>],
-        json: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
-        request::write_message(message, self.quirks, json)
-    }
-
-    fn encode(
-        &self,
-        request: &Request<'_>,
-        parameters: &ModelParameters,
-        messages: &[u8],
-    ) -> serde_json::Result<Vec<u8>> {
-        request::encode(request, parameters, self.quirks, messages)
     }
 
     fn accepts_tagged_calls(&self) -> bool {

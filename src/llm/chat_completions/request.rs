@@ -1,13 +1,14 @@
 //! Encodes a request as Chat Completions JSON, straight from the history; equal prefixes give equal bytes.
 
+use super::ChatCompletions;
 use super::reasoning_details::DETAILS;
 use crate::core::message::{Message, Part, Role};
 use crate::llm::cache_control::CacheControl;
-use crate::llm::codec::ModelParameters;
+use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::Thinking;
 use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::{EmptyContent, MaxTokensField, Quirks, ReasoningReplayField, ThinkingField};
-use crate::llm::request_body::encode_body;
+use crate::llm::request_body::{encode_body, push_item};
 use crate::llm::request_parts::{arguments_json, content, placeholder_tool, tool_name};
 use crate::llm::response_schema::NamedSchema;
 use crate::llm::{Request, ToolDefinition};
@@ -24,35 +25,29 @@ pub const CODEC: &str = "chat_completions";
 /// Placeholder for missing reasoning where a server requires some; an empty text might count as missing.
 const NO_REASONING: &str = " ";
 
-/// Returns the JSON body of a request; `messages` is the output of [`write_message`] for its messages.
-///
-/// # Errors
-/// When a tool's schema or a number has no JSON form.
-pub fn encode(
-    request: &Request<'_>,
-    parameters: &ModelParameters,
-    quirks: Quirks,
-    messages: &[u8],
-) -> serde_json::Result<Vec<u8>> {
-    encode_body(&Head { request, parameters, quirks }, "messages", messages)
-}
-
-/// Appends the wire messages for `message` to `json`, separated by commas from each other and from the existing ones.
-///
-/// # Errors
-/// When a message has no JSON form.
-pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> serde_json::Result<()> {
-    let mut write = |wire: &WireMessage<'_>| {
-        if !json.is_empty() {
-            json.push(b',');
+impl Encoder for ChatCompletions {
+    fn write_message(
+        &self,
+        message: &Message,
+        _earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        let mut write = |wire: &WireMessage<'_>| push_item(json, wire);
+        match message.role {
+            Role::System => write(&plain(self.quirks.system_role.name(), message)),
+            Role::User => write(&plain("user", message)),
+            Role::Assistant => write(&assistant(message, self.quirks)),
+            Role::Tool => results(message, self.quirks).try_for_each(|result| write(&result)),
         }
-        serde_json::to_writer(&mut *json, wire)
-    };
-    match message.role {
-        Role::System => write(&plain(quirks.system_role.name(), message)),
-        Role::User => write(&plain("user", message)),
-        Role::Assistant => write(&assistant(message, quirks)),
-        Role::Tool => results(message, quirks).try_for_each(|result| write(&result)),
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &ModelParameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        encode_body(&Head { request, parameters, quirks: self.quirks }, "messages", messages)
     }
 }
 
@@ -303,11 +298,12 @@ mod tests {
         let parameters =
             ModelParameters { model: "m".into(), temperature: Some(0.5), ..ModelParameters::default() };
         let request = &Request { max_output_tokens: Some(9), ..*request };
+        let codec = ChatCompletions { quirks };
         let mut messages = Vec::new();
         for message in request.messages {
-            write_message(message, quirks, &mut messages).unwrap();
+            codec.write_message(message, &[], &mut messages).unwrap();
         }
-        encode(request, &parameters, quirks, &messages).unwrap()
+        codec.encode(request, &parameters, &messages).unwrap()
     }
 
     fn call(id: &str, arguments: &str) -> Part {

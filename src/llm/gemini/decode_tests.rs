@@ -1,9 +1,10 @@
 //! Tests of decoding unusual events and bodies.
 
+use super::super::Gemini;
 use super::super::opaque::CODEC;
-use super::super::request::write_message;
 use super::*;
 use crate::core::message::Message;
+use crate::llm::codec::Encoder;
 use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
@@ -42,7 +43,7 @@ fn ids_and_arguments(response: &Response) -> Vec<(String, String)> {
 /// Returns the parts as they would be sent back.
 fn replayed(message: &Message) -> Value {
     let mut json = Vec::new();
-    write_message(message, &[], &mut json).unwrap();
+    Gemini.write_message(message, &[], &mut json).unwrap();
     serde_json::from_slice::<Value>(&json).unwrap()["parts"].clone()
 }
 

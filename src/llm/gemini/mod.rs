@@ -8,11 +8,9 @@ pub mod opaque;
 pub mod request;
 pub mod usage;
 
-use crate::core::message::Message;
-use crate::llm::codec::{Codec, Decoder, ModelParameters};
-use crate::llm::{LlmError, Request};
+use crate::llm::LlmError;
+use crate::llm::codec::{Codec, Decoder};
 use decode::PartDecoder;
-use std::sync::Arc;
 
 /// The Gemini codec; all servers use the format alike.
 #[derive(Debug)]
@@ -30,24 +28,6 @@ impl Codec for Gemini {
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
         key.map(|key| ("x-goog-api-key", key.to_owned())).into_iter().collect()
-    }
-
-    fn write_message(
-        &self,
-        message: &Message,
-        earlier: &[Arc<Message>],
-        json: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
-        request::write_message(message, earlier, json)
-    }
-
-    fn encode(
-        &self,
-        request: &Request<'_>,
-        parameters: &ModelParameters,
-        messages: &[u8],
-    ) -> serde_json::Result<Vec<u8>> {
-        request::encode(request, parameters, messages)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

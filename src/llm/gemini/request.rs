@@ -1,12 +1,13 @@
 //! Encodes a request as Gemini JSON, straight from the history; equal prefixes give equal bytes.
 
+use super::Gemini;
 use super::opaque::{self, CallOpaque, PartSignature, SignedContent};
 use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::llm::codec::ModelParameters;
+use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::endpoint_overrides::percent_encoded;
 use crate::llm::preserialized::Preserialized;
-use crate::llm::request_body::encode_body;
+use crate::llm::request_body::{encode_body, push_item};
 use crate::llm::request_parts::{arguments_object, content, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
@@ -31,57 +32,51 @@ pub fn resource(model: &str) -> String {
     format!("{kind}/{}", percent_encoded(id))
 }
 
-/// Returns the JSON body of a request; `contents` is the output of [`write_message`] for its messages.
-///
-/// # Errors
-/// When a tool's schema or a number has no JSON form.
-pub fn encode(
-    request: &Request<'_>,
-    parameters: &ModelParameters,
-    contents: &[u8],
-) -> serde_json::Result<Vec<u8>> {
-    let systems = request.messages.iter().filter(|message| message.role == Role::System);
-    let parts: Vec<_> = systems.map(|message| WirePart::text(content(message))).collect();
-    let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
-    // Gemini 2 refuses a schema in combination with tools: "Function calling with a response mime type … is unsupported".
-    let schema = request.strict_schema(StrictSchemaSupport::Alone);
-    let head = Head {
-        system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
-        tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
-        generation_config: Generation {
-            response_mime_type: schema.map(|_| "application/json"),
-            response_json_schema: schema.map(ResponseSchema::value),
-            temperature: parameters.temperature,
-            max_output_tokens: request.max_output_tokens,
-            thinking_config: parameters.thinking.map(ThinkingConfig::new),
-        },
-    };
-    encode_body(&head, "contents", contents)
-}
+impl Encoder for Gemini {
+    /// Appends the content for `message` to `json`, separated by a comma. The system message is skipped because it belongs to
+    /// another field; a message without parts is skipped because Gemini refuses it.
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        let (role, parts) = match message.role {
+            Role::System => return Ok(()),
+            Role::User => ("user", vec![WirePart::text(content(message))]),
+            Role::Assistant => ("model", assistant_parts(message)?),
+            Role::Tool => ("user", results(message, earlier)),
+        };
+        if parts.is_empty() {
+            return Ok(());
+        }
+        push_item(json, &Content { role, parts })
+    }
 
-/// Appends the content for `message` to `json`, separated by a comma. The system message is skipped because it belongs to
-/// another field; a message without parts is skipped because Gemini refuses it.
-///
-/// # Errors
-/// When the message has no JSON form.
-pub fn write_message(
-    message: &Message,
-    earlier: &[Arc<Message>],
-    json: &mut Vec<u8>,
-) -> serde_json::Result<()> {
-    let (role, parts) = match message.role {
-        Role::System => return Ok(()),
-        Role::User => ("user", vec![WirePart::text(content(message))]),
-        Role::Assistant => ("model", assistant_parts(message)?),
-        Role::Tool => ("user", results(message, earlier)),
-    };
-    if parts.is_empty() {
-        return Ok(());
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &ModelParameters,
+        contents: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        let systems = request.messages.iter().filter(|message| message.role == Role::System);
+        let parts: Vec<_> = systems.map(|message| WirePart::text(content(message))).collect();
+        let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
+        // Gemini 2 refuses a schema in combination with tools: "Function calling with a response mime type … is unsupported".
+        let schema = request.strict_schema(StrictSchemaSupport::Alone);
+        let head = Head {
+            system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
+            tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
+            generation_config: Generation {
+                response_mime_type: schema.map(|_| "application/json"),
+                response_json_schema: schema.map(ResponseSchema::value),
+                temperature: parameters.temperature,
+                max_output_tokens: request.max_output_tokens,
+                thinking_config: parameters.thinking.map(ThinkingConfig::new),
+            },
+        };
+        encode_body(&head, "contents", contents)
     }
-    if !json.is_empty() {
-        json.push(b',');
-    }
-    serde_json::to_writer(json, &Content { role, parts })
 }
 
 /// Everything but the conversation. It is constant and precedes the growing conversation.

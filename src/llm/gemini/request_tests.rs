@@ -8,7 +8,7 @@ use serde_json::json;
 fn written(messages: &[Arc<Message>]) -> Vec<u8> {
     let mut json = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        write_message(message, &messages[..at], &mut json).unwrap();
+        Gemini.write_message(message, &messages[..at], &mut json).unwrap();
     }
     json
 }
@@ -16,7 +16,7 @@ fn written(messages: &[Arc<Message>]) -> Vec<u8> {
 fn bytes_of(request: &Request<'_>, temperature: Option<f64>) -> Vec<u8> {
     let parameters = ModelParameters { model: "m".into(), temperature, ..ModelParameters::default() };
     let request = &Request { max_output_tokens: temperature.map(|_| 9), ..*request };
-    encode(request, &parameters, &written(request.messages)).unwrap()
+    Gemini.encode(request, &parameters, &written(request.messages)).unwrap()
 }
 
 fn contents(messages: Vec<Message>) -> Value {

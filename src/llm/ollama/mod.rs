@@ -7,14 +7,12 @@ pub mod decode;
 pub mod request;
 pub mod window;
 
-use crate::core::message::Message;
-use crate::llm::codec::{Codec, Decoder, ModelParameters};
+use crate::llm::LlmError;
+use crate::llm::codec::{Codec, Decoder};
 use crate::llm::framing::Framing;
 use crate::llm::quirks::TextCallFormat;
-use crate::llm::{LlmError, Request};
 use decode::LineDecoder;
 use request::CODEC;
-use std::sync::Arc;
 
 /// The Ollama codec.
 #[derive(Debug)]
@@ -41,30 +39,8 @@ impl Codec for Ollama {
         base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base)
     }
 
-    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
-    }
-
     fn framing(&self) -> Framing {
         Framing::Ndjson
-    }
-
-    fn write_message(
-        &self,
-        message: &Message,
-        earlier: &[Arc<Message>],
-        json: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
-        request::write_message(message, earlier, json)
-    }
-
-    fn encode(
-        &self,
-        request: &Request<'_>,
-        parameters: &ModelParameters,
-        messages: &[u8],
-    ) -> serde_json::Result<Vec<u8>> {
-        request::encode(request, parameters, messages)
     }
 
     fn accepts_tagged_calls(&self) -> bool {

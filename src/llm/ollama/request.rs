@@ -1,12 +1,13 @@
 //! Encodes a request as Ollama's JSON, straight from the history; equal prefixes give equal bytes.
 
+use super::Ollama;
 use super::window::DEFAULT_WINDOW;
 use crate::core::message::{Message, Part, Role, ToolCall};
 use crate::llm::Request;
 use crate::llm::chat_completions::request::Tools;
-use crate::llm::codec::ModelParameters;
+use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::request_body::encode_body;
+use crate::llm::request_body::{encode_body, push_item};
 use crate::llm::request_parts::{arguments_object, content, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use serde::Serialize;
@@ -89,52 +90,43 @@ struct WireFunction<'a> {
     arguments: Box<RawValue>,
 }
 
-/// Returns the JSON body of a request; `messages` is the output of [`write_message`] for its messages.
-///
-/// # Errors
-/// When a tool's schema or a number has no JSON form.
-pub fn encode(
-    request: &Request<'_>,
-    parameters: &ModelParameters,
-    messages: &[u8],
-) -> serde_json::Result<Vec<u8>> {
-    let head = Head {
-        model: &parameters.model,
-        options: Options {
-            num_ctx: parameters.window.unwrap_or(DEFAULT_WINDOW),
-            num_predict: request.max_output_tokens,
-            temperature: parameters.temperature,
-        },
-        stream: request.stream,
-        truncate: false,
-        shift: false,
-        think: parameters.thinking.map(Think::new),
-        tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
-        format: request.strict_schema(StrictSchemaSupport::Alone).map(ResponseSchema::value),
-    };
-    encode_body(&head, "messages", messages)
-}
-
-/// Appends the wire messages for `message` to `json`, separated by commas from each other and from the existing ones.
-///
-/// # Errors
-/// When a message has no JSON form.
-pub fn write_message(
-    message: &Message,
-    earlier: &[Arc<Message>],
-    json: &mut Vec<u8>,
-) -> serde_json::Result<()> {
-    let mut write = |wire: &WireMessage<'_>| {
-        if !json.is_empty() {
-            json.push(b',');
+impl Encoder for Ollama {
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        let mut write = |wire: &WireMessage<'_>| push_item(json, wire);
+        match message.role {
+            Role::System => write(&plain("system", content(message))),
+            Role::User => write(&plain("user", content(message))),
+            Role::Assistant => write(&assistant(message)?),
+            Role::Tool => results(message, earlier).try_for_each(|result| write(&result)),
         }
-        serde_json::to_writer(&mut *json, wire)
-    };
-    match message.role {
-        Role::System => write(&plain("system", content(message))),
-        Role::User => write(&plain("user", content(message))),
-        Role::Assistant => write(&assistant(message)?),
-        Role::Tool => results(message, earlier).try_for_each(|result| write(&result)),
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &ModelParameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        let head = Head {
+            model: &parameters.model,
+            options: Options {
+                num_ctx: parameters.window.unwrap_or(DEFAULT_WINDOW),
+                num_predict: request.max_output_tokens,
+                temperature: parameters.temperature,
+            },
+            stream: request.stream,
+            truncate: false,
+            shift: false,
+            think: parameters.thinking.map(Think::new),
+            tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
+            format: request.strict_schema(StrictSchemaSupport::Alone).map(ResponseSchema::value),
+        };
+        encode_body(&head, "messages", messages)
     }
 }
 
@@ -186,14 +178,16 @@ mod tests {
     use super::*;
     use crate::core::message::{OpaqueData, ToolResult};
     use crate::llm::ToolDefinition;
+    use crate::llm::quirks::TextCallFormat;
     use serde_json::{Value, json};
 
     fn bytes_of(request: &Request<'_>, parameters: &ModelParameters) -> Vec<u8> {
+        let codec = Ollama { text_calls: TextCallFormat::Json };
         let mut messages = Vec::new();
         for (at, message) in request.messages.iter().enumerate() {
-            write_message(message, &request.messages[..at], &mut messages).unwrap();
+            codec.write_message(message, &request.messages[..at], &mut messages).unwrap();
         }
-        encode(request, parameters, &messages).unwrap()
+        codec.encode(request, parameters, &messages).unwrap()
     }
 
     fn parameters() -> ModelParameters {

@@ -3,11 +3,12 @@
 //! Ids of messages and calls are not sent: the server would look for its own items with these ids, and refuse a
 //! request in which one of them is missing. `call_id` links a call to its result.
 
+use super::Responses;
 use crate::core::message::{Message, Part, Role};
-use crate::llm::codec::ModelParameters;
+use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::preserialized::Preserialized;
-use crate::llm::request_body::encode_body;
+use crate::llm::request_body::{encode_body, push_item};
 use crate::llm::request_parts::{arguments_json, content, sanitized_id, tool_name};
 use crate::llm::response_schema::{NamedSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
@@ -15,6 +16,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Codec name of stored data that only this codec may replay.
 pub const CODEC: &str = "responses";
@@ -26,34 +28,29 @@ const CALL_ID_LENGTH: usize = 64;
 /// not supported with this model").
 const NON_REASONING_PREFIXES: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat"];
 
-/// Returns the JSON body of a request; `items` is the output of [`write_message`] for its messages.
-///
-/// # Errors
-/// When a tool's schema or a number has no JSON form.
-pub fn encode(
-    request: &Request<'_>,
-    parameters: &ModelParameters,
-    items: &[u8],
-) -> serde_json::Result<Vec<u8>> {
-    encode_body(&Head { request, parameters }, "input", items)
-}
-
-/// Appends the items for `message` to `json`, separated by commas from each other and from the existing ones.
-///
-/// # Errors
-/// When a message has no JSON form.
-pub fn write_message(message: &Message, json: &mut Vec<u8>) -> serde_json::Result<()> {
-    let mut write = |item: &Item<'_>| {
-        if !json.is_empty() {
-            json.push(b',');
+impl Encoder for Responses {
+    fn write_message(
+        &self,
+        message: &Message,
+        _earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        let mut write = |item: &Item<'_>| push_item(json, item);
+        match message.role {
+            Role::System => write(&input("system", message)),
+            Role::User => write(&input("user", message)),
+            Role::Assistant => output(message).try_for_each(|item| write(&item)),
+            Role::Tool => results(message).try_for_each(|item| write(&item)),
         }
-        serde_json::to_writer(&mut *json, item)
-    };
-    match message.role {
-        Role::System => write(&input("system", message)),
-        Role::User => write(&input("user", message)),
-        Role::Assistant => output(message).try_for_each(|item| write(&item)),
-        Role::Tool => results(message).try_for_each(|item| write(&item)),
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &ModelParameters,
+        items: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        encode_body(&Head { request, parameters }, "input", items)
     }
 }
 
@@ -225,7 +222,6 @@ mod tests {
     use super::*;
     use crate::core::message::{OpaqueData, ToolCall, ToolResult};
     use serde_json::json;
-    use std::sync::Arc;
 
     fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {
         let parameters =
@@ -233,14 +229,14 @@ mod tests {
         let request = &Request { max_output_tokens: Some(99), ..*request };
         let mut items = Vec::new();
         for message in request.messages {
-            write_message(message, &mut items).unwrap();
+            Responses.write_message(message, &[], &mut items).unwrap();
         }
-        encode(request, &parameters, &items).unwrap()
+        Responses.encode(request, &parameters, &items).unwrap()
     }
 
     fn items(parts: Vec<Part>) -> Value {
         let mut json = vec![];
-        write_message(&Message { role: Role::Assistant, parts }, &mut json).unwrap();
+        Responses.write_message(&Message { role: Role::Assistant, parts }, &[], &mut json).unwrap();
         serde_json::from_slice(&[b"[", json.as_slice(), b"]"].concat()).unwrap()
     }
 
@@ -374,7 +370,7 @@ mod tests {
         let sent = items(vec![call(&id, "{}")])[0]["call_id"].clone();
         let mut json = vec![];
         let result = ToolResult { call_id: id, text: String::new(), is_error: false };
-        write_message(&Message::tool_results(vec![result]), &mut json).unwrap();
+        Responses.write_message(&Message::tool_results(vec![result]), &[], &mut json).unwrap();
         let result: Value = serde_json::from_slice(&json).unwrap();
         assert!(sent == result["call_id"] && sent.as_str().unwrap().len() <= CALL_ID_LENGTH, "{sent}");
     }
