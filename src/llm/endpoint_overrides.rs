@@ -1,10 +1,11 @@
 //! Request path, query and key header of servers that deviate from their wire format.
 
 use crate::llm::codec::Codec;
+use crate::redactor::ESCAPED;
+use percent_encoding::utf8_percent_encode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Placeholder for the model in a custom path.
 const MODEL: &str = "{model}";
@@ -74,16 +75,7 @@ impl EndpointOverrides {
 
 /// Returns `text` percent-encoded as one path segment or one query value.
 pub fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ const MIN_FINDER_VALUES: usize = 16;
 const BASE64_GROUP: usize = 3;
 
 /// Characters that are percent-encoded in URLs: all but the unreserved characters of RFC 3986, 2.3.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Start of a redaction marker.
 const MARKER: &str = "[redacted: ";
