@@ -9,6 +9,7 @@ use crate::llm::encoded_history::EncodedHistory;
 use crate::llm::endpoint_overrides::EndpointOverrides;
 use crate::llm::generation_settings::thinks;
 use crate::llm::provider_error::is_output_limit_error;
+use crate::llm::request_parts::nine_character_id;
 use crate::llm::response_builder::{FinishContext, ResponseBuilder};
 use crate::llm::response_reader::{Arrival, ResponseReader};
 use crate::llm::retry::RetryAdvice;
@@ -200,7 +201,8 @@ impl RemoteModel {
             is_offered: &|name| request.tools.iter().any(|tool| tool.name == name),
             is_echo: &|calls| is_echoed(calls, request.messages),
             is_structured_answer: &|text| request.is_structured_answer(text),
-            new_id: &|| call_id(&self.source),
+            // The strictest servers (Mistral) require nine letters and digits.
+            new_id: &|| nine_character_id(&self.source.short_id()).into_owned(),
         };
         answer.finish(&context, show).map_err(|error| self.with_host(error))
     }
@@ -314,17 +316,4 @@ fn stream_error(answer: &ResponseBuilder, error: LlmError) -> LlmError {
         }
         _ => error,
     }
-}
-
-/// Creates an id of nine alphanumeric characters, which the strictest servers (Mistral) require.
-fn call_id(source: &Clock) -> String {
-    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let mut number = source.random();
-    (0..9)
-        .map(|_| {
-            let digit = usize::try_from(number % 36).unwrap_or(0);
-            number /= 36;
-            DIGITS.get(digit).copied().map_or('0', char::from)
-        })
-        .collect()
 }
