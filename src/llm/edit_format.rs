@@ -1,8 +1,8 @@
 //! Chooses the edit tools that a model is offered, by the format in which it was trained to write changes.
 
+use crate::llm::model_rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Table of models and their edit formats.
 const TABLE: &str = include_str!("../../config/edits.json");
@@ -22,24 +22,13 @@ pub enum EditFormat {
     Whole,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    #[serde(rename = "about")]
-    _about: String,
-    models: BTreeMap<String, EditFormat>,
-}
-
 impl EditFormat {
     /// Returns the format of the model called `name`, ignoring the vendor prefix.
     ///
     /// # Errors
     /// When the embedded table is malformed, which a test rules out.
     pub fn for_model(name: &str) -> serde_json::Result<Self> {
-        let table: Table = serde_json::from_str(TABLE)?;
-        let name = name.rsplit('/').next().unwrap_or(name);
-        let fitting = table.models.into_iter().filter(|(beginning, _)| name.starts_with(beginning.as_str()));
-        Ok(fitting.max_by_key(|(beginning, _)| beginning.len()).map(|(_, format)| format).unwrap_or_default())
+        Ok(model_rules::find(TABLE, name)?.unwrap_or_default())
     }
 
     /// Checks whether the tool called `name` is offered to a model of this format.

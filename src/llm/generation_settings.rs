@@ -1,10 +1,10 @@
 //! Thinking settings and temperature of a request, chosen by the model's name, its format and its server.
 
 use crate::llm::effort::{Effort, Thinking};
+use crate::llm::model_rules;
 use crate::llm::quirks::{Quirks, ThinkingField};
 use crate::llm::wire_format::WireFormat;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// Table of the thinking settings that models accept.
 const TABLE: &str = include_str!("../../config/effort.json");
@@ -42,14 +42,6 @@ struct ModelRule {
     responses: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    #[serde(rename = "about")]
-    _about: String,
-    models: BTreeMap<String, ModelRule>,
-}
-
 /// Settings for the requests to one model, and warnings for the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerationSettings {
@@ -75,8 +67,8 @@ pub fn generation_settings(
     if effort.is_none() && temperature.is_none() {
         return Ok(GenerationSettings::default());
     }
-    let table: Table = serde_json::from_str(TABLE)?;
-    let rule = rule(&table, model);
+    let rule: Option<ModelRule> = model_rules::find(TABLE, model)?;
+    let rule = rule.as_ref();
     let mut settings = GenerationSettings { temperature, ..GenerationSettings::default() };
     if let Some(effort) = effort {
         settings.thinking = thinking(effort, rule, format, quirks);
@@ -100,8 +92,7 @@ pub fn generation_settings(
 /// # Errors
 /// As [`generation_settings`].
 pub fn requires_responses_api(model: &str) -> serde_json::Result<bool> {
-    let table: Table = serde_json::from_str(TABLE)?;
-    Ok(rule(&table, model).is_some_and(|rule| rule.responses))
+    Ok(model_rules::find(TABLE, model)?.is_some_and(|rule: ModelRule| rule.responses))
 }
 
 /// Checks whether `model` thinks before it answers: as set in `thinking`, or else as listed in the table.
@@ -112,15 +103,7 @@ pub fn thinks(model: &str, thinking: Option<Thinking>) -> serde_json::Result<boo
     if let Some(thinking) = thinking {
         return Ok(thinking.is_enabled());
     }
-    let table: Table = serde_json::from_str(TABLE)?;
-    Ok(rule(&table, model).is_some())
-}
-
-/// Returns the rule with the longest name that is a prefix of the model's name, ignoring the vendor prefix.
-fn rule<'a>(table: &'a Table, model: &str) -> Option<&'a ModelRule> {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let fitting = table.models.iter().filter(|(beginning, _)| name.starts_with(beginning.as_str()));
-    fitting.max_by_key(|(beginning, _)| beginning.len()).map(|(_, rule)| rule)
+    Ok(model_rules::find::<ModelRule>(TABLE, model)?.is_some())
 }
 
 fn thinking(
@@ -178,6 +161,8 @@ fn warning(effort: Effort, thinking: Option<Thinking>, model: &str) -> Option<St
 mod tests {
     use super::*;
     use Effort::{High, Low, Max, Medium, Minimal, None as Off, Xhigh};
+    use serde_json::Value;
+    use std::collections::BTreeMap;
 
     fn settings_for(
         model: &str,
@@ -195,10 +180,11 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_its_levels_go_from_weak_to_strong() {
-        let table: Table = serde_json::from_str(TABLE).unwrap();
+        let table: BTreeMap<String, Value> = serde_json::from_str(TABLE).unwrap();
+        let models = BTreeMap::<String, ModelRule>::deserialize(&table["models"]).unwrap();
         let lines: Vec<&str> = TABLE.lines().filter(|line| line.starts_with("    \"")).collect();
-        assert!(lines.is_sorted() && lines.len() == table.models.len());
-        for (name, rule) in &table.models {
+        assert!(lines.is_sorted() && lines.len() == models.len());
+        for (name, rule) in &models {
             assert!(rule.levels.is_sorted_by(|a, b| a < b), "{name}");
             assert!(rule.budget.is_none_or(|[least, most]| least < most), "{name}");
         }

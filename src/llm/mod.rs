@@ -29,6 +29,7 @@ pub mod framing;
 pub mod gemini;
 pub mod generation_settings;
 pub mod model_options;
+pub mod model_rules;
 pub mod model_table;
 pub mod ollama;
 pub mod preserialized;
