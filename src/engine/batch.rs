@@ -59,9 +59,9 @@ impl Engine {
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
         let mut taken: BTreeSet<String> =
-            waiting.iter().flat_map(|prepared| self.written_files(prepared)).collect();
+            waiting.iter().flat_map(|prepared| self.resolved_paths(prepared.written_paths())).collect();
         for prepared in later {
-            let written = self.written_files(prepared);
+            let written = self.resolved_paths(prepared.written_paths());
             let is_free = written.is_disjoint(&taken);
             taken.extend(written);
             if is_free && self.needs_approval(prepared) && !cancel.is_cancelled() {
@@ -98,7 +98,7 @@ impl Engine {
         };
         let permits = Semaphore::new(permits);
         let written: Vec<BTreeSet<String>> =
-            group.iter().map(|prepared| self.written_files(prepared)).collect();
+            group.iter().map(|prepared| self.resolved_paths(prepared.written_paths())).collect();
         let locks: BTreeMap<&String, Mutex<()>> =
             written.iter().flatten().map(|path| (path, Mutex::new(()))).collect();
         let outcomes = join_all(group.iter().zip(&written).map(async |(prepared, paths)| {
@@ -110,15 +110,5 @@ impl Engine {
             self.run_call(prepared, interrupt, cancel).await
         }));
         outcomes.await.into_iter().collect()
-    }
-
-    /// Returns the files that `prepared` would change, as paths with resolved links.
-    fn written_files(&self, prepared: &PreparedCall<'_>) -> BTreeSet<String> {
-        let real = |raw: &str| {
-            let path = self.workspace.path(raw).ok()?;
-            let real = self.workspace.resolve(&path).unwrap_or(path);
-            Some(real.as_str().to_owned())
-        };
-        prepared.written_paths().filter_map(real).collect()
     }
 }

@@ -41,9 +41,10 @@ impl Engine {
         match (tool.access(), args, &plan.command) {
             (Access::Execute, _, Some(command)) if self.guardrails.has_limits() => {
                 let class = classify(command, &self.commands).class;
-                self.guardrails
-                    .check_command(command, &class, &self.planned_writes(plan))
-                    .map(|()| GuardrailPass::default())
+                let touched = links::touched_files(plan);
+                let written = touched.iter().filter(|touch| touch.write).map(|touch| touch.path.as_str());
+                self.guardrails.check_command(command, &class, &self.resolved_paths(written))?;
+                Ok(GuardrailPass::default())
             }
             (Access::Write, Some(args), _) if self.guardrails.checks_edits() => {
                 let cx = self.context("", &CancellationToken::new());
@@ -57,14 +58,13 @@ impl Engine {
         }
     }
 
-    /// Returns the workspace files that a call names and writes, as paths with resolved links.
-    fn planned_writes(&self, plan: &Plan) -> BTreeSet<String> {
-        let written = links::touched_files(plan).into_iter().filter(|touch| touch.write);
-        let path = |raw: &str| {
+    /// Returns the workspace files among `paths`, with resolved links.
+    pub(super) fn resolved_paths<'a>(&self, paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+        let resolved = |raw: &str| {
             let path = self.workspace.path(raw).ok()?;
             Some(self.workspace.resolve(&path).unwrap_or(path).as_str().to_owned())
         };
-        written.filter_map(|touch| path(&touch.path)).collect()
+        paths.filter_map(resolved).collect()
     }
 
     fn edit(&self, rewrite: Rewrite) -> Edit {
@@ -73,7 +73,8 @@ impl Engine {
             None => self.workspace.resolve_directory(&rewrite.path),
         };
         let path = path.map_or_else(|_| rewrite.path.as_str().to_owned(), |path| path.as_str().to_owned());
-        Edit::new(path, rewrite)
+        let replaced = diff::changed_lines(rewrite.old_text(), rewrite.new.as_deref().unwrap_or_default());
+        Edit { path, display_path: rewrite.path.as_str().to_owned(), new: rewrite.new, replaced }
     }
 
     /// Counts the effects of a call that ran.

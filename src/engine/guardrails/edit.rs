@@ -1,8 +1,7 @@
 //! A planned change of one file, as checked by guardrails.
 
 use crate::core::file_change::FileState;
-use crate::text::diff::{self, LineReplacement};
-use crate::tools::rewrite::Rewrite;
+use crate::text::diff::LineReplacement;
 use crate::workspace::file::hash;
 
 /// A planned change of one file.
@@ -19,12 +18,6 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Creates the change that `rewrite` makes to the file at the resolved `path`.
-    pub fn new(path: String, rewrite: Rewrite) -> Self {
-        let replaced = diff::changed_lines(rewrite.old_text(), rewrite.new.as_deref().unwrap_or_default());
-        Self { path, display_path: rewrite.path.as_str().to_owned(), new: rewrite.new, replaced }
-    }
-
     /// Returns the number of lines that it adds and removes.
     pub fn lines(&self) -> u64 {
         lines(&self.replaced)
