@@ -90,7 +90,7 @@ impl Engine {
     }
 
     async fn git(&self, words: &[&str], stdin: Vec<u8>) -> Result<CommandOutcome, String> {
-        git(&self.launcher, self.workspace.root(), words, stdin).await
+        git(&self.launcher, self.workspace.root(), words, stdin, &[]).await
     }
 
     /// Builds the input of `git fast-import`, and lists the files that the commit omits.

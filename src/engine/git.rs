@@ -12,21 +12,12 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 const SAFE_OPTIONS: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
 
-/// Runs git in `root` with these arguments and standard input.
+/// Runs git in `root` with these arguments, standard input and additional settings, which are passed in the environment
+/// because their names may contain any character.
 ///
 /// # Errors
 /// When git cannot be started.
 pub(super) async fn git(
-    launcher: &Launcher,
-    root: &Path,
-    words: &[&str],
-    stdin: Vec<u8>,
-) -> Result<CommandOutcome, String> {
-    git_with_config(launcher, root, words, stdin, &[]).await
-}
-
-/// Runs git with additional settings, passed in the environment because their names may contain any character.
-async fn git_with_config(
     launcher: &Launcher,
     root: &Path,
     words: &[&str],
@@ -65,7 +56,7 @@ pub async fn delete_references(
         return Ok(());
     }
     let commands: String = references.iter().flat_map(|name| ["delete ", name.as_str(), "\n"]).collect();
-    let exit = git(launcher, root, &["update-ref", "--stdin"], commands.into_bytes()).await?;
+    let exit = git(launcher, root, &["update-ref", "--stdin"], commands.into_bytes(), &[]).await?;
     if exit.reason == ExitReason::Code(0) { Ok(()) } else { Err(error_text(&exit)) }
 }
 
@@ -85,7 +76,7 @@ pub async fn changes_since(
 ) -> Result<Option<String>, String> {
     let wanted = format!("{reference}^{{commit}}");
     let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
-    let commit = stdout_text(&git(launcher, root, &words, Vec::new()).await?)?;
+    let commit = stdout_text(&git(launcher, root, &words, Vec::new(), &[]).await?)?;
     let settings = without_filters(launcher, root).await?;
     let quiet = [
         "--no-ext-diff",
@@ -98,7 +89,7 @@ pub async fn changes_since(
     let run = async |form: &[&str], paths: &[String]| {
         let form = quiet.iter().chain(form).copied().chain([commit.trim(), "--", "."]);
         let all = ["diff"].into_iter().chain(form).chain(paths.iter().map(String::as_str));
-        stdout_text(&git_with_config(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await?)
+        stdout_text(&git(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await?)
     };
     let names = run(&["--name-only", "-z"], &[]).await?;
     let hidden = names.split('\0').filter(|name| !name.is_empty() && hidden(name));
@@ -120,7 +111,7 @@ pub async fn changes_since(
 async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String, &'static str)>, String> {
     let words =
         ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
-    let exit = git(launcher, root, &words, Vec::new()).await?;
+    let exit = git(launcher, root, &words, Vec::new(), &[]).await?;
     let names = &exit.stdout;
     // Exit code 1 means that there are no filters. An incomplete list is an error because an unlisted filter would run.
     if !matches!(exit.reason, ExitReason::Code(0 | 1)) || names.total > names.head.len() as u64 {
