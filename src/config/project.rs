@@ -102,7 +102,7 @@ impl ProjectConfig {
         self.files.iter().filter_map(move |file| {
             let part = |layers: &Layers, reason: &str| {
                 let keys = layers.layer_values().map(|(key, _)| sanitize(key));
-                list_first(keys, MAX_LISTED_KEYS).map(|keys| format!("{keys} ({reason})"))
+                list_first(keys, MAX_LISTED_KEYS, ", ").map(|keys| format!("{keys} ({reason})"))
             };
             let needs_trust = part(&file.restricted.needs_trust, NEEDS_TRUST_REASON).filter(|_| !trusted);
             let parts: Vec<String> = needs_trust

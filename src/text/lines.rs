@@ -120,13 +120,13 @@ pub fn pluralize(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// Lists the first `most` of `items` and the number of the others; `None` without items.
-pub fn list_first(items: impl Iterator<Item = String>, most: usize) -> Option<String> {
+/// Lists the first `most` of `items` and the number of the others, with `separator` between them; `None` without items.
+pub fn list_first(items: impl Iterator<Item = String>, most: usize, separator: &str) -> Option<String> {
     let mut items = items.fuse();
     let first: Vec<String> = items.by_ref().take(most).collect();
     let more = items.count();
-    let rest = (more > 0).then(|| format!(", and {more} more"));
-    (!first.is_empty()).then(|| first.join(", ") + &rest.unwrap_or_default())
+    let rest = (more > 0).then(|| format!("{separator}and {more} more"));
+    (!first.is_empty()).then(|| first.join(separator) + &rest.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn a_long_list_ends_with_how_many_more_there_are() {
         let letters = |count: usize| ["a", "b", "c"].into_iter().take(count).map(str::to_owned);
-        assert_eq!(list_first(letters(0), 2), None);
-        assert_eq!(list_first(letters(2), 2).as_deref(), Some("a, b"));
-        assert_eq!(list_first(letters(3), 2).as_deref(), Some("a, b, and 1 more"));
+        assert_eq!(list_first(letters(0), 2, ", "), None);
+        assert_eq!(list_first(letters(2), 2, ", ").as_deref(), Some("a, b"));
+        assert_eq!(list_first(letters(3), 2, ", ").as_deref(), Some("a, b, and 1 more"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::process::launch::{CommandOutcome, ExitReason, Launcher};
 use crate::process::protected::{ChangeKind, ProtectedChange};
+use crate::text::lines::list_first;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -99,16 +100,9 @@ pub fn protected_files_line(protected_changes: &[ProtectedChange]) -> Option<Str
 }
 
 /// Formats a heading and the first of `items` below it; returns an empty text when there are none.
-fn list(heading: &str, items: impl ExactSizeIterator<Item = String>) -> String {
-    let more = items.len().saturating_sub(MAX_NAMED);
-    let mut named: Vec<String> = items.take(MAX_NAMED).collect();
-    if named.is_empty() {
-        return String::new();
-    }
-    if more > 0 {
-        named.push(format!("and {more} more"));
-    }
-    format!("\n{heading}:\n  {}.", named.join(",\n  "))
+fn list(heading: &str, items: impl Iterator<Item = String>) -> String {
+    let named = list_first(items, MAX_NAMED, ",\n  ");
+    named.map(|named| format!("\n{heading}:\n  {named}.")).unwrap_or_default()
 }
 
 fn was(act: ChangeKind) -> &'static str {

@@ -62,7 +62,7 @@ impl TrustManifest {
             (None, _) => Some(format!("{} is new", sanitize(path))),
             (_, None) => Some(format!("{} was removed", sanitize(path))),
         };
-        list_first(paths.iter().filter_map(change), MAX_LISTED_CHANGES)
+        list_first(paths.iter().filter_map(change), MAX_LISTED_CHANGES, ", ")
     }
 }
 

@@ -191,7 +191,7 @@ impl SessionCounts {
 }
 
 fn file_list(paths: impl Iterator<Item = impl AsRef<str>>) -> String {
-    list_first(paths.map(|path| path.as_ref().to_owned()), NAMED_FILES).unwrap_or_default()
+    list_first(paths.map(|path| path.as_ref().to_owned()), NAMED_FILES, ", ").unwrap_or_default()
 }
 
 fn refusal(key: &str, reason: String) -> DenialReason {

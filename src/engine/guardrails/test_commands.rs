@@ -82,7 +82,7 @@ impl TestCommands {
     /// Lists some of the commands for the model, configured ones first.
     pub fn examples(&self) -> String {
         let all = self.0.iter().map(|words| format!("`{}`", words.join(" ")));
-        list_first(all, EXAMPLES).unwrap_or_default()
+        list_first(all, EXAMPLES, ", ").unwrap_or_default()
     }
 
     /// Checks whether `command` succeeds only if tests pass: it is a test command, alone or joined with others by `&&`. In a
