@@ -5,7 +5,7 @@ use crate::llm::effort::Thinking;
 use crate::llm::framing::Framing;
 use crate::llm::provider_error::ProviderError;
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Progress, Request};
+use crate::llm::{LlmError, Request};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -115,12 +115,7 @@ pub trait Decoder {
     ///
     /// # Errors
     /// When the event violates the format, contains an error, or exceeds a limit.
-    fn decode_event(
-        &mut self,
-        data: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError>;
+    fn decode_event(&mut self, data: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError>;
 
     /// Checks whether an answer with a [finish reason](ResponseBuilder::has_finish_reason) is whole even without its end marker.
     fn is_complete_at_finish_reason(&self) -> bool {
@@ -131,10 +126,5 @@ pub trait Decoder {
     ///
     /// # Errors
     /// As [`decode_event`](Self::decode_event).
-    fn decode_body(
-        &mut self,
-        body: &[u8],
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError>;
+    fn decode_body(&mut self, body: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError>;
 }

@@ -190,12 +190,12 @@ impl RemoteModel {
         if !(200..300).contains(&reply.status()) {
             return Err(self.status_error(reply).await);
         }
-        let mut answer =
-            ResponseBuilder::new(self.codec.name(), !request.tools.is_empty()).with_partial(request.partial);
+        let mut answer = ResponseBuilder::new(self.codec.name(), !request.tools.is_empty(), show)
+            .with_partial(request.partial);
         if self.codec.accepts_tagged_calls() {
             answer = answer.with_tagged_calls(TaggedCallParser::new(request.tools));
         }
-        let received = self.receive(reply, request.stream, &mut answer, show).await;
+        let received = self.receive(reply, request.stream, &mut answer).await;
         received.map_err(|error| self.with_host(stream_error(&answer, error)))?;
         let context = FinishContext {
             is_offered: &|name| request.tools.iter().any(|tool| tool.name == name),
@@ -204,7 +204,7 @@ impl RemoteModel {
             // The strictest servers (Mistral) require nine letters and digits.
             new_id: &|| nine_character_id(&self.source.short_id()).into_owned(),
         };
-        answer.finish(&context, show).map_err(|error| self.with_host(error))
+        answer.finish(&context).map_err(|error| self.with_host(error))
     }
 
     /// Reads the body into `answer`, until the body or the answer ends.
@@ -212,8 +212,7 @@ impl RemoteModel {
         &self,
         mut reply: HttpResponse,
         streamed: bool,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
+        answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
         let mut reader = ResponseReader::new(self.codec.as_ref(), streamed);
         loop {
@@ -223,7 +222,7 @@ impl RemoteModel {
                 Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reader.is_whole(answer) => break,
                 Err(error) => return Err(self.transport_error(&error)),
             };
-            match reader.push(chunk.as_ref(), answer, show)? {
+            match reader.push(chunk.as_ref(), answer)? {
                 Arrival::Partial => {}
                 Arrival::KeepAlive => reply.kept_alive(),
                 Arrival::Event => reply.event_received(),
@@ -233,7 +232,7 @@ impl RemoteModel {
                 return Ok(());
             }
         }
-        reader.finish(answer, show)
+        reader.finish(answer)
     }
 
     /// Returns the error for an answer with an error status.
@@ -309,7 +308,7 @@ impl RemoteModel {
 
 /// Returns the error that ended `answer`. An answer that has started may be billed, so a later overload error of the server is
 /// not treated as a rejected request.
-fn stream_error(answer: &ResponseBuilder, error: LlmError) -> LlmError {
+fn stream_error(answer: &ResponseBuilder<'_>, error: LlmError) -> LlmError {
     match error.kind {
         FailureKind::RateLimit | FailureKind::Overloaded if !answer.is_empty() => {
             LlmError { kind: FailureKind::Server, ..error }

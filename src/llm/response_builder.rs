@@ -39,9 +39,10 @@ pub struct FinishContext<'a> {
 
 /// Collects an answer. Its text, thinking and calls are in slots: pieces for the same slot are joined, and the
 /// parts of the message are in the order of their slots.
-#[derive(Debug)]
-pub struct ResponseBuilder {
+pub struct ResponseBuilder<'a> {
     codec: &'static str,
+    /// Receives the progress.
+    show: &'a mut dyn FnMut(Progress<'_>),
     /// Text of earlier answers that this one continues.
     partial: String,
     blocks: Vec<Block>,
@@ -81,11 +82,13 @@ enum Kind {
     Call(usize),
 }
 
-impl ResponseBuilder {
-    /// Creates an empty answer for the codec named `codec`; `tools` is true if any were offered.
-    pub fn new(codec: &'static str, tools: bool) -> Self {
+impl<'a> ResponseBuilder<'a> {
+    /// Creates an empty answer for the codec named `codec`; `tools` is true if any were offered. The answer is shown with
+    /// `show` as it arrives.
+    pub fn new(codec: &'static str, tools: bool, show: &'a mut dyn FnMut(Progress<'_>)) -> Self {
         Self {
             codec,
+            show,
             partial: String::new(),
             blocks: Vec::new(),
             held: String::new(),
@@ -118,38 +121,23 @@ impl ResponseBuilder {
     ///
     /// # Errors
     /// When there are too many blocks, or the answer is too long.
-    pub fn push_text(
-        &mut self,
-        slot: u64,
-        piece: &str,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
-        let Some((mut tags, _)) = self.tags.take() else { return self.write_text(slot, piece, show) };
+    pub fn push_text(&mut self, slot: u64, piece: &str) -> Result<(), LlmError> {
+        let Some((mut tags, _)) = self.tags.take() else { return self.write_text(slot, piece) };
         for piece in tags.push(piece) {
-            self.write_piece(slot, &piece, show)?;
+            self.write_piece(slot, &piece)?;
         }
         self.tags = (!tags.is_over()).then_some((tags, slot));
         Ok(())
     }
 
-    fn write_piece(
-        &mut self,
-        slot: u64,
-        piece: &Piece,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn write_piece(&mut self, slot: u64, piece: &Piece) -> Result<(), LlmError> {
         match piece {
-            Piece::Thinking(piece) => self.push_thinking(slot, piece, show),
-            Piece::Text(piece) => self.write_text(slot, piece, show),
+            Piece::Thinking(piece) => self.push_thinking(slot, piece),
+            Piece::Text(piece) => self.write_text(slot, piece),
         }
     }
 
-    fn write_text(
-        &mut self,
-        slot: u64,
-        piece: &str,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn write_text(&mut self, slot: u64, piece: &str) -> Result<(), LlmError> {
         if piece.is_empty() {
             return Ok(());
         }
@@ -159,13 +147,13 @@ impl ResponseBuilder {
             self.held.push_str(piece);
             self.is_holding = self.may_be_calls();
             if !self.is_holding {
-                self.flush_held(show);
+                self.flush_held();
             }
             return Ok(());
         }
         self.is_holding = false;
-        self.flush_held(show);
-        slices(piece).for_each(|slice| show(Progress::Text(slice)));
+        self.flush_held();
+        slices(piece).for_each(|slice| (self.show)(Progress::Text(slice)));
         Ok(())
     }
 
@@ -173,17 +161,12 @@ impl ResponseBuilder {
     ///
     /// # Errors
     /// When there are too many blocks, or the answer is too long.
-    pub fn push_thinking(
-        &mut self,
-        slot: u64,
-        piece: &str,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    pub fn push_thinking(&mut self, slot: u64, piece: &str) -> Result<(), LlmError> {
         if piece.is_empty() {
             return Ok(());
         }
         self.count_content(piece.len())?;
-        slices(piece).for_each(|slice| show(Progress::Thinking(slice)));
+        slices(piece).for_each(|slice| (self.show)(Progress::Thinking(slice)));
         self.update_block(slot, Kind::Thinking, |block| block.text.push_str(piece))
     }
 
@@ -263,25 +246,21 @@ impl ResponseBuilder {
     ///
     /// # Errors
     /// When the answer was not marked as complete and does not end with a finish reason.
-    pub fn finish(
-        mut self,
-        context: &FinishContext<'_>,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Response, LlmError> {
+    pub fn finish(mut self, context: &FinishContext<'_>) -> Result<Response, LlmError> {
         if !self.has_finish_reason() && !self.done {
             return Err(LlmError::new(FailureKind::CutStream, "the answer ended before it was complete"));
         }
         if let Some((tags, slot)) = self.tags.take()
             && let Some(piece) = tags.finish()
         {
-            self.write_piece(slot, &piece, show)?;
+            self.write_piece(slot, &piece)?;
         }
         let mut joined = std::mem::take(&mut self.calls).into_calls();
         let has_content = |call: &AssembledCall| !call.name.is_empty() || !call.arguments.is_empty();
         if !joined.iter().any(has_content) {
             joined = self.take_text_calls(context);
         }
-        self.flush_held(show);
+        self.flush_held();
         let finish = self.resolve_finish_reason(joined.iter().any(has_content));
         if self.blocks.iter().all(|block| block.kind == Kind::Thinking) {
             let text = std::mem::take(&mut self.refusal);
@@ -330,9 +309,9 @@ impl ResponseBuilder {
             || (self.tagged.is_some() && tagged_call::is_possible_prefix(text))
     }
 
-    fn flush_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
+    fn flush_held(&mut self) {
         if !self.held.is_empty() {
-            show(Progress::Text(&self.held));
+            (self.show)(Progress::Text(&self.held));
             self.held.clear();
         }
     }

@@ -2,11 +2,11 @@
 
 use crate::core::failure::FailureKind;
 use crate::http::MAX_BODY_BYTES;
+use crate::llm::LlmError;
 use crate::llm::codec::{Codec, Decoder};
 use crate::llm::framing::{FrameDecoder, Framing, FramingError};
 use crate::llm::provider_error::excerpt;
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Progress};
 use crate::text::json_bounds;
 use serde::de::IgnoredAny;
 
@@ -14,8 +14,6 @@ use serde::de::IgnoredAny;
 const PREFIX_BYTES: usize = 512;
 /// Byte order mark with which Unicode text may start.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-
-type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
 
 /// Result of reading some bytes of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,16 +62,11 @@ impl ResponseReader {
     ///
     /// # Errors
     /// When they violate the format, contain an error, or exceed a limit.
-    pub fn push(
-        &mut self,
-        bytes: &[u8],
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
-    ) -> Result<Arrival, LlmError> {
+    pub fn push(&mut self, bytes: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<Arrival, LlmError> {
         let (first, rest) = bytes.split_at(bytes.len().min(PREFIX_BYTES - self.prefix.len()));
         self.prefix.extend_from_slice(first);
         if !matches!(self.kind, BodyKind::Undecided) {
-            return self.feed(bytes, answer, show);
+            return self.feed(bytes, answer);
         }
         let full = self.prefix.len() == PREFIX_BYTES;
         let Some(form) = detect_kind(&self.prefix, self.framing, self.streamed, full) else {
@@ -81,12 +74,12 @@ impl ResponseReader {
         };
         self.kind = form;
         let prefix = self.prefix.clone();
-        let first = self.feed(&prefix, answer, show)?;
-        Ok(first.max(self.feed(rest, answer, show)?))
+        let first = self.feed(&prefix, answer)?;
+        Ok(first.max(self.feed(rest, answer)?))
     }
 
     /// Checks whether `answer` is complete if the body ends here.
-    pub fn is_whole(&self, answer: &ResponseBuilder) -> bool {
+    pub fn is_whole(&self, answer: &ResponseBuilder<'_>) -> bool {
         matches!(self.kind, BodyKind::Stream(_))
             && answer.has_finish_reason()
             && self.decoder.is_complete_at_finish_reason()
@@ -96,7 +89,7 @@ impl ResponseReader {
     ///
     /// # Errors
     /// As [`push`](Self::push), and when the body is neither a document nor a stream.
-    pub fn finish(mut self, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+    pub fn finish(mut self, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         if answer.is_complete() {
             return Ok(());
         }
@@ -105,13 +98,13 @@ impl ResponseReader {
             BodyKind::Document(body) => {
                 let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
                 check_bounds(body)?;
-                let read = self.decoder.decode_body(body, answer, show);
+                let read = self.decoder.decode_body(body, answer);
                 read.map_err(|error| if is_truncated(&error, body) { truncated() } else { error })
             }
             BodyKind::Stream(mut frames) => {
                 let mut events = Vec::new();
                 let ended = frames.finish(&mut events);
-                self.take_last(events, answer, show)?;
+                self.take_last(events, answer)?;
                 match ended {
                     Ok(()) | Err(FramingError::IncompleteUtf8) => {}
                     Err(error) => return Err(unframed(error)),
@@ -129,25 +122,15 @@ impl ResponseReader {
 
     /// Reads a last event without its end mark. A truncated one is ignored; whether the answer is
     /// complete depends on the other events.
-    fn take_last(
-        &mut self,
-        events: Vec<String>,
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
-    ) -> Result<(), LlmError> {
+    fn take_last(&mut self, events: Vec<String>, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let last = events.last().cloned().unwrap_or_default();
-        match self.take(events, answer, show) {
+        match self.take(events, answer) {
             Err(error) if is_truncated(&error, last.as_bytes()) => Ok(()),
             taken => taken,
         }
     }
 
-    fn feed(
-        &mut self,
-        bytes: &[u8],
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
-    ) -> Result<Arrival, LlmError> {
+    fn feed(&mut self, bytes: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<Arrival, LlmError> {
         match &mut self.kind {
             BodyKind::Undecided => Ok(Arrival::Partial),
             BodyKind::Document(body) if body.len() + bytes.len() > MAX_BODY_BYTES => {
@@ -166,7 +149,7 @@ impl ResponseReader {
                     (true, true) => Arrival::KeepAlive,
                     (true, false) => Arrival::Partial,
                 };
-                self.take(events, answer, show)?;
+                self.take(events, answer)?;
                 // Anything after the end of the answer is ignored.
                 if answer.is_complete() { Ok(arrival) } else { pushed.map(|()| arrival).map_err(unframed) }
             }
@@ -174,19 +157,14 @@ impl ResponseReader {
     }
 
     /// Passes events to the decoder until the answer is complete.
-    fn take(
-        &mut self,
-        events: Vec<String>,
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
-    ) -> Result<(), LlmError> {
+    fn take(&mut self, events: Vec<String>, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         self.any_event |= !events.is_empty();
         for event in events {
             if answer.is_complete() {
                 break;
             }
             check_bounds(event.as_bytes())?;
-            self.decoder.decode_event(&event, answer, show)?;
+            self.decoder.decode_event(&event, answer)?;
         }
         Ok(())
     }

@@ -19,12 +19,12 @@ pub(super) fn decode(
         Progress::Thinking(text) => shown.extend(["<", text, ">"]),
         Progress::Sent { .. } | Progress::Retry { .. } => {}
     };
-    let mut answer = ResponseBuilder::new(codec, true);
+    let mut answer = ResponseBuilder::new(codec, true, &mut show);
     let fed: Result<(), LlmError> = events.iter().try_for_each(|event| {
         if body {
-            decoder.decode_body(event.as_bytes(), &mut answer, &mut show)
+            decoder.decode_body(event.as_bytes(), &mut answer)
         } else {
-            decoder.decode_event(event, &mut answer, &mut show)
+            decoder.decode_event(event, &mut answer)
         }
     });
     let next = Cell::new(0);
@@ -37,6 +37,6 @@ pub(super) fn decode(
             format!("new{}", next.get())
         },
     };
-    let outcome = fed.and_then(|()| answer.finish(&context, &mut show));
+    let outcome = fed.and_then(|()| answer.finish(&context));
     (shown, outcome)
 }

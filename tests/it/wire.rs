@@ -9,7 +9,7 @@ use agent::llm::quirks::Quirks;
 use agent::llm::response_builder::{FinishContext, ResponseBuilder};
 use agent::llm::tagged_call::TaggedCallParser;
 use agent::llm::wire_format::WireFormat;
-use agent::llm::{LlmError, Response, ToolDefinition};
+use agent::llm::{LlmError, Progress, Response, ToolDefinition};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn events(codec: &dyn Codec, pieces: &[&[u8]]) -> Vec<String> {
 fn decode(codec: &dyn Codec, events: &[String]) -> Result<Response, LlmError> {
     finished(codec, |decoder, answer| {
         events.iter().try_for_each(|event| {
-            if answer.is_complete() { Ok(()) } else { decoder.decode_event(event, answer, &mut |_| {}) }
+            if answer.is_complete() { Ok(()) } else { decoder.decode_event(event, answer) }
         })
     })
 }
@@ -46,10 +46,11 @@ fn decode(codec: &dyn Codec, events: &[String]) -> Result<Response, LlmError> {
 /// The answer that `feed` makes.
 fn finished(
     codec: &dyn Codec,
-    feed: impl FnOnce(&mut dyn Decoder, &mut ResponseBuilder) -> Result<(), LlmError>,
+    feed: impl FnOnce(&mut dyn Decoder, &mut ResponseBuilder<'_>) -> Result<(), LlmError>,
 ) -> Result<Response, LlmError> {
     let tools = tools();
-    let mut answer = ResponseBuilder::new(codec.name(), true);
+    let mut show = |_: Progress<'_>| {};
+    let mut answer = ResponseBuilder::new(codec.name(), true, &mut show);
     if codec.accepts_tagged_calls() {
         answer = answer.with_tagged_calls(TaggedCallParser::new(&tools));
     }
@@ -65,7 +66,7 @@ fn finished(
         is_structured_answer: &|_| false,
         new_id: &new_id,
     };
-    answer.finish(&context, &mut |_| {})
+    answer.finish(&context)
 }
 
 /// The outcome in the form of the fixtures' expectations.
@@ -174,9 +175,8 @@ fn o07_known_streams_decode_the_same_however_they_are_cut() {
 fn known_bodies_decode_to_what_they_mean() {
     for fixture in Fixture::all(&["body"]) {
         let codec = fixture.codec();
-        let decoded = finished(codec.as_ref(), |decoder, answer| {
-            decoder.decode_body(fixture.bytes(), answer, &mut |_| {})
-        });
+        let decoded =
+            finished(codec.as_ref(), |decoder, answer| decoder.decode_body(fixture.bytes(), answer));
         assert_eq!(summary(decoded), fixture.expected(), "{}", fixture.name);
     }
 }

@@ -4,11 +4,11 @@ use super::request::{REDACTED, SIGNATURE};
 use super::usage::UsageTotals;
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
+use crate::llm::LlmError;
 use crate::llm::call_assembler::{CALLS_CAP, CallDelta};
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
 use crate::llm::response_builder::{CONTENT_CAP, ResponseBuilder, too_long};
-use crate::llm::{LlmError, Progress};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -26,17 +26,12 @@ pub struct EventDecoder {
 }
 
 impl Decoder for EventDecoder {
-    fn decode_event(
-        &mut self,
-        data: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn decode_event(&mut self, data: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         match data.trim() {
             "" => Ok(()),
             // Not part of this format, but proxies end with it.
             "[DONE]" => self.complete(answer),
-            data => self.apply_event(&parsed(data.as_bytes())?, data, answer, show),
+            data => self.apply_event(&parsed(data.as_bytes())?, data, answer),
         }
     }
 
@@ -44,12 +39,7 @@ impl Decoder for EventDecoder {
         self.open_blocks == 0
     }
 
-    fn decode_body(
-        &mut self,
-        body: &[u8],
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn decode_body(&mut self, body: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let message = parsed(body)?;
         if let Some(error) = error(&message) {
             return Err(error);
@@ -58,7 +48,7 @@ impl Decoder for EventDecoder {
             return Err(unexpected_format("Messages", body, "it has no `content`"));
         };
         for (slot, block) in (0..).zip(blocks) {
-            self.start_block(slot, block, answer, show)?;
+            self.start_block(slot, block, answer)?;
         }
         self.count(&message, answer);
         record_stop_reason(&message, answer);
@@ -71,8 +61,7 @@ impl EventDecoder {
         &mut self,
         event: &Value,
         data: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
+        answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
         if let Some(error) = error(event) {
             return Err(error);
@@ -85,10 +74,10 @@ impl EventDecoder {
             }
             Some("content_block_start") => {
                 self.open_blocks = self.open_blocks.saturating_add(1);
-                self.start_block(slot, event.get("content_block").unwrap_or(&Value::Null), answer, show)
+                self.start_block(slot, event.get("content_block").unwrap_or(&Value::Null), answer)
             }
             Some("content_block_delta") => {
-                self.apply_delta(slot, event.get("delta").unwrap_or(&Value::Null), answer, show)
+                self.apply_delta(slot, event.get("delta").unwrap_or(&Value::Null), answer)
             }
             Some("content_block_stop") => self.end_block(slot, answer),
             Some("message_delta") => {
@@ -108,14 +97,13 @@ impl EventDecoder {
         &mut self,
         slot: u64,
         block: &Value,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
+        answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
         let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
-            "text" => answer.push_text(slot, text("text"), show),
+            "text" => answer.push_text(slot, text("text")),
             "thinking" => {
-                answer.push_thinking(slot, text("thinking"), show)?;
+                answer.push_thinking(slot, text("thinking"))?;
                 sign(slot, SIGNATURE, text("signature"), answer)
             }
             "redacted_thinking" => sign(slot, REDACTED, text("data"), answer),
@@ -141,13 +129,12 @@ impl EventDecoder {
         &mut self,
         slot: u64,
         delta: &Value,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
+        answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
         let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
-            "text_delta" => answer.push_text(slot, text("text"), show),
-            "thinking_delta" => answer.push_thinking(slot, text("thinking"), show),
+            "text_delta" => answer.push_text(slot, text("text")),
+            "thinking_delta" => answer.push_thinking(slot, text("thinking")),
             "signature_delta" => sign(slot, SIGNATURE, text("signature"), answer),
             "input_json_delta" => {
                 let piece = text("partial_json");
@@ -163,7 +150,7 @@ impl EventDecoder {
     }
 
     /// Reads the end of a block; a call whose input arrived whole gets it now.
-    fn end_block(&mut self, slot: u64, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    fn end_block(&mut self, slot: u64, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         self.open_blocks = self.open_blocks.saturating_sub(1);
         match self.inputs.remove(&slot) {
             Some(input) => arguments(slot, &input, answer),
@@ -171,7 +158,7 @@ impl EventDecoder {
         }
     }
 
-    fn complete(&mut self, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    fn complete(&mut self, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         while let Some((slot, input)) = self.inputs.pop_first() {
             arguments(slot, &input, answer)?;
         }
@@ -179,7 +166,7 @@ impl EventDecoder {
         Ok(())
     }
 
-    fn count(&mut self, holder: &Value, answer: &mut ResponseBuilder) {
+    fn count(&mut self, holder: &Value, answer: &mut ResponseBuilder<'_>) {
         if let Some(usage) = self.usage_totals.read(holder.get("usage").unwrap_or(&Value::Null)) {
             answer.set_usage(usage);
         }
@@ -199,12 +186,12 @@ fn error(value: &Value) -> Option<LlmError> {
     (is_error || has_error).then(|| ProviderError::from_value(value).to_stream_error())
 }
 
-fn arguments(slot: u64, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+fn arguments(slot: u64, piece: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
     answer.push_call(slot, CallDelta { index: Some(slot), arguments: piece, ..CallDelta::default() })
 }
 
 /// Appends to the data that is sent back with the reasoning.
-fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
     if piece.is_empty() {
         return Ok(());
     }
@@ -218,7 +205,7 @@ fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder) -> Resu
 }
 
 /// Stores the finish reason if `holder` contains `stop_reason`.
-fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder) {
+fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder<'_>) {
     let reason = match holder.get("stop_reason").and_then(Value::as_str) {
         None | Some("") => return,
         Some("end_turn" | "stop_sequence") => FinishReason::Stop,

@@ -3,11 +3,11 @@
 use super::{reasoning_details, usage};
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
+use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, unexpected_format};
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -92,16 +92,11 @@ struct WireFunction {
 }
 
 impl Decoder for ChunkDecoder {
-    fn decode_event(
-        &mut self,
-        data: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn decode_event(&mut self, data: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         match data.trim() {
             "[DONE]" => answer.mark_complete(),
             "" => {}
-            data => self.chunk(data.as_bytes(), false, answer, show)?,
+            data => self.chunk(data.as_bytes(), false, answer)?,
         }
         Ok(())
     }
@@ -110,13 +105,8 @@ impl Decoder for ChunkDecoder {
         true
     }
 
-    fn decode_body(
-        &mut self,
-        body: &[u8],
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
-        self.chunk(body, true, answer, show)?;
+    fn decode_body(&mut self, body: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
+        self.chunk(body, true, answer)?;
         answer.mark_complete();
         Ok(())
     }
@@ -124,13 +114,7 @@ impl Decoder for ChunkDecoder {
 
 impl ChunkDecoder {
     /// Reads one document, which is the `whole` answer or one event of it.
-    fn chunk(
-        &mut self,
-        json: &[u8],
-        whole: bool,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn chunk(&mut self, json: &[u8], whole: bool, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Chat Completions", json, why);
         let chunk: Chunk = serde_json::from_slice(json).map_err(|error| wrong(&error.to_string()))?;
         if !chunk.error.is_null() {
@@ -150,10 +134,10 @@ impl ChunkDecoder {
         for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
             let reason = choice.finish_reason.as_str().filter(|reason| !reason.is_empty());
             if let Some(delta) = choice.delta {
-                apply_delta(delta, answer, show)?;
+                apply_delta(delta, answer)?;
                 self.deltas |= !answer.is_empty();
             } else if let Some(message) = choice.message.filter(|_| !self.deltas) {
-                apply_delta(message, answer, show)?;
+                apply_delta(message, answer)?;
             }
             if let Some(reason) = reason {
                 let reason =
@@ -165,20 +149,16 @@ impl ChunkDecoder {
     }
 }
 
-fn apply_delta(
-    delta: Delta,
-    answer: &mut ResponseBuilder,
-    show: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), LlmError> {
+fn apply_delta(delta: Delta, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
     // Some servers fill both, some leave one empty.
     let mut reasoning = [&delta.reasoning_content, &delta.reasoning].into_iter().filter_map(Value::as_str);
-    answer.push_thinking(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show)?;
+    answer.push_thinking(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default())?;
     if let Value::Array(pieces) = &delta.reasoning_details {
         answer.update_opaque(THINKING, |opaque| reasoning_details::merge(pieces, opaque))?;
     }
     match &delta.content {
-        Value::String(text) => answer.push_text(TEXT, text, show)?,
-        Value::Array(pieces) => content_list(pieces, answer, show)?,
+        Value::String(text) => answer.push_text(TEXT, text)?,
+        Value::Array(pieces) => content_list(pieces, answer)?,
         _ => {}
     }
     answer.push_refusal(delta.refusal.as_str().unwrap_or_default());
@@ -206,20 +186,16 @@ fn apply_delta(
 }
 
 /// Reads a content list as Mistral sends it: text and thinking chunks.
-fn content_list(
-    pieces: &[Value],
-    answer: &mut ResponseBuilder,
-    show: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), LlmError> {
+fn content_list(pieces: &[Value], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
     for piece in pieces {
         if let Some(text) = piece.get("text").and_then(Value::as_str) {
-            answer.push_text(TEXT, text, show)?;
+            answer.push_text(TEXT, text)?;
         }
         match piece.get("thinking") {
-            Some(Value::String(text)) => answer.push_thinking(THINKING, text, show)?,
+            Some(Value::String(text)) => answer.push_thinking(THINKING, text)?,
             Some(Value::Array(inner)) => {
                 for text in inner.iter().filter_map(|item| item.get("text")?.as_str()) {
-                    answer.push_thinking(THINKING, text, show)?;
+                    answer.push_thinking(THINKING, text)?;
                 }
             }
             _ => {}

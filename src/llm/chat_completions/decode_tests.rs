@@ -2,7 +2,7 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::llm::{Response, testing};
+use crate::llm::{Progress, Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -188,10 +188,10 @@ fn l22_json_that_is_no_call_is_shown_and_kept() {
 #[test]
 fn text_is_shown_as_it_comes() {
     let mut pieces = Vec::new();
-    let mut answer = ResponseBuilder::new(CODEC, true);
+    let mut show = |progress: Progress<'_>| pieces.push(format!("{progress:?}"));
+    let mut answer = ResponseBuilder::new(CODEC, true, &mut show);
     for event in [text("a"), text("b"), text(" {")] {
-        let mut show = |progress: Progress<'_>| pieces.push(format!("{progress:?}"));
-        ChunkDecoder::default().decode_event(&event, &mut answer, &mut show).unwrap();
+        ChunkDecoder::default().decode_event(&event, &mut answer).unwrap();
     }
     assert_eq!(pieces.len(), 3);
 }

@@ -4,11 +4,11 @@ use super::opaque::{CallOpaque, PartSignature, SignedContent};
 use super::{error, usage};
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
+use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{one_line, unexpected_format};
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Progress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -99,12 +99,7 @@ struct WireCall<'a> {
 }
 
 impl Decoder for PartDecoder {
-    fn decode_event(
-        &mut self,
-        data: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn decode_event(&mut self, data: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         match data.trim() {
             "" => Ok(()),
             // Gemini's streams have no end marker; some gateways add this one to all of theirs.
@@ -112,39 +107,28 @@ impl Decoder for PartDecoder {
                 answer.mark_complete();
                 Ok(())
             }
-            data => self.chunk(data, false, answer, show),
+            data => self.chunk(data, false, answer),
         }
     }
 
     /// Reads one document, or the list of documents that a stream becomes if a gateway drops `alt=sse`.
-    fn decode_body(
-        &mut self,
-        body: &[u8],
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn decode_body(&mut self, body: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Gemini", body, why);
         let text = str::from_utf8(body).map_err(|error| wrong(&error.to_string()))?;
         let text = text.trim_start_matches('\u{FEFF}').trim();
         if !text.starts_with('[') {
-            self.chunk(text, true, answer, show)?;
+            self.chunk(text, true, answer)?;
             answer.mark_complete();
             return Ok(());
         }
         let events: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
-        events.into_iter().try_for_each(|event| self.chunk(event.get(), false, answer, show))
+        events.into_iter().try_for_each(|event| self.chunk(event.get(), false, answer))
     }
 }
 
 impl PartDecoder {
     /// Reads one document, which is the `whole` answer or one event of it.
-    fn chunk(
-        &mut self,
-        json: &str,
-        whole: bool,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn chunk(&mut self, json: &str, whole: bool, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Gemini", json.as_bytes(), why);
         let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
         if !chunk.error.is_null() {
@@ -164,7 +148,7 @@ impl PartDecoder {
         let candidates = chunk.candidates.into_iter().flatten();
         for candidate in candidates.filter(|candidate| candidate.index.as_u64().unwrap_or(0) == 0) {
             for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
-                self.part(part.get(), answer, show)?;
+                self.part(part.get(), answer)?;
             }
             let reason = candidate.finish_reason.as_str().unwrap_or_default();
             let finish = finish_reason(reason, &candidate.finish_message);
@@ -175,12 +159,7 @@ impl PartDecoder {
         Ok(())
     }
 
-    fn part(
-        &mut self,
-        json: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn part(&mut self, json: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Gemini", json.as_bytes(), why);
         let part: WirePart<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
@@ -198,8 +177,8 @@ impl PartDecoder {
         let kind = if thought { OpenPart::Thought } else { OpenPart::Text };
         let slot = self.slot_for(kind, signature.is_some());
         match kind {
-            OpenPart::Thought => answer.push_thinking(slot, &text, show)?,
-            OpenPart::Text => answer.push_text(slot, &text, show)?,
+            OpenPart::Thought => answer.push_thinking(slot, &text)?,
+            OpenPart::Text => answer.push_text(slot, &text)?,
         }
         let Some(thought_signature) = signature else { return Ok(()) };
         let on = match kind {
@@ -225,7 +204,7 @@ impl PartDecoder {
         call: WireCall<'_>,
         thought_signature: Option<String>,
         json: &str,
-        answer: &mut ResponseBuilder,
+        answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
         if !call.partial_args.is_null() || call.will_continue == Some(true) {
             let why = "the arguments of a function call come in pieces, which were not requested";

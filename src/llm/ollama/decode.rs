@@ -3,11 +3,11 @@
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
 use crate::core::usage::Usage;
+use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, unexpected_format};
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -72,22 +72,12 @@ struct WireFunction<'a> {
 }
 
 impl Decoder for LineDecoder {
-    fn decode_event(
-        &mut self,
-        data: &str,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
-        self.decode_body(data.as_bytes(), answer, show)
+    fn decode_event(&mut self, data: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
+        self.decode_body(data.as_bytes(), answer)
     }
 
     /// Reads a whole body, which may also consist of lines: some gateways stream every answer.
-    fn decode_body(
-        &mut self,
-        body: &[u8],
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn decode_body(&mut self, body: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Ollama", body, why);
         for line in serde_json::Deserializer::from_slice(body).into_iter() {
             let line: Line<'_> = line.map_err(|error| {
@@ -99,7 +89,7 @@ impl Decoder for LineDecoder {
             if line.message.is_none() && line.done.is_none() && line.error.is_null() {
                 return Err(wrong("it has neither `message` nor `done`"));
             }
-            self.apply_line(line, answer, show)?;
+            self.apply_line(line, answer)?;
             if answer.is_complete() {
                 break;
             }
@@ -109,18 +99,13 @@ impl Decoder for LineDecoder {
 }
 
 impl LineDecoder {
-    fn apply_line(
-        &mut self,
-        line: Line<'_>,
-        answer: &mut ResponseBuilder,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    fn apply_line(&mut self, line: Line<'_>, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         if !line.error.is_null() {
             return Err(error(&line.error).to_stream_error());
         }
         if let Some(message) = line.message {
-            answer.push_thinking(THINKING, message.thinking.as_deref().unwrap_or_default(), show)?;
-            answer.push_text(TEXT, message.content.as_deref().unwrap_or_default(), show)?;
+            answer.push_thinking(THINKING, message.thinking.as_deref().unwrap_or_default())?;
+            answer.push_text(TEXT, message.content.as_deref().unwrap_or_default())?;
             for call in message.tool_calls.into_iter().flatten() {
                 self.call(&call, answer)?;
             }
@@ -135,7 +120,7 @@ impl LineDecoder {
         Ok(())
     }
 
-    fn call(&mut self, call: &WireCall<'_>, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    fn call(&mut self, call: &WireCall<'_>, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let written = call.function.arguments.map_or("", RawValue::get);
         // Arguments that are not JSON can only arrive as a string.
         let arguments = serde_json::from_str(written).map_or(Cow::Borrowed(written), Cow::<str>::Owned);
@@ -152,7 +137,7 @@ impl LineDecoder {
 }
 
 /// Stores the finish reason; older servers send none.
-fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
     match reason {
         Value::Null => {}
         Value::String(reason) => match reason.as_str() {

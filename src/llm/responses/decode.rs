@@ -3,12 +3,12 @@
 use super::usage;
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
+use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
 use crate::llm::request_parts::sanitized_id;
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -21,8 +21,6 @@ const ID_LENGTH: usize = 64;
 const WORD_CAP: usize = 40;
 /// Separator between two parts of a summary.
 const PARAGRAPH: &str = "\n\n";
-
-type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
 
 /// Decodes events and tracks the items of the answer.
 #[derive(Debug, Default)]
@@ -84,12 +82,7 @@ struct ResponseObject {
 }
 
 impl Decoder for EventDecoder {
-    fn decode_event(
-        &mut self,
-        data: &str,
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
-    ) -> Result<(), LlmError> {
+    fn decode_event(&mut self, data: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let data = data.trim();
         // The format ends with an event; some gateways add the end mark of Chat Completions.
         if matches!(data, "" | "[DONE]") {
@@ -100,26 +93,26 @@ impl Decoder for EventDecoder {
         let piece = event.delta.as_str().unwrap_or_default();
         match event.r#type.as_str().unwrap_or_default() {
             "response.output_item.added" => self.item(&event)?.begin(&event.item, answer),
-            "response.output_text.delta" => self.item(&event)?.write(piece, answer, show),
+            "response.output_text.delta" => self.item(&event)?.write(piece, answer),
             "response.refusal.delta" => {
                 self.item(&event)?.refuse(piece, answer);
                 Ok(())
             }
-            "response.reasoning_summary_part.added" => self.item(&event)?.start_summary_part(answer, show),
+            "response.reasoning_summary_part.added" => self.item(&event)?.start_summary_part(answer),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.item(&event)?.think(piece, answer, show)
+                self.item(&event)?.think(piece, answer)
             }
             "response.function_call_arguments.delta" => self.item(&event)?.push_arguments(piece, answer),
             "response.function_call_arguments.done" => {
                 self.item(&event)?.finish_arguments(&event.arguments, answer)
             }
-            "response.output_item.done" => self.item(&event)?.take(&event.item, answer, show),
+            "response.output_item.done" => self.item(&event)?.take(&event.item, answer),
             terminal @ ("response.completed"
             | "response.incomplete"
             | "response.failed"
             | "response.cancelled") => {
                 let status = terminal.trim_start_matches("response.");
-                self.end(status, &event.response.unwrap_or_default(), json, answer, show)
+                self.end(status, &event.response.unwrap_or_default(), json, answer)
             }
             "error" => Err(ProviderError::from_body(json).to_stream_error()),
             "" if event.error.is_null() => Err(wrong(json, "it has no `type`")),
@@ -129,15 +122,10 @@ impl Decoder for EventDecoder {
         }
     }
 
-    fn decode_body(
-        &mut self,
-        body: &[u8],
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
-    ) -> Result<(), LlmError> {
+    fn decode_body(&mut self, body: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let reply: ResponseObject =
             serde_json::from_slice(body).map_err(|error| wrong(body, &error.to_string()))?;
-        self.end(reply.status.as_str().unwrap_or_default(), &reply, body, answer, show)
+        self.end(reply.status.as_str().unwrap_or_default(), &reply, body, answer)
     }
 }
 
@@ -168,8 +156,7 @@ impl EventDecoder {
         status: &str,
         reply: &ResponseObject,
         json: &[u8],
-        answer: &mut ResponseBuilder,
-        show: Show<'_>,
+        answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
         if !reply.error.is_null() {
             return Err(ProviderError::from_value(&reply.error).to_stream_error());
@@ -187,7 +174,7 @@ impl EventDecoder {
         if self.items.is_empty() {
             for whole in list(&reply.output) {
                 let mut item = Item::at(self.items.len())?;
-                item.take(whole, answer, show)?;
+                item.take(whole, answer)?;
                 self.items.push(item);
             }
         }
@@ -225,7 +212,7 @@ impl Item {
     }
 
     /// Reads the properties that are known at the start: the called tool, or the phase of a text.
-    fn begin(&mut self, item: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    fn begin(&mut self, item: &Value, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         match text(item, "type") {
             "message" => match item.get("phase").and_then(Value::as_str) {
                 // Newer models expect the phase back, which marks texts that were only commentary.
@@ -250,20 +237,20 @@ impl Item {
     }
 
     /// Reads the whole item; content that already arrived in pieces is skipped.
-    fn take(&mut self, item: &Value, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+    fn take(&mut self, item: &Value, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         self.closed = true;
         self.begin(item, answer)?;
         match text(item, "type") {
             "message" if self.has_content => Ok(()),
             "message" => list(item.get("content").unwrap_or(&Value::Null)).try_for_each(|part| {
                 self.refuse(text(part, "refusal"), answer);
-                self.write(text(part, "text"), answer, show)
+                self.write(text(part, "text"), answer)
             }),
             "function_call" => self.finish_arguments(item.get("arguments").unwrap_or(&Value::Null), answer),
             "custom_tool_call" => self.finish_arguments(item.get("input").unwrap_or(&Value::Null), answer),
             "reasoning" => {
                 if !self.has_content {
-                    self.think(&reasoning(item), answer, show)?;
+                    self.think(&reasoning(item), answer)?;
                 }
                 match replayable_reasoning(item) {
                     Some(data) => answer.update_opaque(self.slot(), |opaque| *opaque = data),
@@ -277,35 +264,39 @@ impl Item {
         }
     }
 
-    fn write(&mut self, piece: &str, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+    fn write(&mut self, piece: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         self.has_content |= !piece.is_empty();
-        answer.push_text(self.slot() + 1, piece, show)
+        answer.push_text(self.slot() + 1, piece)
     }
 
-    fn refuse(&mut self, piece: &str, answer: &mut ResponseBuilder) {
+    fn refuse(&mut self, piece: &str, answer: &mut ResponseBuilder<'_>) {
         self.has_content |= !piece.is_empty();
         answer.push_refusal(piece);
     }
 
-    fn think(&mut self, piece: &str, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+    fn think(&mut self, piece: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         self.has_content |= !piece.is_empty();
-        answer.push_thinking(self.slot(), piece, show)
+        answer.push_thinking(self.slot(), piece)
     }
 
     /// Starts a further part of a summary.
-    fn start_summary_part(&mut self, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
-        if self.has_content { self.think(PARAGRAPH, answer, show) } else { Ok(()) }
+    fn start_summary_part(&mut self, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
+        if self.has_content { self.think(PARAGRAPH, answer) } else { Ok(()) }
     }
 
     /// Adds a piece of a call's arguments.
-    fn push_arguments(&mut self, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    fn push_arguments(&mut self, piece: &str, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         self.has_content |= !piece.is_empty();
         let index = Some(self.at);
         answer.push_call(self.slot(), CallDelta { index, arguments: piece, ..CallDelta::default() })
     }
 
     /// Sets the whole arguments of a call.
-    fn finish_arguments(&mut self, arguments: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    fn finish_arguments(
+        &mut self,
+        arguments: &Value,
+        answer: &mut ResponseBuilder<'_>,
+    ) -> Result<(), LlmError> {
         match arguments {
             _ if self.has_content => Ok(()),
             Value::Null => Ok(()),

@@ -99,10 +99,10 @@ impl ScriptedModel {
         };
         let codec = FORMAT.codec(Quirks::default());
         let mut answer =
-            ResponseBuilder::new(codec.name(), !request.tools.is_empty()).with_partial(request.partial);
+            ResponseBuilder::new(codec.name(), !request.tools.is_empty(), show).with_partial(request.partial);
         let mut decoder = codec.decoder();
         for event in render::events(FORMAT, turn, number).iter().take(count) {
-            decoder.decode_event(event, &mut answer, show)?;
+            decoder.decode_event(event, &mut answer)?;
             if !answer.is_complete() {
                 pause(turn.chunk_delay_ms).await;
             }
@@ -116,7 +116,7 @@ impl ScriptedModel {
             is_structured_answer: &|text| request.is_structured_answer(text),
             new_id: &|| self.source.short_id(),
         };
-        answer.finish(&context, show)
+        answer.finish(&context)
     }
 }
 

@@ -101,7 +101,7 @@ pub fn receive(format: WireFormat, streamed: bool, pieces: &[&[u8]]) -> (Result<
         Progress::Thinking(text) => shown.extend(["<", text, ">"]),
         Progress::Sent { .. } | Progress::Retry { .. } => {}
     };
-    let mut answer = ResponseBuilder::new(codec.name(), true);
+    let mut answer = ResponseBuilder::new(codec.name(), true, &mut show);
     let mut reader = ResponseReader::new(codec.as_ref(), streamed);
     let made = Cell::new(0);
     let new_id = || {
@@ -116,9 +116,9 @@ pub fn receive(format: WireFormat, streamed: bool, pieces: &[&[u8]]) -> (Result<
     };
     let outcome = pieces
         .iter()
-        .try_for_each(|piece| reader.push(piece, &mut answer, &mut show).map(drop))
-        .and_then(|()| reader.finish(&mut answer, &mut show))
-        .and_then(|()| answer.finish(&context, &mut show));
+        .try_for_each(|piece| reader.push(piece, &mut answer).map(drop))
+        .and_then(|()| reader.finish(&mut answer))
+        .and_then(|()| answer.finish(&context));
     (outcome, shown)
 }
 
