@@ -69,13 +69,7 @@ pub struct PolicyOptions {
 /// The policy of one run. It has no side effects.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    mode: Mode,
-    agent: String,
-    allowed_tools: Vec<String>,
-    allowed_only: bool,
-    trusts_sandbox: bool,
-    root: String,
-    language: Language,
+    options: PolicyOptions,
     protected: FilePatterns,
     sensitive: FilePatterns,
     blocked: BlockedCommands,
@@ -104,22 +98,16 @@ impl Policy {
     /// # Errors
     /// When a glob, a regular expression or a rule is not valid.
     pub fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
-        let own = options.protected_files.into_iter();
+        let own = options.protected_files.iter().cloned();
         let built_in = [GIT].into_iter().chain(TOOL_CONFIGURATIONS.iter().copied());
         let protected = FilePatterns::new(built_in.map(str::to_owned).chain(own))?;
         Ok(Self {
             rules: Rules::new(&options.rules, &options.agent)?,
-            mode: options.mode,
-            agent: options.agent,
-            allowed_tools: options.allowed_tools,
-            allowed_only: options.allowed_only,
-            trusts_sandbox: options.trusts_sandbox,
-            root: options.root,
-            language: options.language,
             protected,
-            sensitive: FilePatterns::new(options.sensitive_files.into_iter())?,
+            sensitive: FilePatterns::new(options.sensitive_files.iter().cloned())?,
             blocked: BlockedCommands::new(&options.blocked_commands)?,
             parent: None,
+            options,
         })
     }
 
@@ -136,9 +124,7 @@ impl Policy {
         rules: &[PolicyRule],
     ) -> Result<Self, RuleError> {
         Ok(Self {
-            mode,
-            agent: agent.to_owned(),
-            allowed_tools,
+            options: PolicyOptions { mode, agent: agent.to_owned(), allowed_tools, ..self.options.clone() },
             rules: Rules::new(rules, agent)?,
             parent: Some(Arc::clone(self)),
             ..Self::clone(self)
@@ -147,14 +133,14 @@ impl Policy {
 
     /// Checks whether the agent may use this tool at all; other tools are not offered to the model.
     pub fn allows_tool(&self, tool: &str) -> bool {
-        let is_allowed =
-            self.allowed_tools.is_empty() || self.allowed_tools.iter().any(|allowed| allowed == tool);
+        let is_allowed = self.options.allowed_tools.is_empty()
+            || self.options.allowed_tools.iter().any(|allowed| allowed == tool);
         is_allowed && self.parent.as_ref().is_none_or(|parent| parent.allows_tool(tool))
     }
 
     /// Checks whether a path is a sensitive file.
     pub fn is_sensitive(&self, path: &str) -> bool {
-        self.sensitive.find(path, &self.root).is_some()
+        self.sensitive.find(path, &self.options.root).is_some()
     }
 
     /// Returns the file rules for the workspace, which applies them to resolved paths when it opens files.
@@ -162,7 +148,9 @@ impl Policy {
         let (sensitive, protected) = (Arc::clone(policy), Arc::clone(policy));
         FileProtection {
             sensitive: Arc::new(move |path| sensitive.is_sensitive(path)),
-            protected: Arc::new(move |path| protected.protected.find(path, &protected.root).is_some()),
+            protected: Arc::new(move |path| {
+                protected.protected.find(path, &protected.options.root).is_some()
+            }),
             named: policy.protected.literals(),
         }
     }
@@ -202,23 +190,24 @@ impl Policy {
 
     /// Returns the decision of the rules on a call, without refusals and mode.
     pub fn ruling(&self, tool: &str, plan: &Plan) -> Option<Ruling> {
-        self.rules.decide(tool, plan, &self.root)
+        self.rules.decide(tool, plan, &self.options.root)
     }
 
     /// Returns the mode, which applies where no rule matches.
     pub fn mode(&self) -> Mode {
-        self.parent.as_ref().map_or(self.mode, |parent| self.mode.min(parent.mode()))
+        self.parent.as_ref().map_or(self.options.mode, |parent| self.options.mode.min(parent.mode()))
     }
 
     /// Returns the language of refusals and of the reasons for questions.
     pub fn language(&self) -> Language {
-        self.language
+        self.options.language
     }
 
     fn refusal(&self, tool: &str, plan: &Plan, command: Option<&CommandVerdict>) -> Option<Decision> {
         if !self.allows_tool(tool) {
-            let allowed = self.allowed_tools.join(", ");
-            let reason = messages::tool_not_allowed(&self.agent, tool, &allowed, self.language);
+            let allowed = self.options.allowed_tools.join(", ");
+            let reason =
+                messages::tool_not_allowed(&self.options.agent, tool, &allowed, self.options.language);
             return Some(deny("agent.allowed_tools", reason));
         }
         plan.touched_files
@@ -230,28 +219,28 @@ impl Policy {
 
     fn blocked_refusal(&self, command: &str) -> Option<Decision> {
         let pattern = self.blocked.find(command)?;
-        let reason = messages::command_blocked(pattern, self.language);
+        let reason = messages::command_blocked(pattern, self.options.language);
         Some(deny("guardrails.blocked_commands", reason))
     }
 
     fn file_refusal(&self, path: &str, write: bool) -> Option<Decision> {
-        if let Some(pattern) = self.sensitive.find(path, &self.root) {
-            let reason = messages::sensitive_file(path, pattern, self.language);
+        if let Some(pattern) = self.sensitive.find(path, &self.options.root) {
+            let reason = messages::sensitive_file(path, pattern, self.options.language);
             return Some(deny("guardrails.sensitive_files", reason));
         }
-        let pattern = self.protected.find(path, &self.root).filter(|_| write)?;
-        let reason = messages::protected_file(path, pattern, self.language);
+        let pattern = self.protected.find(path, &self.options.root).filter(|_| write)?;
+        let reason = messages::protected_file(path, pattern, self.options.language);
         Some(deny("guardrails.protected_files", reason))
     }
 
     fn command_refusal(&self, command: &CommandVerdict) -> Option<Decision> {
         match &command.class {
             CommandClass::Blocked { pattern } => {
-                let reason = messages::command_never_runs(pattern, self.language);
+                let reason = messages::command_never_runs(pattern, self.options.language);
                 Some(deny("commands.blocked_patterns", reason))
             }
-            _ if self.allowed_only && !command.is_known => {
-                let reason = messages::command_not_known(self.language).to_owned();
+            _ if self.options.allowed_only && !command.is_known => {
+                let reason = messages::command_not_known(self.options.language).to_owned();
                 Some(deny("commands.allowed_only", reason))
             }
             _ => None,
@@ -260,33 +249,29 @@ impl Policy {
 
     fn by_mode(&self, access: Access, plan: &Plan, command: Option<&CommandVerdict>) -> Decision {
         let what = match access {
-            _ if self.mode == Mode::Yolo => return Decision::Allow,
-            _ if self.mode == Mode::ConfirmAll => self
-                .language
-                .pick("every tool call needs approval", "toda llamada a una herramienta requiere aprobación"),
+            _ if self.options.mode == Mode::Yolo => return Decision::Allow,
+            _ if self.options.mode == Mode::ConfirmAll => self.options.language.pick("every tool call needs approval", "toda llamada a una herramienta requiere aprobación"),
             Access::Execute if command.is_some_and(|command| self.runs_unasked(command)) => {
                 return Decision::Allow;
             }
             Access::Execute if command.is_some_and(|command| command.class == CommandClass::Ask) => {
-                self.language.pick(
+                self.options.language.pick(
                     "commands that are destructive, reach beyond the workspace or cannot be parsed need approval",
                     "los comandos que destruyen, salen del espacio de trabajo o no se entienden requieren aprobación",
                 )
             }
-            Access::Execute => self.language.pick(
+            Access::Execute => self.options.language.pick(
                 "commands that are not known to be safe need approval",
                 "los comandos que no se sabe que son seguros requieren aprobación",
             ),
-            Access::Network => self
-                .language
-                .pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
+            Access::Network => self.options.language.pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
             Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
             Access::Write | Access::Read => {
-                self.language.pick("changes to files need approval", "los cambios de archivos requieren aprobación")
+                self.options.language.pick("changes to files need approval", "los cambios de archivos requieren aprobación")
             }
         };
-        let mode = self.mode.name();
-        let word = self.language.pick("mode", "modo");
+        let mode = self.options.mode.name();
+        let word = self.options.language.pick("mode", "modo");
         Decision::Ask { reason: format!("{what} ({word} {mode})"), rule: format!("{MODE_RULE_PREFIX}{mode}") }
     }
 
@@ -295,17 +280,18 @@ impl Policy {
         match action {
             Action::Allow => Decision::Allow,
             Action::Ask => {
-                Decision::Ask { reason: messages::asked_by_rule(&rule, reason, self.language), rule }
+                Decision::Ask { reason: messages::asked_by_rule(&rule, reason, self.options.language), rule }
             }
-            Action::Deny => {
-                Decision::Deny { reason: messages::denied_by_rule(&rule, reason, self.language), rule }
-            }
+            Action::Deny => Decision::Deny {
+                reason: messages::denied_by_rule(&rule, reason, self.options.language),
+                rule,
+            },
         }
     }
 
     /// Returns the refusal, for the model, of a call that needs approval when no user can answer.
     pub fn no_approver_message(&self, tool: &str, rule: &str) -> String {
-        messages::no_approver(tool, rule, rule.starts_with(MODE_RULE_PREFIX), self.language)
+        messages::no_approver(tool, rule, rule.starts_with(MODE_RULE_PREFIX), self.options.language)
     }
 
     /// Checks whether a command runs without approval in `confirm-sensitive`: it only reads, or it builds or tests in the
@@ -313,7 +299,7 @@ impl Policy {
     fn runs_unasked(&self, command: &CommandVerdict) -> bool {
         match command.class {
             CommandClass::Safe => true,
-            CommandClass::Confine => command.is_known && self.trusts_sandbox,
+            CommandClass::Confine => command.is_known && self.options.trusts_sandbox,
             CommandClass::Ask | CommandClass::Blocked { .. } => false,
         }
     }
