@@ -6,11 +6,11 @@
 pub mod page_url;
 pub mod public_ip;
 
-use crate::http::{MAX_HEADER_BYTES, MAX_HEADERS, is_tls, root_cause};
+use crate::http::{client_builder, is_tls, root_cause};
 use page_url::HostPattern;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -256,22 +256,12 @@ fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, FetchE
 
 /// Creates a client that dials only these addresses and stores nothing: no cookies, no referrer, no connections.
 fn client(url: &Url, addresses: Vec<SocketAddr>) -> Result<Client, reqwest::Error> {
-    // Fails if a provider is installed already, which is fine.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let mut builder = Client::builder()
-        .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
+    client_builder(url)
         .dns_resolver(Arc::new(PinnedResolver(addresses)))
         .no_proxy()
         .referer(false)
-        .redirect(redirect::Policy::none())
-        .http1_max_headers(MAX_HEADERS)
-        .http2_max_header_list_size(MAX_HEADER_BYTES)
-        .pool_max_idle_per_host(0);
-    if url.scheme() == "http" {
-        // Plain http needs no root certificates; reading the system's store takes time.
-        builder = builder.tls_certs_only([]);
-    }
-    builder.build()
+        .pool_max_idle_per_host(0)
+        .build()
 }
 
 /// A resolver that returns only checked addresses, for any name.

@@ -6,7 +6,7 @@ pub use deadlines::{Deadline, Deadlines, Delivery, KEEP_ALIVE_LIMIT, UNSTREAMED_
 
 use deadlines::ExchangeTimer;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Client, Method, StatusCode, Url, redirect};
+use reqwest::{Client, ClientBuilder, Method, StatusCode, Url, redirect};
 use std::cell::OnceCell;
 use std::error::Error;
 use std::net::IpAddr;
@@ -25,9 +25,9 @@ pub const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of response headers under HTTP/1; real responses have up to forty. Their bytes are limited by hyper's
 /// read buffer, 408 KiB, which cannot be configured here.
-pub(crate) const MAX_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 /// Maximum bytes of the response headers under HTTP/2, counted as in RFC 9113 section 6.5.2.
-pub(crate) const MAX_HEADER_BYTES: u32 = 32 * 1024;
+const MAX_HEADER_BYTES: u32 = 32 * 1024;
 /// How long to wait for the end of a body after its last useful byte, to reuse the connection.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
 
@@ -337,23 +337,24 @@ impl HttpResponse {
 }
 
 fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
-    // Fails if a provider is installed already, which is fine.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let mut builder = Client::builder()
-        .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(connect)
-        .redirect(redirect::Policy::none())
-        .http1_max_headers(MAX_HEADERS)
-        .http2_max_header_list_size(MAX_HEADER_BYTES)
-        .tcp_nodelay(true);
-    if url.scheme() == "http" {
-        // Plain http needs no root certificates; reading the system's store takes up to 36 ms.
-        builder = builder.tls_certs_only([]);
-    }
+    let mut builder = client_builder(url).connect_timeout(connect).tcp_nodelay(true);
     if is_loopback(url) {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| HttpError::Setup(root_cause(&error)))
+}
+
+/// Returns the builder of a client for `url` that follows no redirects and limits the headers.
+pub(crate) fn client_builder(url: &Url) -> ClientBuilder {
+    // Fails if a provider is installed already, which is fine.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let builder = Client::builder()
+        .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .http1_max_headers(MAX_HEADERS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES);
+    // Plain http needs no root certificates; reading the system's store takes up to 36 ms.
+    if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 
 fn authority(url: &Url) -> String {
