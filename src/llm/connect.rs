@@ -440,8 +440,8 @@ fn local_target(provider: Provider, model: String) -> ModelTarget {
 
 /// Returns the model of a server that lists exactly one.
 async fn only_model(base: &str, codec: &dyn Codec, headers: &[Header]) -> Result<String, ConnectError> {
-    let models = discovery::list_models(base, codec, headers, discovery::lookup_deadlines(LIST_TIME)).await;
-    let mut models = models.map_err(|error| {
+    let listing = discovery::list_models(base, codec, headers, discovery::lookup_deadlines(LIST_TIME)).await;
+    let (_, mut models) = listing.map_err(|error| {
         let error = ConnectError::from(error);
         ConnectError {
             message: format!("no model is chosen, and the models of {base} cannot be listed: {error}"),

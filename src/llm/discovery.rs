@@ -33,8 +33,8 @@ pub async fn probe(table: &[Provider], time: Duration) -> Vec<LocalServer> {
     let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
         let (base, codec) = (provider.base.as_ref()?, provider.codec());
         let base = provider.endpoint_overrides().api_base(base, codec.as_ref(), "");
-        let models =
-            list_models(base, codec.as_ref(), &codec.headers(None), lookup_deadlines(time)).await.ok()?;
+        let listed = list_models(base, codec.as_ref(), &codec.headers(None), lookup_deadlines(time)).await;
+        let (_, models) = listed.ok()?;
         (!models.is_empty()).then(|| LocalServer { provider: provider.clone(), models })
     });
     join_all(asked).await.into_iter().flatten().collect()
@@ -45,24 +45,11 @@ pub fn lookup_deadlines(time: Duration) -> Deadlines {
     Deadlines { connect: time, first_byte: time, silence: time, whole: time }
 }
 
-/// Returns the models that the server at `base` lists, without embedding models.
+/// Returns the status and the models of the model list of the server at `base`, without embedding models.
 ///
 /// # Errors
 /// When the request fails. A list in an unknown format is empty.
 pub async fn list_models(
-    base: &str,
-    codec: &dyn Codec,
-    headers: &[Header],
-    deadlines: Deadlines,
-) -> Result<Vec<String>, HttpError> {
-    Ok(list_with_status(base, codec, headers, deadlines).await?.1)
-}
-
-/// Returns the status and the models of the model list of the server at `base`.
-///
-/// # Errors
-/// As [`list_models`].
-pub async fn list_with_status(
     base: &str,
     codec: &dyn Codec,
     headers: &[Header],

@@ -174,7 +174,7 @@ impl ServerCheck<'_> {
     }
 
     async fn query_models(&self, server: &Server<'_>) -> Result<String, String> {
-        let listed = discovery::list_with_status(
+        let listed = discovery::list_models(
             server.base,
             server.codec,
             &server.headers,
