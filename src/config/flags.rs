@@ -69,8 +69,6 @@ pub struct Flags {
     pub allow_write: Vec<PathBuf>,
     /// `--trust-workspace`: whether settings of the project that need trust take effect.
     pub trust: TrustFlag,
-    /// `--log-level`: the log level on standard error.
-    pub log_level: Option<String>,
     /// `--log-file`: the path of the JSON log.
     pub log_file: Option<PathBuf>,
 }
@@ -141,7 +139,6 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
             (!flags.allow_write.is_empty()).then(|| flags.allow_write.iter().map(path).collect()),
         ),
         (commands.map_or("", |(flag, _)| flag), "commands.enabled", commands.map(|(_, on)| on.into())),
-        ("--log-level", "logging.level", flags.log_level.as_ref().map(|level| level.to_lowercase().into())),
         ("--log-file", "logging.file", flags.log_file.as_ref().map(path)),
     ];
     let mut layer = Layers::default();

@@ -125,18 +125,10 @@ fn explicit_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> 
     let variable = environment.get("AGENT_CONFIG").map(|path| (Path::new(path), "AGENT_CONFIG"));
     let Some((path, named_by)) = flag.or(variable) else { return Ok(Layers::default()) };
     let path = environment.current_dir().join(path);
-    file_layer(rules, LayerKind::File, &path, &path.display().to_string())?
-        .ok_or_else(|| ConfigError::new("does not exist").path(&path).hint(format!("named by {named_by}")))
-}
-
-fn file_layer(
-    rules: &KeyRule,
-    level: LayerKind,
-    path: &Path,
-    source: &str,
-) -> Result<Option<Layers>, ConfigError> {
-    let text = read_text(path, MAX_CONFIG_BYTES).map_err(|error| error.file(source))?;
-    text.map(|text| text_layer(rules, level, source, &text)).transpose()
+    let source = path.display().to_string();
+    let text = read_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&source))?;
+    let absent = || ConfigError::new("does not exist").file(&source).hint(format!("named by {named_by}"));
+    text_layer(rules, LayerKind::File, &source, &text.ok_or_else(absent)?)
 }
 
 /// Returns the canonical path of the workspace directory.
