@@ -1,9 +1,9 @@
 //! Messages about project instructions and new executables in the workspace.
 
 use super::numbers::thousands;
+use super::undo::minute;
 use crate::core::language::Language;
 use crate::core::run_result::{Executables, InstructionFile};
-use jiff::Timestamp;
 
 /// Characters shown of a content hash.
 const SHORT_HASH: usize = 8;
@@ -19,7 +19,7 @@ pub fn instructions(file: &InstructionFile, language: Language) -> String {
         let new = language.pick("new in this workspace", "nuevas en este espacio de trabajo");
         return format!("{word}: {path} ({now}), {new}");
     };
-    let (day, then) = (utc_minute(before.at_ms), short(&before.hash));
+    let (day, then) = (minute(before.at_ms), short(&before.hash));
     match language {
         _ if before.hash == *hash => {
             format!(
@@ -83,13 +83,6 @@ pub fn executables(found: &Executables, language: Language) -> Option<String> {
 
 fn short(hash: &str) -> &str {
     hash.get(..SHORT_HASH).unwrap_or(hash)
-}
-
-/// Formats milliseconds since 1970 as date and time to the minute, UTC.
-fn utc_minute(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
-    let zoned = at.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(jiff::tz::TimeZone::UTC);
-    zoned.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 #[cfg(test)]
