@@ -190,20 +190,11 @@ impl BackgroundCommands {
         let task = tokio::spawn(async move {
             let exit = launcher.launch_with_output(spec, output_options, &stop).await;
             let duration = started_at.elapsed();
-            let _set_once = end.set(match exit {
-                Ok(exit) => CommandEnd {
-                    result: Ok(exit.reason),
-                    stored: exit.stored,
-                    protected_changes: exit.protected_changes,
-                    duration,
-                },
-                Err(error) => CommandEnd {
-                    result: Err(error),
-                    stored: StoredOutput::NoFile,
-                    protected_changes: Vec::new(),
-                    duration,
-                },
-            });
+            let (result, stored, protected_changes) = match exit {
+                Ok(exit) => (Ok(exit.reason), exit.stored, exit.protected_changes),
+                Err(error) => (Err(error), StoredOutput::NoFile, Vec::new()),
+            };
+            let _set_once = end.set(CommandEnd { result, stored, protected_changes, duration });
             recent.finish();
         });
         command.task.replace(Some(task));
