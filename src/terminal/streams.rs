@@ -166,11 +166,6 @@ impl Terminal {
         self.rich
     }
 
-    /// Checks whether standard error is coloured.
-    pub fn color(&self) -> bool {
-        self.color
-    }
-
     /// Returns the columns of the terminal of standard error.
     pub fn width(&self) -> u16 {
         console::Term::stderr().size_checked().map_or(DEFAULT_WIDTH, |(_rows, columns)| columns)
@@ -387,7 +382,7 @@ mod tests {
 
     #[test]
     fn colour_follows_the_terminal_and_the_wishes() {
-        let color = |info, environment| terminal(info, &environment).0.color();
+        let color = |info, environment| terminal(info, &environment).0.color;
         let wish = |value: &str| Some(value.to_owned());
         assert!(color(ALL, TerminalEnvironment::default()));
         assert!(!color(StreamInfo::default(), TerminalEnvironment::default()));
