@@ -70,8 +70,8 @@ pub struct Document {
     pub web: Web,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
-    #[schemars(extend("x-scope" = "needs-trust"))]
-    pub hooks: Hooks,
+    #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]
+    pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
     /// Limits on every call and every text, in every mode (`agent help guardrails`).
     pub guardrails: GuardrailSettings,
     /// Rules on what may run, in addition to modes and guardrails.
@@ -358,6 +358,7 @@ pub struct Web {
 }
 
 /// Programs that run before and after tool calls and model calls, by event.
+// Only the schema of `Document::hooks`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hooks {
@@ -394,26 +395,6 @@ pub struct Hooks {
     /// Before the conversation is compacted because the context window is almost full.
     #[schemars(extend("x-merge" = "add"))]
     pub context_compress: Vec<HookRule>,
-}
-
-impl Hooks {
-    /// Returns the rules by event; events without rules are absent.
-    pub fn by_event(self) -> BTreeMap<HookEvent, Vec<HookRule>> {
-        let pairs = [
-            (HookEvent::PreToolUse, self.pre_tool_use),
-            (HookEvent::PostToolUse, self.post_tool_use),
-            (HookEvent::PostEdit, self.post_edit),
-            (HookEvent::PreLlmCall, self.pre_llm_call),
-            (HookEvent::PostLlmCall, self.post_llm_call),
-            (HookEvent::SessionStart, self.session_start),
-            (HookEvent::SessionEnd, self.session_end),
-            (HookEvent::OnError, self.on_error),
-            (HookEvent::AgentComplete, self.agent_complete),
-            (HookEvent::BudgetWarning, self.budget_warning),
-            (HookEvent::ContextCompress, self.context_compress),
-        ];
-        pairs.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
-    }
 }
 
 /// Rules on what may run, in addition to modes and guardrails.

@@ -150,7 +150,7 @@ impl Settings {
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
             web: document.web,
-            hooks: document.hooks.by_event(),
+            hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,
             guardrails,
