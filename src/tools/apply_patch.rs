@@ -11,7 +11,6 @@ use crate::tools::file_change;
 use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TouchedFile, TypedTool};
 use crate::workspace::path::RelPath;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -76,8 +75,19 @@ impl TypedTool for ApplyPatch {
         Ok(Some(diffs).filter(|diffs| !diffs.is_empty()))
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { self.apply(&args, cx).unwrap_or_else(ToolOutput::error) })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let (sections, work) = self.plan_changes(&args, cx)?;
+        let diffs: String =
+            work.iter().filter(|part| part.is_diff_shown).map(|part| part.diff.as_str()).collect();
+        let (added, removed) = line_counts(&sections);
+        let heading = match work.as_slice() {
+            [_] => String::new(),
+            parts => format!("Patch applied to {} files: +{added} -{removed}.\n", parts.len()),
+        };
+        let message: Vec<&str> = work.iter().map(|part| part.message.as_str()).collect();
+        let message = format!("{heading}{}\n{}", message.join("\n"), diff::truncate(&diffs));
+        let rewrites = work.into_iter().flat_map(|part| part.rewrites).collect();
+        file_change::store_all(cx, rewrites, message.trim_end().to_owned())
     }
 }
 
@@ -112,21 +122,6 @@ struct SectionChange {
 }
 
 impl ApplyPatch {
-    fn apply(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-        let (sections, work) = self.plan_changes(args, cx)?;
-        let diffs: String =
-            work.iter().filter(|part| part.is_diff_shown).map(|part| part.diff.as_str()).collect();
-        let (added, removed) = line_counts(&sections);
-        let heading = match work.as_slice() {
-            [_] => String::new(),
-            parts => format!("Patch applied to {} files: +{added} -{removed}.\n", parts.len()),
-        };
-        let message: Vec<&str> = work.iter().map(|part| part.message.as_str()).collect();
-        let message = format!("{heading}{}\n{}", message.join("\n"), diff::truncate(&diffs));
-        let rewrites = work.into_iter().flat_map(|part| part.rewrites).collect();
-        file_change::store_all(cx, rewrites, message.trim_end().to_owned())
-    }
-
     /// Plans the changes of a call without writing anything.
     fn plan_changes(
         &self,

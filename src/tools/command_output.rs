@@ -7,7 +7,6 @@ use crate::tools::outputs::Outputs;
 use crate::tools::run_command::end_text;
 use crate::tools::sandbox_messages;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -45,16 +44,10 @@ impl TypedTool for CommandOutput {
         Plan { summary: one_line(args.id.as_deref().unwrap_or("all"), QUOTE_CHARS), ..Plan::default() }
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move {
-            match args.id {
-                None => ToolOutput::ok(list(&cx.background.list())),
-                Some(ref id) => match cx.background.get(id) {
-                    Ok(command) => ToolOutput::ok(read_output(&command, &args, cx).await),
-                    Err(text) => ToolOutput::error(text),
-                },
-            }
-        })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let Some(id) = &args.id else { return Ok(ToolOutput::ok(list(&cx.background.list()))) };
+        let command = cx.background.get(id)?;
+        Ok(ToolOutput::ok(read_output(&command, &args, cx).await))
     }
 }
 

@@ -7,7 +7,6 @@ use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::Expected;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -46,21 +45,8 @@ impl TypedTool for DeleteFile {
         Ok(vec![Rewrite { path, old, new: None, mode: None }])
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { self.delete(&args, cx).unwrap_or_else(ToolOutput::error) })
-    }
-}
-
-impl DeleteFile {
-    fn deletable_path(&self, args: &Args, cx: &ToolContext) -> Result<RelPath, String> {
-        if !self.allow_delete {
-            return Err(DELETE_DISABLED.to_owned());
-        }
-        file_change::checked_path(cx, &args.path)
-    }
-
-    fn delete(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-        let path = self.deletable_path(args, cx)?;
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let path = self.deletable_path(&args, cx)?;
         let real = cx.workspace.resolve_directory(&path).map_err(|error| error.to_string())?;
         let expected = cx.observed_files.hash(real.as_str()).map_or(Expected::Any, Expected::Hash);
         let was = cx.workspace.state_of(&path).unwrap_or(FileState::Unknown);
@@ -71,5 +57,14 @@ impl DeleteFile {
             error => error.to_string(),
         })?;
         Ok(file_change::change_output(cx, &displaced, format!("File {path} deleted")))
+    }
+}
+
+impl DeleteFile {
+    fn deletable_path(&self, args: &Args, cx: &ToolContext) -> Result<RelPath, String> {
+        if !self.allow_delete {
+            return Err(DELETE_DISABLED.to_owned());
+        }
+        file_change::checked_path(cx, &args.path)
     }
 }

@@ -7,7 +7,6 @@ use crate::tools::file_change;
 use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,8 +56,14 @@ impl TypedTool for EditFile {
         Ok(vec![Rewrite::to(path, Some(old), new.text)])
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { run(&args, cx).unwrap_or_else(ToolOutput::error) })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let (path, old, new) = apply_edits(&args, cx)?;
+        let message = format!(
+            "File {path} edited{}:\n{}",
+            notes(&new.match_levels),
+            diff::unified(&path.to_string(), &old.text, &new.text)
+        );
+        file_change::store(cx, &path, Some(&old), &new.text, message)
     }
 }
 
@@ -87,16 +92,6 @@ fn apply_edits(args: &Args, cx: &ToolContext) -> Result<(RelPath, LoadedFile, Ed
     let new =
         edit::replace(&path.to_string(), &old.text, &replacements).map_err(|error| error.to_string())?;
     Ok((path, old, new))
-}
-
-fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-    let (path, old, new) = apply_edits(args, cx)?;
-    let message = format!(
-        "File {path} edited{}:\n{}",
-        notes(&new.match_levels),
-        diff::unified(&path.to_string(), &old.text, &new.text)
-    );
-    file_change::store(cx, &path, Some(&old), &new.text, message)
 }
 
 /// Describes which passages matched inexactly, and how.

@@ -4,7 +4,6 @@ use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
 use crate::tools::search_support::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::walk::FindQuery;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -34,30 +33,27 @@ impl TypedTool for FindFiles {
         Plan::search(&args.pattern, path)
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { find(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let base =
+            cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
+        let glob = search_support::parse_glob(Some(&args.pattern))?;
+        let workspace = (*cx.workspace).clone();
+        let listing = search_support::run_blocking(cx, move |stop| {
+            let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: false, most: MAX_LISTED };
+            workspace.find(&wanted, stop)
+        })
+        .await?
+        .map_err(|error| error.to_string())?;
+        let pattern = one_line(&args.pattern, QUOTE_CHARS);
+        if listing.total == 0 && !listing.is_incomplete {
+            return Ok(ToolOutput::ok(format!("No files found matching '{pattern}'")));
+        }
+        let mut out = format!("Found {} matching '{pattern}':", pluralize(listing.total, "file"));
+        for entry in &listing.entries {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\n{}", escape_controls(entry.path.as_str()));
+        }
+        search_support::write_listing_notes(&mut out, &listing);
+        Ok(ToolOutput::ok(out))
     }
-}
-
-async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
-    let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let glob = search_support::parse_glob(Some(&args.pattern))?;
-    let workspace = (*cx.workspace).clone();
-    let listing = search_support::run_blocking(cx, move |stop| {
-        let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: false, most: MAX_LISTED };
-        workspace.find(&wanted, stop)
-    })
-    .await?
-    .map_err(|error| error.to_string())?;
-    let pattern = one_line(&args.pattern, QUOTE_CHARS);
-    if listing.total == 0 && !listing.is_incomplete {
-        return Ok(format!("No files found matching '{pattern}'"));
-    }
-    let mut out = format!("Found {} matching '{pattern}':", pluralize(listing.total, "file"));
-    for entry in &listing.entries {
-        // Writing to a String cannot fail.
-        let _ = write!(out, "\n{}", escape_controls(entry.path.as_str()));
-    }
-    search_support::write_listing_notes(&mut out, &listing);
-    Ok(out)
 }

@@ -5,7 +5,6 @@ use crate::tools::search_support;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
 use crate::workspace::search::{self, Query};
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -49,43 +48,45 @@ impl TypedTool for Grep {
         if path.starts_with(OUTPUT_PREFIX) { Plan { touched_files: Vec::new(), ..plan } } else { plan }
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { grep(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        if args.text.is_empty() {
+            return Err("Invalid arguments: text is empty.".to_owned());
+        }
+        if args.text.contains('\n') {
+            return Err("Invalid arguments: text has a line break, but grep matches single lines.".to_owned());
+        }
+        let path = args.path.as_deref().unwrap_or(".");
+        let output = path.starts_with(OUTPUT_PREFIX).then(|| cx.outputs.open(path));
+        let base = match &output {
+            Some(_) => RelPath::root(),
+            None => cx.workspace.path(path).map_err(|error| error.to_string())?,
+        };
+        let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+        let query = Query {
+            pattern: args.text.clone(),
+            literal: true,
+            case_sensitive: args.case_sensitive.unwrap_or(true),
+            base,
+            glob: search_support::parse_glob(args.file_pattern.as_deref())?,
+            context: 0,
+            most,
+            hidden: Arc::clone(&cx.hidden),
+        };
+        let found = if let Some(file) = output {
+            let file = file.map_err(|_| format!("There is no stored output {path}."))?;
+            let name = path.to_owned();
+            search_support::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop))
+                .await?
+        } else {
+            let workspace = (*cx.workspace).clone();
+            search_support::run_blocking(cx, move |stop| workspace.search(&query, stop)).await?
+        };
+        let results = found.map_err(|error| error.to_string())?;
+        Ok(ToolOutput::ok(search_support::format_answer(
+            &results,
+            &args.text,
+            search_support::format_lines(&results),
+            most,
+        )))
     }
-}
-
-async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
-    if args.text.is_empty() {
-        return Err("Invalid arguments: text is empty.".to_owned());
-    }
-    if args.text.contains('\n') {
-        return Err("Invalid arguments: text has a line break, but grep matches single lines.".to_owned());
-    }
-    let path = args.path.as_deref().unwrap_or(".");
-    let output = path.starts_with(OUTPUT_PREFIX).then(|| cx.outputs.open(path));
-    let base = match &output {
-        Some(_) => RelPath::root(),
-        None => cx.workspace.path(path).map_err(|error| error.to_string())?,
-    };
-    let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
-    let query = Query {
-        pattern: args.text.clone(),
-        literal: true,
-        case_sensitive: args.case_sensitive.unwrap_or(true),
-        base,
-        glob: search_support::parse_glob(args.file_pattern.as_deref())?,
-        context: 0,
-        most,
-        hidden: Arc::clone(&cx.hidden),
-    };
-    let found = if let Some(file) = output {
-        let file = file.map_err(|_| format!("There is no stored output {path}."))?;
-        let name = path.to_owned();
-        search_support::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
-    } else {
-        let workspace = (*cx.workspace).clone();
-        search_support::run_blocking(cx, move |stop| workspace.search(&query, stop)).await?
-    };
-    let results = found.map_err(|error| error.to_string())?;
-    Ok(search_support::format_answer(&results, &args.text, search_support::format_lines(&results), most))
 }

@@ -5,7 +5,6 @@ use crate::tools::search_support::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::walk::{EntryKind, FindQuery};
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -36,41 +35,41 @@ impl TypedTool for ListFiles {
         Plan::file(args.path.as_deref().unwrap_or("."), false)
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { list(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
-    }
-}
-
-async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
-    let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let glob = search_support::parse_glob(args.pattern.as_deref())?;
-    let (workspace, recursive) = ((*cx.workspace).clone(), args.recursive.unwrap_or(false));
-    let listing = search_support::run_blocking(cx, move |stop| {
-        // Fails if the path is a file, which a recursive walk would list as its only entry.
-        let direct = workspace.list(&base, glob.as_ref(), MAX_LISTED)?;
-        if recursive {
-            let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: true, most: MAX_LISTED };
-            workspace.find(&wanted, stop)
-        } else {
-            Ok(direct)
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let base =
+            cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
+        let glob = search_support::parse_glob(args.pattern.as_deref())?;
+        let (workspace, recursive) = ((*cx.workspace).clone(), args.recursive.unwrap_or(false));
+        let listing = search_support::run_blocking(cx, move |stop| {
+            // Fails if the path is a file, which a recursive walk would list as its only entry.
+            let direct = workspace.list(&base, glob.as_ref(), MAX_LISTED)?;
+            if recursive {
+                let wanted =
+                    FindQuery { base: &base, glob: glob.as_ref(), directories: true, most: MAX_LISTED };
+                workspace.find(&wanted, stop)
+            } else {
+                Ok(direct)
+            }
+        })
+        .await?
+        .map_err(|error| match error {
+            FileError::Missing(path) => format!("Directory does not exist: {path}"),
+            FileError::NotDirectory(path) => {
+                format!("Path is not a directory: {path}; read_file reads a file")
+            }
+            error => error.to_string(),
+        })?;
+        let mut out = String::new();
+        for entry in &listing.entries {
+            let icon = if entry.kind == EntryKind::Directory { "📁" } else { "📄" };
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{icon} {}", escape_controls(entry.path.as_str()));
         }
-    })
-    .await?
-    .map_err(|error| match error {
-        FileError::Missing(path) => format!("Directory does not exist: {path}"),
-        FileError::NotDirectory(path) => format!("Path is not a directory: {path}; read_file reads a file"),
-        error => error.to_string(),
-    })?;
-    let mut out = String::new();
-    for entry in &listing.entries {
-        let icon = if entry.kind == EntryKind::Directory { "📁" } else { "📄" };
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{icon} {}", escape_controls(entry.path.as_str()));
+        if listing.total == 0 {
+            out.push_str(if args.pattern.is_some() { "(nothing matches)\n" } else { "(empty directory)\n" });
+        }
+        let _ = write!(out, "Total: {}", pluralize(listing.total, "item"));
+        search_support::write_listing_notes(&mut out, &listing);
+        Ok(ToolOutput::ok(out))
     }
-    if listing.total == 0 {
-        out.push_str(if args.pattern.is_some() { "(nothing matches)\n" } else { "(empty directory)\n" });
-    }
-    let _ = write!(out, "Total: {}", pluralize(listing.total, "item"));
-    search_support::write_listing_notes(&mut out, &listing);
-    Ok(out)
 }

@@ -139,9 +139,7 @@ impl Plan {
             ..Self::default()
         }
     }
-}
 
-impl Plan {
     /// Creates the plan of a call that changes one file; `extent` describes how much.
     pub fn change(path: &str, extent: &str) -> Self {
         Self { summary: format!("{} ({extent})", one_line(path, QUOTE_CHARS)), ..Self::file(path, true) }
@@ -212,7 +210,10 @@ pub trait TypedTool {
     }
 
     /// Runs the call.
-    fn run<'a>(&'a self, args: Self::Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
+    ///
+    /// # Errors
+    /// A message for the model when the call failed.
+    fn run(&self, args: Self::Args, cx: &ToolContext) -> impl Future<Output = Result<ToolOutput, String>>;
 }
 
 /// A tool with JSON arguments, as the engine uses it; implemented by every [`TypedTool`].
@@ -280,10 +281,13 @@ impl<T: TypedTool> Tool for T {
     }
 
     fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        match arguments::parse::<T::Args>(T::NAME, args) {
-            Ok(args) => self.run(args, cx),
-            Err(text) => Box::pin(std::future::ready(ToolOutput::error(text))),
-        }
+        Box::pin(async move {
+            let outcome = match arguments::parse::<T::Args>(T::NAME, args) {
+                Ok(args) => self.run(args, cx).await,
+                Err(text) => Err(text),
+            };
+            outcome.unwrap_or_else(ToolOutput::error)
+        })
     }
 }
 

@@ -8,7 +8,6 @@ use crate::tools::outputs::{CHARS_PER_TOKEN, OUTPUT_PREFIX};
 use crate::tools::page::{self, LineRange, MAX_SCAN_BYTES, Page};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -58,14 +57,8 @@ impl TypedTool for ReadFile {
         }
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { self.read(&args, cx).unwrap_or_else(ToolOutput::error) })
-    }
-}
-
-impl ReadFile {
-    fn read(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-        let range = self.range(args)?;
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let range = self.range(&args)?;
         if args.path.starts_with(OUTPUT_PREFIX) {
             let file = cx
                 .outputs
@@ -89,7 +82,9 @@ impl ReadFile {
         }
         Ok(output)
     }
+}
 
+impl ReadFile {
     fn range(&self, args: &Args) -> Result<LineRange, String> {
         let start = args.start_line.unwrap_or(1);
         if start == 0 || args.limit == Some(0) {

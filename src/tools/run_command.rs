@@ -10,7 +10,6 @@ use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, OutputOpti
 use crate::process::limits::FILE_BYTES;
 use crate::process::shell;
 use crate::text::lines;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -102,51 +101,6 @@ impl RunCommand {
         requested.min(Duration::from_secs(MAX_TIMEOUT_SECONDS))
     }
 
-    async fn execute(&self, args: RunCommandArgs, cx: &ToolContext) -> Result<ToolOutput, String> {
-        if args.command.trim().is_empty() {
-            return Err("The command is empty. Give a shell command such as `ls -la`.".to_owned());
-        }
-        if args.command.len() > MAX_COMMAND_BYTES {
-            return Err("The command is longer than 128 KiB. Write it to a file and run that.".to_owned());
-        }
-        if args.command.contains('\0') {
-            return Err("The command contains a NUL byte, which cannot be passed to a program.".to_owned());
-        }
-        let env = args.env.unwrap_or_default();
-        if let Some(name) = env.keys().find(|name| !environment::is_name(name)) {
-            return Err(format!(
-                "'{}' is not a valid name of an environment variable.",
-                name.escape_default()
-            ));
-        }
-        let limit = args.timeout.filter(|timeout| *timeout > 0).map(|timeout| self.timeout(Some(timeout)));
-        let timeout =
-            if args.background { limit.unwrap_or(Duration::MAX) } else { self.timeout(args.timeout) };
-        let spec = CommandSpec {
-            argv: shell::argv(&args.command),
-            cwd: working_directory(cx, args.cwd.as_deref())?,
-            env,
-            stdin: Vec::new(),
-            timeout,
-        };
-        if args.background {
-            let command = cx.background.start(&cx.launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
-            return Ok(ToolOutput {
-                command_outcome: Some(CommandStatus::Running),
-                ..ToolOutput::ok(background_started_text(&command.id))
-            });
-        }
-        let open = Some(|| cx.outputs.writer(&cx.call_id));
-        let output_options =
-            OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
-        let exit = cx.launcher.launch_with_output(spec, output_options, &cx.cancel).await;
-        let exit = exit.map_err(|error| format!("{error}."))?;
-        let warning = sandbox_messages::protected_files_line(&exit.protected_changes).map(|what| {
-            messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)
-        });
-        Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
-    }
-
     /// Builds the result of a command that ended.
     fn answer(&self, mut exit: CommandOutcome, timeout: Duration, cx: &ToolContext) -> ToolOutput {
         let max_lines = self.options.max_output_lines;
@@ -207,8 +161,49 @@ impl TypedTool for RunCommand {
         Ok(Some(format!("{}{location}", as_typed(args))))
     }
 
-    fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { self.execute(args, cx).await.unwrap_or_else(ToolOutput::error) })
+    async fn run(&self, args: RunCommandArgs, cx: &ToolContext) -> Result<ToolOutput, String> {
+        if args.command.trim().is_empty() {
+            return Err("The command is empty. Give a shell command such as `ls -la`.".to_owned());
+        }
+        if args.command.len() > MAX_COMMAND_BYTES {
+            return Err("The command is longer than 128 KiB. Write it to a file and run that.".to_owned());
+        }
+        if args.command.contains('\0') {
+            return Err("The command contains a NUL byte, which cannot be passed to a program.".to_owned());
+        }
+        let env = args.env.unwrap_or_default();
+        if let Some(name) = env.keys().find(|name| !environment::is_name(name)) {
+            return Err(format!(
+                "'{}' is not a valid name of an environment variable.",
+                name.escape_default()
+            ));
+        }
+        let limit = args.timeout.filter(|timeout| *timeout > 0).map(|timeout| self.timeout(Some(timeout)));
+        let timeout =
+            if args.background { limit.unwrap_or(Duration::MAX) } else { self.timeout(args.timeout) };
+        let spec = CommandSpec {
+            argv: shell::argv(&args.command),
+            cwd: working_directory(cx, args.cwd.as_deref())?,
+            env,
+            stdin: Vec::new(),
+            timeout,
+        };
+        if args.background {
+            let command = cx.background.start(&cx.launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
+            return Ok(ToolOutput {
+                command_outcome: Some(CommandStatus::Running),
+                ..ToolOutput::ok(background_started_text(&command.id))
+            });
+        }
+        let open = Some(|| cx.outputs.writer(&cx.call_id));
+        let output_options =
+            OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
+        let exit = cx.launcher.launch_with_output(spec, output_options, &cx.cancel).await;
+        let exit = exit.map_err(|error| format!("{error}."))?;
+        let warning = sandbox_messages::protected_files_line(&exit.protected_changes).map(|what| {
+            messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)
+        });
+        Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
     }
 }
 

@@ -26,7 +26,8 @@ fn context(dir: &Path) -> ToolContext {
 fn run_in(dir: &Path, args: serde_json::Value) -> ToolOutput {
     let tool = RunCommand::new(RunCommandOptions::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(tool.run(serde_json::from_value(args).unwrap(), &context(dir)))
+    let outcome = runtime.block_on(tool.run(serde_json::from_value(args).unwrap(), &context(dir)));
+    outcome.unwrap_or_else(ToolOutput::error)
 }
 
 fn run(args: serde_json::Value) -> ToolOutput {

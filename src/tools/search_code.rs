@@ -3,7 +3,6 @@
 use crate::tools::search_support;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::search::Query;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -54,27 +53,29 @@ impl TypedTool for SearchCode {
         Plan::search(&args.pattern, path)
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { search(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let base =
+            cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
+        let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+        let query = Query {
+            pattern: args.pattern.clone(),
+            literal: false,
+            case_sensitive: args.case_sensitive.unwrap_or(true),
+            base,
+            glob: search_support::parse_glob(args.file_pattern.as_deref())?,
+            context: args.context_lines.unwrap_or(DEFAULT_CONTEXT).min(MAX_CONTEXT),
+            most,
+            hidden: Arc::clone(&cx.hidden),
+        };
+        let workspace = (*cx.workspace).clone();
+        let results = search_support::run_blocking(cx, move |stop| workspace.search(&query, stop))
+            .await?
+            .map_err(|error| error.to_string())?;
+        Ok(ToolOutput::ok(search_support::format_answer(
+            &results,
+            &args.pattern,
+            search_support::format_blocks(&results),
+            most,
+        )))
     }
-}
-
-async fn search(args: Args, cx: &ToolContext) -> Result<String, String> {
-    let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
-    let query = Query {
-        pattern: args.pattern.clone(),
-        literal: false,
-        case_sensitive: args.case_sensitive.unwrap_or(true),
-        base,
-        glob: search_support::parse_glob(args.file_pattern.as_deref())?,
-        context: args.context_lines.unwrap_or(DEFAULT_CONTEXT).min(MAX_CONTEXT),
-        most,
-        hidden: Arc::clone(&cx.hidden),
-    };
-    let workspace = (*cx.workspace).clone();
-    let results = search_support::run_blocking(cx, move |stop| workspace.search(&query, stop))
-        .await?
-        .map_err(|error| error.to_string())?;
-    Ok(search_support::format_answer(&results, &args.pattern, search_support::format_blocks(&results), most))
 }

@@ -4,7 +4,6 @@ use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::background::CommandEnd;
 use crate::tools::command_output::status_text;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,24 +28,19 @@ impl TypedTool for StopCommand {
         Plan { summary: one_line(&args.id, QUOTE_CHARS), ..Plan::default() }
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move {
-            let command = match cx.background.get(&args.id) {
-                Ok(command) => command,
-                Err(text) => return ToolOutput::error(text),
-            };
-            if command.end().is_some() {
-                command.mark_end_reported();
-                return ToolOutput::ok(format!("It has ended already.\n{}", status_text(&command)));
-            }
-            command.mark_end_reported();
-            command.stop().await;
-            let seconds = command.age().as_secs();
-            let stopped = format!("Stopped {} after {seconds} s: {}", command.id, command.text);
-            match command.end().and_then(CommandEnd::warning) {
-                Some(warning) => ToolOutput::error(format!("{stopped}\nCommand failed: {warning}")),
-                None => ToolOutput::ok(stopped),
-            }
-        })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let command = cx.background.get(&args.id)?;
+        let has_ended = command.end().is_some();
+        command.mark_end_reported();
+        if has_ended {
+            return Ok(ToolOutput::ok(format!("It has ended already.\n{}", status_text(&command))));
+        }
+        command.stop().await;
+        let seconds = command.age().as_secs();
+        let stopped = format!("Stopped {} after {seconds} s: {}", command.id, command.text);
+        match command.end().and_then(CommandEnd::warning) {
+            Some(warning) => Err(format!("{stopped}\nCommand failed: {warning}")),
+            None => Ok(ToolOutput::ok(stopped)),
+        }
     }
 }

@@ -5,7 +5,6 @@ use crate::fetch::{FetchError, Fetcher, PageBody, PageResponse, page_url};
 use crate::text::html;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use encoding_rs::{Encoding, UTF_8};
-use futures_util::future::LocalBoxFuture;
 use reqwest::{Method, Url};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -79,14 +78,12 @@ impl TypedTool for WebFetch {
         Ok(Some(format!("{method} {}", self.allowed_url(args)?)))
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move {
-            tokio::select! {
-                biased;
-                () = cx.cancel.cancelled() => ToolOutput::error("The fetch was interrupted."),
-                done = self.fetch(&args) => done.unwrap_or_else(ToolOutput::error),
-            }
-        })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err("The fetch was interrupted.".to_owned()),
+            done = self.fetch(&args) => done,
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
-use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,8 +54,17 @@ impl TypedTool for WriteFile {
         Ok(vec![Rewrite::to(path, old, new)])
     }
 
-    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { write(&args, cx).unwrap_or_else(ToolOutput::error) })
+    async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let (path, old) = load_target(&args, cx)?;
+        let count = args.content.chars().count();
+        let message = match (&old, args.appends()) {
+            (None, _) => format!("File {path} created successfully ({count} characters)"),
+            (Some(_), true) => {
+                format!("File {path}: appended content to it successfully ({count} characters)")
+            }
+            (Some(_), false) => format!("File {path} overwritten successfully ({count} characters)"),
+        };
+        file_change::store(cx, &path, old.as_ref(), &args.new_text(old.as_ref()), message)
     }
 }
 
@@ -109,15 +117,4 @@ fn check_nothing_left_out(args: &Args, old: &LoadedFile) -> Result<(), String> {
             quoted(line)
         ))
     })
-}
-
-fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-    let (path, old) = load_target(args, cx)?;
-    let count = args.content.chars().count();
-    let message = match (&old, args.appends()) {
-        (None, _) => format!("File {path} created successfully ({count} characters)"),
-        (Some(_), true) => format!("File {path}: appended content to it successfully ({count} characters)"),
-        (Some(_), false) => format!("File {path} overwritten successfully ({count} characters)"),
-    };
-    file_change::store(cx, &path, old.as_ref(), &args.new_text(old.as_ref()), message)
 }
