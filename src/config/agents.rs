@@ -236,11 +236,7 @@ fn unknown_agent_error(layers: &Layers, name: &str, all: &[(String, AgentOverrid
     let hint = did_you_mean(name, known).unwrap_or_else(|| "a new agent needs `system_prompt`".to_owned());
     let key = format!("agents.{name}");
     let error = ConfigError::new("there is no agent of this name to override").hint(hint);
-    let error = match layers.origin(&key) {
-        Some(origin) => error.file(&origin.source).line(origin.line),
-        None => error,
-    };
-    error.key(key)
+    layers.locate(error, &key)
 }
 
 /// Returns a notice for each agent whose tool list contains an unknown tool.
@@ -254,11 +250,7 @@ pub fn unknown_tools(layers: &Layers, agents: &[Agent]) -> Vec<String> {
         let hint = did_you_mean(tool, known.iter().map(String::as_str));
         let hint = hint.unwrap_or_else(|| format!("the tools are {}", known.join(", ")));
         let error = ConfigError::new(format!("there is no tool {}", quoted(tool))).hint(hint);
-        let error = match layers.origin(&key) {
-            Some(origin) => error.file(&origin.source).line(origin.line),
-            None => error,
-        };
-        Some(error.key(key).to_string())
+        Some(layers.locate(error, &key).to_string())
     };
     agents.iter().filter_map(line).take(MAX_LINES).collect()
 }

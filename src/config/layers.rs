@@ -1,5 +1,6 @@
 //! Layers of settings: merging, the origin of each value, and restrictions on what a project may set.
 
+use super::error::ConfigError;
 use super::key_rules::{KeyRule, Merge, Scope};
 use super::validate::Leaf;
 use crate::engine::policy::Mode;
@@ -115,11 +116,14 @@ impl Layers {
         }
     }
 
-    /// Returns where a key, or the first key of a group, was set.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
+    /// Adds to `error` the key, and where it or the first key of its group was set.
+    pub fn locate(&self, error: ConfigError, key: &str) -> ConfigError {
         let group = format!("{key}.");
         let first = self.0.iter().find(|(name, _)| *name == key || name.starts_with(&group));
-        first.and_then(|(_, layer_values)| layer_values.last()).map(|layer_value| &layer_value.origin)
+        match first.and_then(|(_, layer_values)| layer_values.last()) {
+            Some(LayerValue { origin, .. }) => error.key(key).file(&origin.source).line(origin.line),
+            None => error.key(key),
+        }
     }
 
     /// Checks whether a layer above the built-in one set a key that starts with `prefix`.

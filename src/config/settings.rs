@@ -161,9 +161,7 @@ impl Settings {
             sessions: document.sessions,
         })
     }
-}
 
-impl Settings {
     /// Returns the options of the policy, without those that depend on the workspace.
     fn policy(document: &Document, guardrails: &GuardrailSettings, agent: &Agent) -> PolicyOptions {
         PolicyOptions {
@@ -195,10 +193,7 @@ fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
     let ProviderTableError::InvalidOverride { name, problem } = error else {
         return ConfigError::new(error.to_string());
     };
-    let key = format!("llm.providers.{name}");
-    let origin = layers.origin(&key).cloned();
-    let error = ConfigError::new(problem.clone()).key(key);
-    origin.map_or(error.clone(), |origin| error.file(origin.source).line(origin.line))
+    layers.locate(ConfigError::new(problem.clone()), &format!("llm.providers.{name}"))
 }
 
 /// Protects the user's own directories if the workspace contains them, for example when it is the home directory.
