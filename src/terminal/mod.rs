@@ -6,6 +6,6 @@ mod spinner;
 mod streams;
 
 pub use crate::text::{invisible::needs_escape, lines::one_line};
-pub use prompt::{PromptAnswer, PromptQuestion};
+pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
 pub use sanitize::{first_line, preview, sanitize, sanitize_prose};
 pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

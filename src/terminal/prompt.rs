@@ -121,7 +121,8 @@ impl Terminal {
     }
 }
 
-fn diff_style(line: &str) -> Style {
+/// Returns the style of a line of a diff.
+pub fn diff_style(line: &str) -> Style {
     match line.as_bytes() {
         [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => Style::Bold,
         [b'+', ..] => Style::Success,

@@ -9,7 +9,7 @@ use crate::core::failure::FailureKind;
 use crate::core::file_change::FileState;
 use crate::journal::file_history::Restoration;
 use crate::messages;
-use crate::terminal::{StdoutTarget, Style};
+use crate::terminal::{StdoutTarget, Style, diff_style};
 use crate::text::diff;
 use crate::workspace::content_store::MAX_FILE_BYTES;
 
@@ -28,7 +28,7 @@ pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
     for restoration in changed {
         let whole = loaded_session.redact(&file_diff(&loaded_session, &restoration)?);
         let text = if for_person { diff::truncate(&whole) } else { whole };
-        let lines: Vec<(Style, &str)> = text.lines().map(|line| (style(line), line)).collect();
+        let lines: Vec<(Style, &str)> = text.lines().map(|line| (diff_style(line), line)).collect();
         app.terminal.print_lines(&lines).map_err(|error| {
             CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
         })?;
@@ -68,15 +68,4 @@ fn file_diff(
         (Some(old), Some(new)) => format!("{note}{}", diff::unified_full(path, &old, &new)),
         _ => format!("{note}{}", messages::no_diff(path)),
     })
-}
-
-/// Returns the style of a line of a diff.
-fn style(line: &str) -> Style {
-    match line.as_bytes().first() {
-        _ if line.starts_with("+++ ") || line.starts_with("--- ") => Style::Bold,
-        Some(b'+') => Style::Success,
-        Some(b'-') => Style::Error,
-        Some(b'@') => Style::Dim,
-        _ => Style::Plain,
-    }
 }
