@@ -80,6 +80,12 @@ pub struct GuardrailSettings {
 }
 
 impl GuardrailSettings {
+    /// Returns these settings, or the defaults if they are disabled.
+    #[must_use]
+    pub fn if_enabled(self) -> Self {
+        if self.enabled { self } else { Self { max_gate_rounds: self.max_gate_rounds, ..Self::default() } }
+    }
+
     /// Adds the gates `checks` of the command line, which apply even if guardrails are disabled. In a dry run, all gates are
     /// removed.
     pub fn set_gates(&mut self, checks: &[String], dry_run: bool) {
@@ -113,14 +119,6 @@ pub struct Guardrails {
     counts: RefCell<SessionCounts>,
     /// The language of refusals.
     language: Language,
-}
-
-impl GuardrailSettings {
-    /// Returns these settings, or the defaults if they are disabled.
-    #[must_use]
-    pub fn if_enabled(self) -> Self {
-        if self.enabled { self } else { Self { max_gate_rounds: self.max_gate_rounds, ..Self::default() } }
-    }
 }
 
 impl Guardrails {
