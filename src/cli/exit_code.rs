@@ -3,6 +3,7 @@
 use crate::core::failure::FailureKind;
 use crate::core::stop_reason::{Status, StopReason};
 use std::fmt::Write;
+use strum::VariantArray;
 
 /// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,8 +119,11 @@ impl ExitCode {
 pub fn table() -> String {
     let mut table = String::from("| exit | when | `status` | `stop_reason` |\n|---|---|---|---|\n");
     for code in ExitCode::ALL {
-        let reasons: Vec<StopReason> =
-            StopReason::ALL.into_iter().filter(|reason| ExitCode::for_stop_reason(*reason) == code).collect();
+        let reasons: Vec<StopReason> = StopReason::VARIANTS
+            .iter()
+            .copied()
+            .filter(|reason| ExitCode::for_stop_reason(*reason) == code)
+            .collect();
         let status = reasons.first().map_or(Status::Failed, |reason| reason.status()).name();
         let mut names: Vec<String> = reasons.iter().map(|reason| format!("`{reason}`")).collect();
         if names.is_empty() {
@@ -137,13 +141,13 @@ mod tests {
     #[test]
     fn every_reason_has_the_code_of_the_contract() {
         let codes: Vec<u8> =
-            StopReason::ALL.into_iter().map(|reason| ExitCode::for_stop_reason(reason).code()).collect();
+            StopReason::VARIANTS.iter().map(|reason| ExitCode::for_stop_reason(*reason).code()).collect();
         assert_eq!(codes, [0, 2, 2, 2, 5, 2, 2, 2, 2, 2, 2, 2, 130, 1, 4, 1]);
     }
 
     #[test]
     fn partial_is_exactly_what_exits_2_5_or_130() {
-        for reason in StopReason::ALL {
+        for reason in StopReason::VARIANTS.iter().copied() {
             let partial = reason.status() == Status::Partial;
             assert_eq!(partial, matches!(ExitCode::for_stop_reason(reason).code(), 2 | 5 | 130), "{reason}");
         }

@@ -325,6 +325,8 @@ pub struct Sandbox {
 /// What happens when the kernel cannot fully confine commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SandboxMode {
     /// Uses the strongest confinement available and reports it.
     Auto,
@@ -332,15 +334,7 @@ pub enum SandboxMode {
     Require,
 }
 
-impl SandboxMode {
-    /// Returns the name of the mode in configuration files and flags.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Require => "require",
-        }
-    }
-}
+crate::core::impl_name!(SandboxMode);
 
 /// The tool `web_fetch`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

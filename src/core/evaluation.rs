@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 /// What happens when an answer does not pass its evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum EvaluationMode {
     /// No answer is evaluated.
     #[default]
@@ -17,19 +19,7 @@ pub enum EvaluationMode {
     Full,
 }
 
-impl EvaluationMode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Off, Self::Basic, Self::Full];
-
-    /// Returns the name used in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Basic => "basic",
-            Self::Full => "full",
-        }
-    }
-}
+crate::core::impl_name!(EvaluationMode);
 
 /// A confidence from 0 to 1, with six decimals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

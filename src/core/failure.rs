@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Class of a failure; the name appears as `error.kind` in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum FailureKind {
     /// HTTP status 401 or 403, or a missing key.
     Auth,
@@ -47,30 +49,9 @@ pub enum FailureKind {
     Internal,
 }
 
-impl FailureKind {
-    /// All classes.
-    pub const ALL: [Self; 19] = [
-        Self::Auth,
-        Self::RateLimit,
-        Self::Overloaded,
-        Self::Server,
-        Self::Network,
-        Self::Timeout,
-        Self::Quota,
-        Self::ContextOverflow,
-        Self::Refusal,
-        Self::Malformed,
-        Self::EmptyAnswer,
-        Self::ToolUseFailed,
-        Self::CutStream,
-        Self::Request,
-        Self::OutputSchema,
-        Self::Config,
-        Self::Usage,
-        Self::Session,
-        Self::Internal,
-    ];
+crate::core::impl_name!(FailureKind);
 
+impl FailureKind {
     /// Returns a description of the class.
     pub fn meaning(self) -> &'static str {
         match self {
@@ -119,31 +100,6 @@ impl FailureKind {
             | Self::Config
             | Self::Usage
             | Self::Session => false,
-        }
-    }
-
-    /// Returns the name used in JSON and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auth => "auth",
-            Self::RateLimit => "rate_limit",
-            Self::Overloaded => "overloaded",
-            Self::Server => "server",
-            Self::Network => "network",
-            Self::Timeout => "timeout",
-            Self::Quota => "quota",
-            Self::ContextOverflow => "context_overflow",
-            Self::Refusal => "refusal",
-            Self::Malformed => "malformed",
-            Self::EmptyAnswer => "empty_answer",
-            Self::ToolUseFailed => "tool_use_failed",
-            Self::CutStream => "cut_stream",
-            Self::Request => "request",
-            Self::OutputSchema => "output_schema",
-            Self::Config => "config",
-            Self::Usage => "usage",
-            Self::Session => "session",
-            Self::Internal => "internal",
         }
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Kind of a change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ChangeAction {
     /// The file was created.
     Created,
@@ -15,20 +17,13 @@ pub enum ChangeAction {
     Deleted,
 }
 
-impl ChangeAction {
-    /// Returns the name used in JSON and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Modified => "modified",
-            Self::Deleted => "deleted",
-        }
-    }
-}
+crate::core::impl_name!(ChangeAction);
 
 /// Cause of a change to a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ChangedBy {
     /// A file tool.
     #[default]
@@ -39,16 +34,7 @@ pub enum ChangedBy {
     Person,
 }
 
-impl ChangedBy {
-    /// Returns the name used in JSON and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Command => "command",
-            Self::Person => "person",
-        }
-    }
-}
+crate::core::impl_name!(ChangedBy);
 
 /// Direction of a restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

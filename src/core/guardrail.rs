@@ -16,6 +16,8 @@ pub enum ConversationSide {
 /// Severity of a guardrail, as configured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// For information.
     Low,
@@ -28,17 +30,7 @@ pub enum Severity {
     Critical,
 }
 
-impl Severity {
-    /// Returns the name used in files and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
-    }
-}
+crate::core::impl_name!(Severity);
 
 /// Action of a guardrail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

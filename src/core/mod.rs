@@ -22,3 +22,16 @@ pub mod run_result;
 pub mod secret;
 pub mod stop_reason;
 pub mod usage;
+
+/// Implements `name` for an enum that derives [`strum::IntoStaticStr`].
+macro_rules! impl_name {
+    ($enum:ty) => {
+        impl $enum {
+            /// Returns the name used in JSON and messages.
+            pub fn name(self) -> &'static str {
+                self.into()
+            }
+        }
+    };
+}
+pub(crate) use impl_name;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum StopReason {
     /// The model finished its work.
     LlmDone,
@@ -41,9 +43,13 @@ pub enum StopReason {
     InternalError,
 }
 
+crate::core::impl_name!(StopReason);
+
 /// The status that summarizes a [`StopReason`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Status {
     /// The work is done.
     Success,
@@ -53,27 +59,9 @@ pub enum Status {
     Failed,
 }
 
-impl StopReason {
-    /// All reasons, in the order of the table in the README.
-    pub const ALL: [Self; 16] = [
-        Self::LlmDone,
-        Self::MaxSteps,
-        Self::BudgetExceeded,
-        Self::ContextFull,
-        Self::Timeout,
-        Self::RepeatedCall,
-        Self::ConsecutiveErrors,
-        Self::NoProgress,
-        Self::Guardrail,
-        Self::ContentFilter,
-        Self::Truncated,
-        Self::AwaitingApproval,
-        Self::UserInterrupt,
-        Self::LlmError,
-        Self::AuthError,
-        Self::InternalError,
-    ];
+crate::core::impl_name!(Status);
 
+impl StopReason {
     /// Returns the status for this reason.
     pub fn status(self) -> Status {
         match self {
@@ -91,45 +79,6 @@ impl StopReason {
             | Self::AwaitingApproval
             | Self::UserInterrupt => Status::Partial,
             Self::LlmError | Self::AuthError | Self::InternalError => Status::Failed,
-        }
-    }
-
-    /// Returns the name used in JSON, journals and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LlmDone => "llm_done",
-            Self::MaxSteps => "max_steps",
-            Self::BudgetExceeded => "budget_exceeded",
-            Self::ContextFull => "context_full",
-            Self::Timeout => "timeout",
-            Self::RepeatedCall => "repeated_call",
-            Self::ConsecutiveErrors => "consecutive_errors",
-            Self::NoProgress => "no_progress",
-            Self::Guardrail => "guardrail",
-            Self::ContentFilter => "content_filter",
-            Self::Truncated => "truncated",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::UserInterrupt => "user_interrupt",
-            Self::LlmError => "llm_error",
-            Self::AuthError => "auth_error",
-            Self::InternalError => "internal_error",
-        }
-    }
-}
-
-impl std::fmt::Display for StopReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl Status {
-    /// Returns the name used in JSON and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Partial => "partial",
-            Self::Failed => "failed",
         }
     }
 }

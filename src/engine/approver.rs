@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Handling of a call that needs approval when no user can answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum NoApprover {
     /// The call is refused and the run continues.
     Refuse,
@@ -14,15 +16,7 @@ pub enum NoApprover {
     Pause,
 }
 
-impl NoApprover {
-    /// Returns the name used in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Pause => "pause",
-        }
-    }
-}
+crate::core::impl_name!(NoApprover);
 
 /// An approval question for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]

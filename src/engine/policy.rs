@@ -19,6 +19,8 @@ use std::sync::Arc;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Mode {
     /// Every call needs approval.
     ConfirmAll,
@@ -28,16 +30,7 @@ pub enum Mode {
     Yolo,
 }
 
-impl Mode {
-    /// Returns its name in files, flags and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ConfirmAll => "confirm-all",
-            Self::ConfirmSensitive => "confirm-sensitive",
-            Self::Yolo => "yolo",
-        }
-    }
-}
+crate::core::impl_name!(Mode);
 
 /// Settings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 /// How much a model reasons before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Effort {
     /// No reasoning.
     None,
@@ -23,24 +25,9 @@ pub enum Effort {
     Max,
 }
 
+crate::core::impl_name!(Effort);
+
 impl Effort {
-    /// All levels, weakest first.
-    pub const ALL: [Self; 7] =
-        [Self::None, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
-
-    /// Returns the name of the level.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
-    }
-
     /// Returns the token budget for models that take a number. It doubles from Anthropic's minimum (1024);
     /// the last one is the maximum that Anthropic recommends outside batches.
     pub fn tokens(self) -> u32 {

@@ -2,6 +2,7 @@
 
 use crate::core::failure::FailureKind;
 use std::fmt::Write;
+use strum::VariantArray;
 
 /// How often an empty answer is requested again; a second empty answer will hardly be followed by a better one.
 const EMPTY_ANSWER_RESAMPLES: u32 = 1;
@@ -73,14 +74,14 @@ impl ErrorAction {
 pub fn error_table() -> String {
     let mut table =
         String::from("| error.kind | what it is | what happens | `llm.fallback` |\n|---|---|---|---|\n");
-    for kind in FailureKind::ALL {
+    for kind in FailureKind::VARIANTS.iter().copied() {
         let (meaning, happens) = (kind.meaning(), action_for(kind).description());
         let then = if should_fall_back(kind) { "then the next model" } else { "" };
         let _ = writeln!(table, "| `{}` | {meaning} | {happens} | {then} |", kind.name());
     }
-    let insisted = |kind: &FailureKind| !is_retryable(*kind, Some(true));
+    let insisted = |kind: &&FailureKind| !is_retryable(**kind, Some(true));
     let never: Vec<_> =
-        FailureKind::ALL.into_iter().filter(insisted).map(|kind| format!("`{}`", kind.name())).collect();
+        FailureKind::VARIANTS.iter().filter(insisted).map(|kind| format!("`{}`", kind.name())).collect();
     let _ = writeln!(
         table,
         "\nIf a server sends `x-should-retry: true` or `false` with its error, that decides instead, up to `llm.retries` times;\nthese are never repeated: {}.",
@@ -99,7 +100,7 @@ mod tests {
     fn lr1_the_table_of_the_manual_says_what_is_repeated() {
         let table = error_table();
         let never = table.lines().last().unwrap();
-        for kind in FailureKind::ALL {
+        for kind in FailureKind::VARIANTS.iter().copied() {
             let name = format!("`{}`", kind.name());
             let row = table.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();
             let cell = row.split('|').nth(3).unwrap().trim();

@@ -163,6 +163,7 @@ mod tests {
     use Effort::{High, Low, Max, Medium, Minimal, None as Off, Xhigh};
     use serde_json::Value;
     use std::collections::BTreeMap;
+    use strum::VariantArray;
 
     fn settings_for(
         model: &str,
@@ -188,7 +189,7 @@ mod tests {
             assert!(rule.levels.is_sorted_by(|a, b| a < b), "{name}");
             assert!(rule.budget.is_none_or(|[least, most]| least < most), "{name}");
         }
-        assert!(Effort::ALL.is_sorted_by(|a, b| a < b && a.tokens() < b.tokens()));
+        assert!(Effort::VARIANTS.is_sorted_by(|a, b| a < b && a.tokens() < b.tokens()));
     }
 
     #[test]

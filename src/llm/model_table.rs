@@ -22,6 +22,8 @@ const SCRIPTED: &str = "scripted:";
 /// Capability of a model that is relevant to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Capability {
     /// Calls tools.
     Tools,
@@ -37,19 +39,7 @@ pub enum Capability {
     Vision,
 }
 
-impl Capability {
-    /// Returns the name of the capability.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::ParallelTools => "parallel_tools",
-            Self::Schema => "schema",
-            Self::Cache => "cache",
-            Self::Reasoning => "reasoning",
-            Self::Vision => "vision",
-        }
-    }
-}
+crate::core::impl_name!(Capability);
 
 /// Prices of long prompts; an absent price is the same as for short prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]

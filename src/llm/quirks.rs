@@ -113,6 +113,8 @@ pub enum PromptCacheField {
 /// The role of the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SystemRole {
     /// `system`, which every server accepts; `OpenAI` converts it to `developer` for its newer models.
     #[default]
@@ -121,15 +123,7 @@ pub enum SystemRole {
     Developer,
 }
 
-impl SystemRole {
-    /// Returns the role on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-        }
-    }
-}
+crate::core::impl_name!(SystemRole);
 
 /// Deviations of a server from the common format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -197,13 +197,14 @@ mod tests {
     use super::*;
     use Language::{En, Es};
     use std::collections::BTreeSet;
+    use strum::VariantArray;
 
     #[test]
     fn closing_instructions_are_distinct_and_have_the_system_prefix() {
         let instructions: Vec<_> = [En, Es]
             .into_iter()
             .flat_map(|language| {
-                StopReason::ALL.iter().filter_map(move |&reason| closing_instruction(reason, language))
+                StopReason::VARIANTS.iter().filter_map(move |&reason| closing_instruction(reason, language))
             })
             .collect();
         assert!(instructions.iter().all(|text| text.starts_with("[SYSTEM] ")));
@@ -227,9 +228,10 @@ mod tests {
 
     #[test]
     fn o23_every_reason_has_words_of_its_own_in_each_language() {
-        let words = |language| StopReason::ALL.iter().map(move |&reason| stop_reason_text(reason, language));
+        let words =
+            |language| StopReason::VARIANTS.iter().map(move |&reason| stop_reason_text(reason, language));
         let different: BTreeSet<_> = words(En).chain(words(Es)).filter(|text| !text.is_empty()).collect();
-        assert_eq!(different.len(), 2 * StopReason::ALL.len());
+        assert_eq!(different.len(), 2 * StopReason::VARIANTS.len());
     }
 
     #[test]

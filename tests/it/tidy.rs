@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use strum::VariantArray;
 
 /// Lines of a source file without its tests.
 const MAX_FILE_LINES: usize = 500;
@@ -344,12 +345,12 @@ fn the_manuals_limits_are_the_limits() {
         .filter(|key| !no_limits.contains(&key.as_str()));
     let missing: Vec<String> = known.filter(|key| !keys.contains(key)).collect();
     assert!(missing.is_empty(), "config/help/limits.md lacks {missing:?}");
-    let ends = StopReason::ALL
-        .into_iter()
-        .filter(|reason| messages::closing_instruction(*reason, Language::En).is_some());
-    let ends: BTreeSet<String> = ends.map(|reason| reason.name().to_owned()).collect();
+    let ends = StopReason::VARIANTS
+        .iter()
+        .filter(|reason| messages::closing_instruction(**reason, Language::En).is_some());
+    let ends: BTreeSet<String> = ends.map(ToString::to_string).collect();
     assert!(reasons.is_superset(&ends), "{reasons:?} lacks some of {ends:?}");
-    let names: BTreeSet<String> = StopReason::ALL.map(|reason| reason.name().to_owned()).into();
+    let names: BTreeSet<String> = StopReason::VARIANTS.iter().map(ToString::to_string).collect();
     assert!(reasons.is_subset(&names), "{reasons:?}");
 }
 

@@ -26,6 +26,7 @@ use session::{SessionOutcome, SimulatedSession};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use strum::VariantArray;
 
 /// Default number of steps.
 const DEFAULT_STEPS: u64 = 4_000;
@@ -160,7 +161,7 @@ fn simulate(steps: u64) -> Coverage {
 
 /// Returns the groups and names of all situations that must be reached.
 fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
-    let reasons = StopReason::ALL.into_iter().map(|reason| ("reason", reason.name().to_owned()));
+    let reasons = StopReason::VARIANTS.iter().map(|reason| ("reason", reason.to_string()));
     let kinds = ModelKind::all().into_iter().map(|kind| ("model", format!("{kind:?}")));
     let limits = [
         ReachedLimit::Usd,

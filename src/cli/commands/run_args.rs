@@ -16,6 +16,7 @@ use crate::report::session_report::ReportFormat;
 use crate::report::verbosity::Verbosity;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use strum::VariantArray;
 
 /// Arguments of `agent run`.
 #[derive(Debug, Args)]
@@ -246,23 +247,19 @@ fn parse_usd(text: &str) -> Result<f64, String> {
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
 }
 
-/// Returns the value in `known` with the name `text`; an error lists the names after `there_are`.
-fn parse_name<T: Copy, const N: usize>(
-    known: [T; N],
-    name: impl Fn(T) -> &'static str,
-    there_are: &str,
-    text: &str,
-) -> Result<T, String> {
-    let found = known.into_iter().find(|one| name(*one) == text);
-    found.ok_or_else(|| format!("{there_are} {}", known.map(name).join(", ")))
+/// Returns the variant with the name `text`; an error lists the names after `there_are`.
+fn parse_name<T: VariantArray + Into<&'static str> + Copy>(there_are: &str, text: &str) -> Result<T, String> {
+    let names: Vec<&'static str> = T::VARIANTS.iter().map(|one| (*one).into()).collect();
+    let found = T::VARIANTS.iter().find(|one| (**one).into() == text).copied();
+    found.ok_or_else(|| format!("{there_are} {}", names.join(", ")))
 }
 
 fn parse_evaluation(text: &str) -> Result<EvaluationMode, String> {
-    parse_name(EvaluationMode::ALL, EvaluationMode::name, "it is one of", text)
+    parse_name("it is one of", text)
 }
 
 fn parse_effort(text: &str) -> Result<Effort, String> {
-    parse_name(Effort::ALL, Effort::name, "the levels are", text)
+    parse_name("the levels are", text)
 }
 
 /// Parses a mode by its name.
@@ -279,7 +276,7 @@ pub fn parse_mode(text: &str) -> Result<Mode, String> {
 }
 
 fn parse_approvals(text: &str) -> Result<NoApprover, String> {
-    parse_name([NoApprover::Refuse, NoApprover::Pause], NoApprover::name, "it is one of", text)
+    parse_name("it is one of", text)
 }
 
 /// Values of `--output-format`.

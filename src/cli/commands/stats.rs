@@ -36,7 +36,8 @@ pub struct StatsArgs {
 }
 
 /// Values of `--by`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum StatsBy {
     /// Each session.
     Session,
@@ -46,16 +47,7 @@ pub enum StatsBy {
     Day,
 }
 
-impl StatsBy {
-    /// Returns its name on the command line.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Model => "model",
-            Self::Day => "day",
-        }
-    }
-}
+crate::core::impl_name!(StatsBy);
 
 /// The figures collected so far.
 struct StatsCollector {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum HookEvent {
     /// Before a tool call; can block it.
     PreToolUse,
@@ -32,24 +34,9 @@ pub enum HookEvent {
     ContextCompress,
 }
 
-impl HookEvent {
-    /// Returns the name used in the configuration, the log and `AGENT_EVENT`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PreToolUse => "pre_tool_use",
-            Self::PostToolUse => "post_tool_use",
-            Self::PostEdit => "post_edit",
-            Self::PreLlmCall => "pre_llm_call",
-            Self::PostLlmCall => "post_llm_call",
-            Self::SessionStart => "session_start",
-            Self::SessionEnd => "session_end",
-            Self::OnError => "on_error",
-            Self::AgentComplete => "agent_complete",
-            Self::BudgetWarning => "budget_warning",
-            Self::ContextCompress => "context_compress",
-        }
-    }
+crate::core::impl_name!(HookEvent);
 
+impl HookEvent {
     /// Checks whether a hook of this event can block the action or end the run.
     pub fn can_block(self) -> bool {
         !matches!(
