@@ -1,12 +1,10 @@
 //! Small facts about the files of one workspace, stored between runs in a file of the state directory.
 
-use rustix::fs::OFlags;
+use crate::runtime::private_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of the file in bytes: several thousand files with their hashes.
@@ -56,16 +54,14 @@ impl FactCache<'_> {
     /// Fails for a record that may come from someone else: the state directory is part of the workspace (so a repository could
     /// contain it), or another user owns the record or may write to it. Also fails for an unreadable record.
     pub fn load<Fact: DeserializeOwned>(&self) -> io::Result<Option<BTreeMap<String, Fact>>> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match rustix::fs::open(self.file(), flags, rustix::fs::Mode::empty()) {
-            Ok(descriptor) => File::from(descriptor),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let (file, metadata) = match private_file::open(&self.file()) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            opened => opened?,
         };
         self.check_outside_workspace()?;
-        let metadata = file.metadata()?;
-        let own = metadata.uid() == rustix::process::geteuid().as_raw();
-        if !metadata.is_file() || !own || metadata.mode() & OTHERS_MAY_WRITE != 0 {
+        if !private_file::is_own(&metadata, OTHERS_MAY_WRITE) {
             return Err(io::Error::other("another user may have written it"));
         }
         let mut json = Vec::new();
@@ -82,7 +78,7 @@ impl FactCache<'_> {
     /// # Errors
     /// Fails when the record cannot be written, or would be rejected by `load`.
     pub fn store<Fact: Serialize>(&self, files: BTreeMap<String, Fact>) -> io::Result<()> {
-        crate::process::scratch_dir::create_private_dir(self.state)?;
+        private_file::create_private_dir(self.state)?;
         self.check_outside_workspace()?;
         let record = Record {
             version: VERSION,
@@ -91,7 +87,6 @@ impl FactCache<'_> {
             files,
         };
         let mut written = tempfile::NamedTempFile::new_in(self.state)?;
-        written.as_file().set_permissions(Permissions::from_mode(0o600))?;
         serde_json::to_writer(&mut written, &record)?;
         written.flush()?;
         written.as_file().sync_all()?;
@@ -107,7 +102,7 @@ impl FactCache<'_> {
     pub fn delete(&self) -> io::Result<bool> {
         match std::fs::remove_file(self.file()) {
             Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -126,6 +121,8 @@ impl FactCache<'_> {
 #[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     struct Fixture(tempfile::TempDir);
 

@@ -3,10 +3,8 @@
 //! It is a hash with a key that is stored with the sessions of a workspace and never sent or exported.
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
-use rustix::fs::{Mode, OFlags};
-use std::fs::{File, Permissions};
+use crate::runtime::private_file;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// Bytes of a BLAKE3 key.
@@ -45,11 +43,8 @@ impl AnswerSigner {
 }
 
 fn read(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let metadata = file.metadata()?;
-    let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-    if !metadata.is_file() || !is_own || metadata.mode() & GROUP_AND_OTHER_BITS != 0 {
+    let (mut file, metadata) = private_file::open(path)?;
+    if !private_file::is_own(&metadata, GROUP_AND_OTHER_BITS) {
         return Err(io::Error::other("another user may have read or created it"));
     }
     let mut key = [0; KEY_BYTES];
@@ -62,7 +57,6 @@ fn make(state: &Path, path: &Path) -> io::Result<()> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key)?;
     let mut written = tempfile::NamedTempFile::new_in(state)?;
-    written.as_file().set_permissions(Permissions::from_mode(0o600))?;
     written.write_all(&key)?;
     written.as_file().sync_all()?;
     match written.persist_noclobber(path) {
@@ -76,6 +70,8 @@ mod tests {
     use super::*;
     use crate::core::approval::sample_request;
     use std::collections::BTreeSet;
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn s22_a_seal_is_on_one_answer_to_all_of_one_question_in_one_session_of_one_workspace() {

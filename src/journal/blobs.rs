@@ -2,11 +2,11 @@
 
 use crate::core::event::Record;
 use crate::messages;
-use rustix::fs::{Mode, OFlags};
+use crate::runtime::private_file::{self, create_private_dir};
 use serde_json::Value;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum bytes of a record that is written as a whole; long values of a longer record become blobs.
@@ -88,15 +88,14 @@ impl BlobStore {
     /// When they cannot be written.
     pub fn store(&self, bytes: &[u8]) -> io::Result<String> {
         let hash = blake3::hash(bytes).to_hex().to_string();
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        create_private_dir(&self.dir)?;
         // The journal is locked, so a part file of this name was left by a process that crashed.
         let part = self.dir.join(format!("{hash}.part"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         rustix::fs::rename(&part, self.path(&hash))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::fsync(rustix::fs::open(&self.dir, flags, Mode::empty())?)?;
+        File::open(&self.dir)?.sync_all()?;
         Ok(hash)
     }
 
@@ -106,9 +105,8 @@ impl BlobStore {
     /// When there is no such blob, or its content does not match the hash.
     pub fn get(&self, hash: &str, most: u64) -> io::Result<Vec<u8>> {
         let is_hash = hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let path = if is_hash { self.path(hash) } else { return Err(io::ErrorKind::InvalidInput.into()) };
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let (file, _) = private_file::open(&path)?;
         let mut bytes = Vec::new();
         File::take(file, most).read_to_end(&mut bytes)?;
         let is_it = blake3::hash(&bytes).to_hex().as_str() == hash;

@@ -2,13 +2,12 @@
 
 use crate::core::event::{Event, NoticeLevel, Purpose, Record};
 use crate::journal::blobs::BlobStore;
-use crate::journal::session_store::{JOURNAL_FILE, SessionError, SessionStore, private_file};
+use crate::journal::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
 use crate::journal::write::encode_with_blobs;
 use crate::messages;
+use crate::runtime::private_file::create_private_dir;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use std::fs::DirBuilder;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Prefix of directories of sessions that are being created; no id starts with it.
@@ -27,7 +26,7 @@ impl SessionStore {
         fill: impl FnOnce(&Path) -> io::Result<()>,
     ) -> Result<(), SessionError> {
         let (dir, new) = (self.session_dir(id)?, self.dir.join(format!("{NEW_DIR_PREFIX}{id}")));
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&new).and_then(|()| fill(&new));
+        let made = create_private_dir(&new).and_then(|()| fill(&new));
         let written = made.and_then(|()| write(&new, records));
         let moved = written.and_then(|()| {
             renameat_with(CWD, &new, CWD, &dir, RenameFlags::NOREPLACE).map_err(io::Error::from)
@@ -45,7 +44,7 @@ impl SessionStore {
 
 fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
     let path = dir.join(JOURNAL_FILE);
-    let mut journal = private_file(&path, true).map_err(io::Error::other)?;
+    let mut journal = open_for_append(&path, true).map_err(io::Error::other)?;
     let mut line = Vec::new();
     for record in records {
         line.clear();

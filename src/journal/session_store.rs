@@ -3,9 +3,10 @@
 use crate::journal::blobs::BlobStore;
 use crate::journal::checkpoint_refs;
 use crate::journal::write::Journal;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use crate::runtime::private_file::create_private_dir;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -105,7 +106,7 @@ impl SessionStore {
     /// When the directories or the journal cannot be created.
     pub fn create(&self, id: &str) -> Result<Journal, SessionError> {
         let dir = self.session_dir(id)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| SessionError::Io {
+        create_private_dir(&dir).map_err(|source| SessionError::Io {
             what: "cannot create the session directory",
             path: dir.clone(),
             source,
@@ -210,7 +211,7 @@ impl SessionStore {
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
         let lock = lock(dir, id)?;
         let path = dir.join(JOURNAL_FILE);
-        let file = match private_file(&path, new) {
+        let file = match open_for_append(&path, new) {
             Err(SessionError::Io { source, .. }) if new && source.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(SessionError::AlreadyExists(id.to_owned()));
             }
@@ -226,7 +227,7 @@ impl SessionStore {
 
 /// Locks the session in `dir`.
 fn lock(dir: &Path, id: &str) -> Result<File, SessionError> {
-    let lock = private_file(&dir.join("lock"), false)?;
+    let lock = open_for_append(&dir.join("lock"), false)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(SessionError::Busy(id.to_owned())),
@@ -237,14 +238,9 @@ fn lock(dir: &Path, id: &str) -> Result<File, SessionError> {
 }
 
 /// Opens `path` for appending with mode 0600; with `new`, the file must not exist.
-pub(super) fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
+pub(super) fn open_for_append(path: &Path, new: bool) -> Result<File, SessionError> {
     let mut options = OpenOptions::new();
-    options.append(true).read(true).mode(0o600);
-    if new {
-        options.create_new(true);
-    } else {
-        options.create(true);
-    }
+    options.append(true).read(true).mode(0o600).create(true).create_new(new);
     options.open(path).map_err(|source| SessionError::Io {
         what: "cannot open",
         path: path.to_owned(),
@@ -276,7 +272,7 @@ mod tests {
         assert_eq!(store.list().unwrap().count(), 0);
         for id in ["20260101-000000-aaaaaa", "20260102-000000-aaaaaa"] {
             store.create(id).unwrap();
-            let mut journal = private_file(&store.journal_path(id).unwrap(), false).unwrap();
+            let mut journal = open_for_append(&store.journal_path(id).unwrap(), false).unwrap();
             io::Write::write_all(&mut journal, b"a record").unwrap();
         }
         store.create("20260103-000000-aaaaaa").unwrap();

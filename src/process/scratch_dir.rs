@@ -1,5 +1,6 @@
 //! Private temporary directory of one run, removed with it, or after a `kill -9` by the next run that starts a command.
 
+use crate::runtime::private_file::create_private_dir;
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -53,15 +54,6 @@ fn held_lock(parent: &Path) -> io::Result<NamedTempFile> {
         }
     }
     Err(io::ErrorKind::WouldBlock.into())
-}
-
-/// Creates `directory` and missing parents, private to the user.
-///
-/// # Errors
-/// Fails if it cannot be created.
-pub fn create_private_dir(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// Creates a directory in `parent` with a name from `name`, private to the user under any umask.

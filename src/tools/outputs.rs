@@ -1,10 +1,11 @@
 //! Stores tool outputs that are too long for the model, redacted, under the name `output:CALL_ID`.
 
 use crate::redactor::{RedactingWriter, Redactor};
+use crate::runtime::private_file::create_private_dir;
 use crate::text::excerpt;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl Outputs {
     /// # Errors
     /// When the directory or the file cannot be created.
     pub fn writer(&self, call_id: &str) -> io::Result<RedactingWriter<File>> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        create_private_dir(&self.dir)?;
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
         let file = OpenOptions::new()
             .write(true)

@@ -6,13 +6,13 @@
 
 use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
+use crate::runtime::private_file::{self, create_private_dir};
 use crate::workspace::file::{HASH_DIGITS, HashedContent, hash};
-use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW};
-use rustix::process::geteuid;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use std::collections::{HashMap, HashSet};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -243,7 +243,7 @@ impl Packs {
 
 impl OwnPack {
     fn create(dir: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        create_private_dir(dir)?;
         let name = Clock::new().short_id();
         let make = |extension: &str| {
             let path = dir.join(&name).with_extension(extension);
@@ -268,15 +268,8 @@ fn read_line(line: &[u8]) -> Option<(&str, u64, u64)> {
 
 /// Opens a regular file for reading without following a link.
 fn open_own(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let flags = i32::try_from(flags).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_file() && metadata.uid() == geteuid().as_raw() {
-        Ok(file)
-    } else {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
+    let (file, metadata) = private_file::open(path)?;
+    if private_file::is_own(&metadata, 0) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// Lists the files in `dir` with the extension `extension`.

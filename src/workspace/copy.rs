@@ -2,9 +2,9 @@
 
 use crate::process::sandbox::repositories;
 use crate::redactor::Redactor;
+use crate::runtime::private_file;
 use crate::workspace::content_store::MAX_FILE_BYTES;
 use crate::workspace::snapshot::CACHE_TAG;
-use rustix::fs::{CWD, Mode, OFlags};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
@@ -173,9 +173,7 @@ impl Copier<'_> {
 
 /// Opens a regular file with its metadata. Does not follow a link.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
-    let metadata = file.metadata()?;
+    let (file, metadata) = private_file::open(path)?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 

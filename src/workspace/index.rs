@@ -1,14 +1,13 @@
 //! Project overview for the system message: number of files, languages and tree, within limits of time and size.
 
 use crate::runtime::clock::Clock;
+use crate::runtime::private_file;
 use crate::text::lines::one_line;
 use crate::workspace::walk::has_plain_ignore_files;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkBuilder};
-use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -183,9 +182,8 @@ fn listed(root: &Path, entry: &DirEntry, max_size: u64) -> Option<Listed> {
 
 /// Counts the lines of a file. `None` if it is binary or unreadable. Never blocks on a pipe, never follows a link.
 fn count_lines(path: &Path, max_size: u64) -> Option<u64> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    if !file.metadata().ok()?.is_file() {
+    let (file, metadata) = private_file::open(path).ok()?;
+    if !metadata.is_file() {
         return None;
     }
     let mut file = file.take(max_size);
@@ -364,6 +362,8 @@ fn language(extension: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::Mode;
+    use std::fs::File;
     use std::fs::create_dir_all;
 
     fn options() -> IndexOptions {

@@ -4,13 +4,14 @@
 //! whose changes could not all be undone is set aside and not removed, because it contains the earlier contents.
 
 use crate::runtime::clock::Clock;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
+use crate::runtime::private_file::{self, create_private_dir};
+use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Extension of a complete record.
@@ -90,7 +91,7 @@ fn write_up_to(limit: u64, dir: &Path, record: &impl Serialize) -> io::Result<Lo
         let message = format!("{}: change fewer in one call.", too_large(limit));
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    create_private_dir(dir)?;
     let name = Clock::new().short_id();
     let part = dir.join(format!("{name}.{PARTIAL_EXTENSION}"));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
@@ -101,8 +102,7 @@ fn write_up_to(limit: u64, dir: &Path, record: &impl Serialize) -> io::Result<Lo
     let whole = dir.join(format!("{name}.{COMPLETE_EXTENSION}"));
     rustix::fs::rename(&held.path, &whole)?;
     held.path = whole;
-    let opened = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::fs::fsync(opened)?;
+    File::open(dir)?.sync_all()?;
     Ok(held)
 }
 
@@ -143,8 +143,7 @@ pub fn abandoned<R: DeserializeOwned>(dir: &Path) -> Vec<AbandonedRecord<R>> {
 
 /// Locks a record. `None` if another process has locked it or it is gone.
 fn lock(path: &Path) -> io::Result<Option<LockedRecord>> {
-    let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+    let (file, opened) = match private_file::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
@@ -153,7 +152,6 @@ fn lock(path: &Path) -> io::Result<Option<LockedRecord>> {
         locked => locked?,
     }
     // While it was opened, its transaction may have ended or another start may have set it aside.
-    let opened = file.metadata()?;
     let is_it = |there: Metadata| (there.dev(), there.ino()) == (opened.dev(), opened.ino());
     let is_there = path.symlink_metadata().is_ok_and(is_it);
     Ok(is_there.then(|| LockedRecord { path: path.to_owned(), file, is_aside: false }))

@@ -1,6 +1,6 @@
 //! Writes the file of a report: completely or not at all, and never through a symbolic link.
 
-use crate::process::scratch_dir::create_private_dir;
+use crate::runtime::private_file::create_private_dir;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

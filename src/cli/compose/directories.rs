@@ -4,7 +4,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::messages;
-use crate::process::scratch_dir::create_private_dir;
+use crate::runtime::private_file::create_private_dir;
 use rustix::fs::Access;
 use std::io;
 use std::path::Path;

@@ -2,11 +2,9 @@
 
 use crate::core::event::FinishReason;
 use crate::core::message::Message;
-use rustix::process::geteuid;
+use crate::runtime::private_file::{self, create_private_dir};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -64,7 +62,7 @@ impl ResponseStore {
     /// # Errors
     /// When the directory cannot be created.
     pub fn open(dir: PathBuf, ttl: Duration) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        create_private_dir(&dir)?;
         Ok(Self { dir, ttl, max_bytes: ALL_BYTES, max_files: ALL_FILES })
     }
 
@@ -151,12 +149,8 @@ impl ResponseStore {
 
 /// Reads a regular file that belongs to the current user and that only its owner may write.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let nofollow = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(nofollow.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let metadata = file.metadata()?;
-    let ours = metadata.is_file() && metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0;
-    if !ours || metadata.len() > FILE_BYTES {
+    let (file, metadata) = private_file::open(path)?;
+    if !private_file::is_own(&metadata, 0o022) || metadata.len() > FILE_BYTES {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));
     }
     let mut bytes = Vec::new();
@@ -175,6 +169,7 @@ mod tests {
     use super::*;
     use crate::core::message::Role;
     use std::fs::{File, Permissions, set_permissions};
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::fs::PermissionsExt;
 
     const HOUR: Duration = Duration::from_hours(1);

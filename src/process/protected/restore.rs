@@ -5,7 +5,7 @@ use super::report::{ChangeKind, MAX_REPORTED, ProtectedChange};
 use super::safe_repository::is_safe;
 use super::snapshot::{self, FileStamp, PathState, Snapshot};
 use super::unlocked_dirs::{UnlockedDirs, WRITE_MODE};
-use crate::process::scratch_dir::create_private_dir;
+use crate::runtime::private_file::create_private_dir;
 use rustix::fs::{FileType, FlockOperation, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

@@ -4,6 +4,7 @@ use super::CommandContext;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::journal::copy::{rewrite_for_session, up_to_step};
+use crate::runtime::private_file::create_private_dir;
 use std::io;
 use std::path::Path;
 
@@ -27,7 +28,7 @@ pub fn fork(context: &CommandContext<'_>, id: &str, to_step: Option<u32>, new: &
 /// Copies the files of a directory, if it exists.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let Ok(entries) = from.read_dir() else { return Ok(()) };
-    super::create_private_dir(to)?;
+    create_private_dir(to)?;
     for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_file() {

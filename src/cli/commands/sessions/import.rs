@@ -1,13 +1,14 @@
 //! `agent sessions import`: imports an exported session. The file is untrusted input.
 
+use super::CommandContext;
 use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
-use super::{CommandContext, create_private_dir};
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::core::event::Record;
 use crate::journal::copy::rewrite_for_session;
 use crate::journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
 use crate::journal::session_store::SessionError;
+use crate::runtime::private_file::create_private_dir;
 use crate::tools::outputs::is_file_name;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

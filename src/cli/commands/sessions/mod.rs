@@ -22,9 +22,7 @@ use crate::redactor::Redactor;
 use crate::terminal::Terminal;
 use args::SessionsCommand;
 use export::PathReplacements;
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,11 +83,6 @@ fn path_replacements(app: &App, settings: &Settings) -> PathReplacements {
     // The path `/` would match in every path.
     let is_replaceable = |(path, _): &(String, _)| path.len() > 1;
     PathReplacements { pairs: workspace.into_iter().chain(home).map(named).filter(is_replaceable).collect() }
-}
-
-/// Creates a directory that only its owner can read.
-fn create_private_dir(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CliError {
