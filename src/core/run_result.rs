@@ -203,7 +203,7 @@ pub struct PendingApproval {
 }
 
 /// The result of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     /// Version of this document.
     pub schema_version: u32,

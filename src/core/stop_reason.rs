@@ -46,7 +46,7 @@ pub enum StopReason {
 crate::core::impl_name!(StopReason);
 
 /// The status that summarizes a [`StopReason`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -56,6 +56,7 @@ pub enum Status {
     /// The run ended early; the work that was done remains.
     Partial,
     /// The run could not do its work.
+    #[default]
     Failed,
 }
 

@@ -1,58 +1,18 @@
 //! The result document of `--json`, and compact JSON that is safe to print on a terminal.
 
-use crate::core::decision::Denial;
 use crate::core::failure::Failure;
-use crate::core::run_result::{CacheUse, Cost, Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
-use crate::core::stop_reason::Status;
-use crate::core::usage::Usage;
+use crate::core::run_result::{RESULT_SCHEMA_VERSION, RunResult};
 use crate::terminal::needs_escape;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
 
-/// Returns the result as one line of JSON with a newline, without raw control or invisible characters.
-///
-/// # Errors
-/// When the result cannot be serialized, which cannot happen for its types.
-pub fn document(result: &RunResult) -> io::Result<String> {
-    line(result)
-}
-
 /// Creates the result of a run that did not start: configuration, usage, session and key errors.
 pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
-    RunResult {
-        schema_version: RESULT_SCHEMA_VERSION,
-        status: Status::Failed,
-        stop_reason: None,
-        output: Output::default(),
-        output_valid: None,
-        session_id: None,
-        steps: 0,
-        requests: 0,
-        tool_calls: 0,
-        tools_used: Vec::new(),
-        files_modified: Vec::new(),
-        executables: Executables::default(),
-        instructions: None,
-        duration_seconds: 0.0,
-        model,
-        usage: Usage::default(),
-        cost: Cost::default(),
-        cache: CacheUse::default(),
-        context: None,
-        quality_gates: Vec::new(),
-        subagents: Vec::new(),
-        evaluation: None,
-        permission_denials: Vec::<Denial>::new(),
-        awaiting_approval: Vec::new(),
-        guardrails: Vec::new(),
-        sandbox: None,
-        limit: None,
-        error: Some(failure),
-    }
+    RunResult { schema_version: RESULT_SCHEMA_VERSION, model, error: Some(failure), ..RunResult::default() }
 }
 
-/// Returns any value as one line of sanitized JSON.
+/// Returns `value` as one line of JSON with a newline, without raw control or invisible characters.
 ///
 /// # Errors
 /// When the value cannot be serialized.
@@ -94,7 +54,7 @@ mod tests {
     fn a_run_that_never_began_is_a_whole_document() {
         let failure = Failure { kind: FailureKind::Usage, message: "unknown flag".into(), retryable: false };
         assert_eq!(
-            document(&not_started(failure, None)).unwrap(),
+            line(&not_started(failure, None)).unwrap(),
             concat!(
                 r#"{"schema_version":1,"status":"failed","stop_reason":null,"output":"","session_id":null,"steps":0,"#,
                 r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"executables":{"files":[],"more":0,"complete":true},"duration_seconds":0.0,"#,
@@ -113,7 +73,7 @@ mod tests {
             let mut result = not_started(
                 Failure { kind: FailureKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
             result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n").into();
-            let json = document(&result).unwrap();
+            let json = line(&result).unwrap();
             prop_assert!(!json.trim_end_matches('\n').chars().any(|c| needs_escape(c) || c.is_control()));
             prop_assert_eq!(serde_json::from_str::<RunResult>(&json).unwrap(), result);
         }

@@ -111,7 +111,7 @@ pub fn write_result(
     answer_shown: &AnswerShown,
 ) -> io::Result<PrintOutcome> {
     let printed = match format {
-        OutputFormat::Json => terminal.print(&json::document(result)?),
+        OutputFormat::Json => terminal.print(&json::line(result)?),
         OutputFormat::StreamJson => terminal.print(&json_stream::last_line(result)?),
         OutputFormat::Text => deliver_answer(terminal, result, answer_shown),
     };
