@@ -1,7 +1,7 @@
 //! Parses the verdict of an evaluation: the JSON object in the model's reply.
 
 use crate::core::evaluation::{Assessment, Confidence};
-use crate::text::{excerpt, json_bounds};
+use crate::text::excerpt;
 use serde_json::{Map, Value};
 
 /// Bytes of a reply that are parsed; a normal reply has a few hundred.
@@ -20,14 +20,12 @@ const MAX_CHARS: usize = 1000;
 /// fields.
 pub fn read(reply: &str) -> Option<Assessment> {
     let reply = reply.get(..reply.floor_char_boundary(MAX_REPLY_BYTES)).unwrap_or_default();
-    let whole = object(reply);
     let fenced = || fenced(reply).and_then(object);
-    assessment_of(&whole.or_else(fenced).or_else(|| embedded(reply))?)
+    assessment_of(&object(reply).or_else(fenced).or_else(|| embedded(reply))?)
 }
 
 /// Parses `text` as a JSON object.
 fn object(text: &str) -> Option<Map<String, Value>> {
-    json_bounds::check(text.as_bytes()).ok()?;
     serde_json::from_str(text).ok()
 }
 
@@ -38,32 +36,12 @@ fn fenced(text: &str) -> Option<&str> {
     body.split_once("```").map(|(body, _)| body)
 }
 
-/// Returns the first JSON object between braces in the text.
+/// Returns the first JSON object in the text.
 fn embedded(text: &str) -> Option<Map<String, Value>> {
     let starts = text.match_indices('{').take(MAX_TRIES);
-    starts.filter_map(|(start, _)| balanced(text.get(start..)?)).find_map(object)
-}
-
-/// Returns the text from its first brace to the matching one. Braces in strings do not count.
-fn balanced(text: &str) -> Option<&str> {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for (at, byte) in text.bytes().enumerate() {
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'{' => depth = depth.saturating_add(1),
-            b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return text.get(..=at);
-        }
-    }
-    None
+    starts
+        .map_while(|(start, _)| text.get(start..))
+        .find_map(|rest| serde_json::Deserializer::from_str(rest).into_iter().next()?.ok())
 }
 
 /// Converts an object to a verdict. Returns `None` when a field is missing or has another type.
