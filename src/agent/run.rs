@@ -6,7 +6,6 @@ use crate::agent::model_call::call_model;
 use crate::agent::session::{CompactionAction, Moment, NextAction, RunOutcome};
 use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel, Purpose};
-use crate::core::guardrail::CallCounts;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::hooks::{HookEvent, HookInput};
@@ -97,17 +96,8 @@ impl<S: LoopServices> Agent<S> {
         let ends_step = self.session.borrow().is_whole_turn(&calls);
         for call in calls {
             let text = message.to_owned();
-            self.emitter.emit(Event::ToolCallEnd {
-                name: call.name,
-                summary: String::new(),
-                result: ToolResult { call_id: call.id, text, is_error: true },
-                changed: Vec::new(),
-                seen: Vec::new(),
-                denial: None,
-                simulated: false,
-                guardrail_counts: CallCounts::default(),
-                duration_ms: 0,
-            })?;
+            let result = ToolResult { call_id: call.id, text, is_error: true };
+            self.emitter.emit(Event::tool_not_run(call.name, String::new(), result, Vec::new()))?;
         }
         if ends_step {
             self.emitter.emit(Event::StepEnd)?;

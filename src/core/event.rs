@@ -125,8 +125,7 @@ pub enum Event {
         /// The program version that created the session.
         program: String,
         /// The workspace root before the session was imported (`agent sessions import`).
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[serde(alias = "brought_from")]
+        #[serde(default, skip_serializing_if = "Option::is_none", alias = "brought_from")]
         imported_from: Option<String>,
     },
     /// A process starts to work on the session.
@@ -315,8 +314,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
         /// What the call adds to the limits of guardrails.
-        #[serde(default, skip_serializing_if = "CallCounts::is_empty")]
-        #[serde(alias = "counted")]
+        #[serde(default, skip_serializing_if = "CallCounts::is_empty", alias = "counted")]
         guardrail_counts: CallCounts,
         /// Milliseconds for decision, hooks and execution.
         duration_ms: u64,
@@ -347,8 +345,7 @@ pub enum Event {
         /// The event.
         event: Box<Event>,
         /// What the subagent has spent and reserved; absent if it is unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[serde(alias = "purse")]
+        #[serde(default, skip_serializing_if = "Option::is_none", alias = "purse")]
         budget_share: Option<BudgetShare>,
     },
     /// A command continues in the background.
@@ -367,8 +364,7 @@ pub enum Event {
         /// Description of how it ended.
         outcome: String,
         /// Set if the command was ended at the end of the run.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        #[serde(alias = "with_run")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "with_run")]
         ended_by_run_end: bool,
     },
     /// A hook ran.
@@ -426,8 +422,7 @@ pub enum Event {
         /// Hash of the commit.
         commit: String,
         /// Changed files that the commit does not contain.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        #[serde(alias = "left_out")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "left_out")]
         omitted_files: Vec<String>,
     },
     /// The session state was saved, so that earlier records need not be read again.

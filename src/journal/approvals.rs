@@ -146,17 +146,12 @@ mod tests {
     }
 
     fn ended(call_id: &str) -> Event {
-        Event::ToolCallEnd {
-            name: "write_file".into(),
-            summary: String::new(),
-            result: ToolResult { call_id: call_id.into(), text: "done".into(), is_error: false },
-            changed: Vec::new(),
-            seen: Vec::new(),
-            denial: None,
-            simulated: false,
-            guardrail_counts: crate::core::guardrail::CallCounts::default(),
-            duration_ms: 1,
-        }
+        Event::tool_not_run(
+            "write_file".into(),
+            String::new(),
+            ToolResult { call_id: call_id.into(), text: "done".into(), is_error: false },
+            Vec::new(),
+        )
     }
 
     fn fold(events: impl IntoIterator<Item = Event>) -> Approvals {

@@ -26,17 +26,7 @@ fn answer(parts: Vec<Part>) -> Event {
 }
 
 fn ended(result: ToolResult) -> Event {
-    Event::ToolCallEnd {
-        name: "grep".into(),
-        summary: "s".into(),
-        result,
-        changed: Vec::new(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        guardrail_counts: crate::core::guardrail::CallCounts::default(),
-        duration_ms: 1,
-    }
+    Event::tool_not_run("grep".into(), "s".into(), result, Vec::new())
 }
 
 fn run_end(output: Output, tools: usize) -> Event {

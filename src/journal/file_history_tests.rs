@@ -1,7 +1,6 @@
 use super::*;
 use crate::core::event::EVENT_SCHEMA_VERSION;
 use crate::core::file_change::ChangedBy;
-use crate::core::guardrail::CallCounts;
 use crate::core::message::ToolResult;
 use proptest::prelude::*;
 
@@ -18,17 +17,12 @@ fn record(step: u32, event: Event) -> Record {
 }
 
 fn tool(step: u32, changed: &[Change]) -> Record {
-    let event = Event::ToolCallEnd {
-        name: String::new(),
-        summary: String::new(),
-        result: ToolResult { call_id: String::new(), text: String::new(), is_error: false },
-        changed: changed.to_vec(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        guardrail_counts: CallCounts::default(),
-        duration_ms: 0,
-    };
+    let event = Event::tool_not_run(
+        String::new(),
+        String::new(),
+        ToolResult { call_id: String::new(), text: String::new(), is_error: false },
+        changed.to_vec(),
+    );
     record(step, event)
 }
 

@@ -15,7 +15,6 @@ use crate::agent::{Agent, SessionSink, run};
 use crate::core::approval::ApprovalAnswer;
 use crate::core::event::{Event, MessageOrigin};
 use crate::core::event_sink::EventSink;
-use crate::core::guardrail::CallCounts;
 use crate::core::limits::{FallbackChain, RunLimits};
 use crate::core::run_result::RunResult;
 use crate::core::secret::Secret;
@@ -330,17 +329,8 @@ impl SimulatedSession {
         let interrupted = agent.session.borrow().interrupted_calls();
         for call in interrupted {
             self.shared.count("event", "call interrupted by a crash");
-            agent.emitter.emit(Event::ToolCallEnd {
-                name: call.name,
-                summary: String::new(),
-                result: unknown_outcome(call.id),
-                changed: Vec::new(),
-                seen: Vec::new(),
-                denial: None,
-                simulated: false,
-                guardrail_counts: CallCounts::default(),
-                duration_ms: 0,
-            })?;
+            let result = unknown_outcome(call.id);
+            agent.emitter.emit(Event::tool_not_run(call.name, String::new(), result, Vec::new()))?;
         }
         Ok(())
     }

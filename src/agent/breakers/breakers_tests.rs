@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::core::file_change::{Change, ChangeAction, ChangedBy};
-use crate::core::guardrail::CallCounts;
 use crate::core::message::{Part, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 
@@ -99,17 +98,12 @@ fn ended(call: &ToolCall, gives: &str, before: &str) -> Event {
         after_mode: None,
         directories: 0,
     };
-    Event::ToolCallEnd {
-        name: call.name.clone(),
-        summary: String::new(),
-        result: ToolResult { call_id: call.id.clone(), text: gives.into(), is_error: gives.starts_with('!') },
-        changed: (call.name == "write_file").then(|| change(gives)).into_iter().collect(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        guardrail_counts: CallCounts::default(),
-        duration_ms: 0,
-    }
+    Event::tool_not_run(
+        call.name.clone(),
+        String::new(),
+        ToolResult { call_id: call.id.clone(), text: gives.into(), is_error: gives.starts_with('!') },
+        (call.name == "write_file").then(|| change(gives)).into_iter().collect(),
+    )
 }
 
 fn repeated(repeated_calls: u32) -> BreakerLimits {

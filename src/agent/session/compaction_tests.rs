@@ -4,7 +4,6 @@ use super::tests::{check_pairs, limits, now, prompt, started_session};
 use super::*;
 use crate::agent::compaction::summary;
 use crate::core::compaction::{CompactionEvent, CompactionLimits, CompactionStrategy};
-use crate::core::guardrail::CallCounts;
 use crate::core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
 use crate::core::message::Part;
 use crate::core::usage::Usage;
@@ -37,17 +36,12 @@ fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
         latency_ms: 1,
     });
     for (at, bytes) in outputs.iter().enumerate() {
-        session.apply(&Event::ToolCallEnd {
-            name: "read_file".into(),
-            summary: String::new(),
-            result: ToolResult { call_id: id(at), text: "x".repeat(*bytes), is_error: false },
-            changed: Vec::new(),
-            seen: Vec::new(),
-            denial: None,
-            simulated: false,
-            guardrail_counts: CallCounts::default(),
-            duration_ms: 1,
-        });
+        session.apply(&Event::tool_not_run(
+            "read_file".into(),
+            String::new(),
+            ToolResult { call_id: id(at), text: "x".repeat(*bytes), is_error: false },
+            Vec::new(),
+        ));
     }
 }
 

@@ -3,7 +3,6 @@
 use super::*;
 use crate::core::compaction::CompactionLimits;
 use crate::core::evaluation::EvaluationLimits;
-use crate::core::guardrail::CallCounts;
 use crate::core::language::Language;
 use crate::core::limits::{BreakerLimits, FallbackChain, SpendingCaps};
 use crate::core::message::OpaqueData;
@@ -73,17 +72,12 @@ pub(super) fn answer_call(session: &mut Session, id: &str) {
 }
 
 pub(super) fn ended(id: &str) -> Event {
-    Event::ToolCallEnd {
-        name: "read_file".into(),
-        summary: String::new(),
-        result: ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
-        changed: Vec::new(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        guardrail_counts: CallCounts::default(),
-        duration_ms: 1,
-    }
+    Event::tool_not_run(
+        "read_file".into(),
+        String::new(),
+        ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
+        Vec::new(),
+    )
 }
 
 pub(super) fn stop_of(session: &Session, moment: Moment) -> RunOutcome {
@@ -149,17 +143,7 @@ fn results_are_in_the_order_of_the_calls_whatever_finishes_first() {
     answer_call(&mut session, "b");
     assert_eq!(session.open_calls().len(), 1);
     let Event::ToolCallEnd { result, .. } = ended("a") else { panic!("not a result") };
-    session.apply(&Event::ToolCallEnd {
-        name: "list_files".into(),
-        summary: String::new(),
-        result,
-        changed: Vec::new(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        guardrail_counts: CallCounts::default(),
-        duration_ms: 1,
-    });
+    session.apply(&Event::tool_not_run("list_files".into(), String::new(), result, Vec::new()));
     let used: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();
     assert_eq!(used, ["list_files", "read_file"]);
     let last = session.messages().last().unwrap();

@@ -4,7 +4,6 @@ use crate::agent::Agent;
 use crate::agent::session::unknown_outcome;
 use crate::core::event::{Event, NoticeLevel};
 use crate::core::file_change::{Change, ChangeAction, FileState};
-use crate::core::guardrail::CallCounts;
 use crate::core::message::ToolCall;
 use crate::journal::interrupted_calls::{InterruptedCall, UnfinishedCalls};
 use crate::messages;
@@ -85,15 +84,5 @@ pub fn remove_leftovers(workspace: &Workspace, call: &InterruptedCall) -> Vec<St
 
 /// Creates the end event of a call of which only the changes to files are known.
 pub fn unknown_outcome_event(call: ToolCall, summary: String, changed: Vec<Change>) -> Event {
-    Event::ToolCallEnd {
-        name: call.name,
-        summary,
-        result: unknown_outcome(call.id),
-        changed,
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        guardrail_counts: CallCounts::default(),
-        duration_ms: 0,
-    }
+    Event::tool_not_run(call.name, summary, unknown_outcome(call.id), changed)
 }
