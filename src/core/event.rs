@@ -43,10 +43,11 @@ pub struct Record {
 }
 
 /// Purpose of a model call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The next step of the work.
+    #[default]
     Step,
     /// The closing summary, without tools.
     Closing,
@@ -468,6 +469,21 @@ impl Event {
     /// Checks whether the event is streamed but never recorded.
     pub fn is_delta(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ThinkingDelta { .. })
+    }
+
+    /// Creates the end of a call that did not run, or of which only `result` and `changed` are known.
+    pub fn tool_not_run(name: String, summary: String, result: ToolResult, changed: Vec<Change>) -> Self {
+        Self::ToolCallEnd {
+            name,
+            summary,
+            result,
+            changed,
+            seen: Vec::new(),
+            denial: None,
+            simulated: false,
+            guardrail_counts: CallCounts::default(),
+            duration_ms: 0,
+        }
     }
 
     /// Returns the files that a call changed, including calls of subagents.

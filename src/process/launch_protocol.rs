@@ -23,7 +23,7 @@ pub(super) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 const MAX_REQUEST_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Request to start one command.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct LaunchRequest {
     /// Tier that confines the command and holds its tree together.
     pub(super) tier: Tier,
@@ -76,19 +76,7 @@ pub(super) enum LaunchReply {
 impl LaunchRequest {
     /// Creates a request that only checks whether the tier works.
     pub(super) fn without_command(tier: Tier) -> Self {
-        Self {
-            tier,
-            argv: Vec::new(),
-            policy: SandboxPolicy::default(),
-            limits: CommandLimits::default(),
-            makes_network: false,
-            probe: None,
-            in_bubblewrap: false,
-            quarantine: PathBuf::new(),
-            env: BTreeMap::new(),
-            umask: None,
-            stdin_bytes: 0,
-        }
+        Self { tier, ..Self::default() }
     }
 
     /// Encodes the length prefix and the JSON.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Confinement of a command and mechanism that holds its process tree together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Namespaces, Landlock and a seccomp filter: a separate file system view and network.
@@ -17,6 +17,7 @@ pub enum Tier {
     /// Not confined. A subreaper finds and ends every descendant.
     Subreaper,
     /// Not confined. A process group: a process that leaves it escapes.
+    #[default]
     Group,
 }
 

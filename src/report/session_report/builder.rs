@@ -35,7 +35,7 @@ const MAX_CALLS: usize = 10_000;
 const MAX_OTHERS: usize = 1_000;
 
 /// A session report under construction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SessionReportBuilder {
     report: SessionReport,
     tally: Tally,
@@ -54,29 +54,9 @@ pub struct SessionReportBuilder {
     calls: usize,
     hooks: usize,
     messages: usize,
-    /// Bytes of all texts, and the current maximum of one text.
+    /// Bytes of all texts, and how often the maximum of one text was halved.
     bytes: usize,
-    chars: usize,
-}
-
-impl Default for SessionReportBuilder {
-    fn default() -> Self {
-        Self {
-            report: SessionReport { schema_version: REPORT_SCHEMA_VERSION, ..SessionReport::default() },
-            tally: Tally::default(),
-            open: BTreeMap::new(),
-            messages_before_step: Vec::new(),
-            model: String::new(),
-            run: String::new(),
-            earlier: 0,
-            last: 0,
-            calls: 0,
-            hooks: 0,
-            messages: 0,
-            bytes: 0,
-            chars: TEXT_CHARS,
-        }
-    }
+    halvings: u32,
 }
 
 impl SessionReportBuilder {
@@ -151,6 +131,7 @@ impl SessionReportBuilder {
         if self.report.status.is_none() {
             self.report.cost = self.tally.total(false);
         }
+        self.report.schema_version = REPORT_SCHEMA_VERSION;
         self.report.usage = self.tally.usage;
         for file in std::mem::take(&mut self.tally.files) {
             self.list(|report| &mut report.files_modified, FileChange { file, diff: None });
@@ -181,9 +162,7 @@ impl SessionReportBuilder {
                 mode: mode.clone(),
                 sandbox: sandbox.clone(),
                 started_ms: record.wall_ms,
-                duration_ms: 0,
-                status: None,
-                stop_reason: None,
+                ..Run::default()
             });
         }
         // Time between runs is not counted.
@@ -235,16 +214,7 @@ impl SessionReportBuilder {
             model,
             started_ms: record.wall_ms,
             added_messages: std::mem::take(&mut self.messages_before_step),
-            text: String::new(),
-            thinking: String::new(),
-            finish_reason: None,
-            requests: 0,
-            usage: None,
-            cost_usd: None,
-            latency_ms: 0,
-            tool_time_ms: 0,
-            calls: Vec::new(),
-            hooks: Vec::new(),
+            ..Step::default()
         });
     }
 
@@ -448,18 +418,24 @@ impl SessionReportBuilder {
 
     /// Shortens a text to the current maximum.
     fn cut(&mut self, text: &str) -> String {
-        let text = truncate_text(text, self.chars);
+        let text = truncate_text(text, self.text_chars());
         self.bytes = self.bytes.saturating_add(text.len());
         text
     }
 
+    /// Returns the current maximum of one text in characters.
+    fn text_chars(&self) -> usize {
+        (TEXT_CHARS >> self.halvings).max(LEAST_TEXT_CHARS)
+    }
+
     /// Halves the maximum length of all texts, including earlier ones, while they are too long together.
     fn limit_total_text(&mut self) {
-        while self.bytes > ALL_TEXT_BYTES && self.chars > LEAST_TEXT_CHARS {
-            self.chars = (self.chars / 2).max(LEAST_TEXT_CHARS);
+        while self.bytes > ALL_TEXT_BYTES && self.text_chars() > LEAST_TEXT_CHARS {
+            self.halvings += 1;
             self.bytes = 0;
+            let chars = self.text_chars();
             for text in self.report.steps.iter_mut().flat_map(Step::texts) {
-                *text = truncate_text(text, self.chars);
+                *text = truncate_text(text, chars);
                 self.bytes = self.bytes.saturating_add(text.len());
             }
         }

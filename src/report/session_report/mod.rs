@@ -107,7 +107,7 @@ pub struct SessionReport {
 }
 
 /// One process's work on the session.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
     /// Name of the agent.
     pub agent: String,
@@ -128,7 +128,7 @@ pub struct Run {
 }
 
 /// A model call and the tool calls that it requested.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
     /// Number over all runs of the session, from 1; a closing call has the number of the step before it.
     pub number: u32,
