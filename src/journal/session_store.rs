@@ -200,12 +200,13 @@ impl SessionStore {
         }
     }
 
-    /// Returns the id of the newest session.
+    /// Returns `id`, or without one the id of the newest session.
     ///
     /// # Errors
     /// When there is no session, or they cannot be listed.
-    pub fn last(&self) -> Result<String, SessionError> {
-        self.list()?.next().ok_or(SessionError::NoSessions)
+    pub fn id_or_newest(&self, id: Option<&str>) -> Result<String, SessionError> {
+        let given = id.map(str::to_owned);
+        given.map_or_else(|| self.list()?.next().ok_or(SessionError::NoSessions), Ok)
     }
 
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
@@ -277,7 +278,7 @@ mod tests {
         }
         store.create("20260103-000000-aaaaaa").unwrap();
         assert_eq!(store.list().unwrap().count(), 2);
-        assert_eq!(store.last().unwrap(), "20260102-000000-aaaaaa");
+        assert_eq!(store.id_or_newest(None).unwrap(), "20260102-000000-aaaaaa");
     }
 
     #[test]

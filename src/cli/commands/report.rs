@@ -54,7 +54,7 @@ pub struct ReportArgs {
 /// Fails for an unknown or unreadable session, and when the file or standard output cannot be written.
 pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
     let settings = app.load_settings(&args.common)?.settings;
-    let id = args.session.clone().map_or_else(|| session_store(&settings).last(), Ok)?;
+    let id = session_store(&settings).id_or_newest(args.session.as_deref())?;
     let report = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {
         return print(&app.terminal, &rendered(args.format.unwrap_or(ReportFormat::Markdown), &report)?);

@@ -46,8 +46,8 @@ impl SessionHistory {
     /// Fails for an invalid configuration, and when there is no such session or it is unreadable.
     pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
-        let (store, id) = find_session(&settings, id)?;
-        Self::open(app, &settings, &store, id, Vec::new())
+        let store = session_store(&settings);
+        Self::open(app, &settings, &store, store.id_or_newest(id)?, Vec::new())
     }
 
     /// Opens and locks session `id`, or the newest one, and cleans up after a killed process.
@@ -56,7 +56,8 @@ impl SessionHistory {
     /// Fails as [`open_read_only`](Self::open_read_only) does, and when another process uses the session or its journal cannot be written.
     pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
-        let (store, id) = find_session(&settings, id)?;
+        let store = session_store(&settings);
+        let id = store.id_or_newest(id)?;
         let journal = store.open(&id)?;
         Self::open(app, &settings, &store, id, vec![Box::new(journal)])
     }
@@ -130,13 +131,6 @@ impl SessionHistory {
     pub fn path(&self, raw: &str) -> CliResult<RelPath> {
         self.workspace.path(raw).map_err(|error| CliError { kind: FailureKind::Usage, cause: error.into() })
     }
-}
-
-/// Returns the session store, and the id of the requested session or of the newest one.
-fn find_session(settings: &Settings, id: Option<&str>) -> CliResult<(SessionStore, String)> {
-    let store = session_store(settings);
-    let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
-    Ok((store, id))
 }
 
 /// Creates the error for a journal that cannot be written.
