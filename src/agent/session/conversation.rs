@@ -2,7 +2,7 @@
 
 use super::{ClosingStage, Session};
 use crate::core::event::{FinishReason, MessageOrigin, Purpose};
-use crate::core::message::{Message, Role};
+use crate::core::message::{HistoryMessage, Message, Role};
 use crate::engine::call_arguments;
 
 impl Session {
@@ -48,6 +48,14 @@ impl Session {
         self.run.evaluation.note_message(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
+    }
+
+    /// Adds the messages of `history`. All of them are unread for this model, whichever model wrote the answers.
+    pub(super) fn add_history(&mut self, history: &[HistoryMessage]) {
+        for message in history {
+            self.unread.push(message.content.clone());
+            self.push(Message::from(message));
+        }
     }
 
     fn reset_answer(&mut self) {

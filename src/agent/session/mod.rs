@@ -7,7 +7,6 @@ mod conversation;
 mod evaluation;
 mod gates;
 mod guardrails;
-mod initial_history;
 mod low_budget;
 mod message_serde;
 mod model;
