@@ -7,11 +7,11 @@ mod of_project;
 
 use super::*;
 use crate::config::agents;
-use crate::config::schema::LogLevel;
 use crate::core::evaluation::EvaluationMode;
 use crate::core::secret::Secret;
 use crate::engine::Parallelism;
 use crate::engine::policy::Mode;
+use crate::report::verbosity::Verbosity;
 use std::collections::BTreeMap;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -83,7 +83,7 @@ fn without_any_file_the_defaults_hold() {
     assert_eq!((settings.agent.name.as_str(), settings.agent.mode), ("build", Mode::ConfirmSensitive));
     assert_eq!(settings.agent.max_steps, 50);
     assert_eq!(settings.tools.parallel, Parallelism::Reads);
-    assert_eq!(settings.logging.level, LogLevel::Human);
+    assert_eq!(settings.logging.level, Verbosity::Human);
     assert_eq!(settings.llm.model, None);
     assert_eq!(loaded.notices, Vec::<String>::new());
 }

@@ -21,6 +21,7 @@ use crate::engine::{Parallelism, ResultFormat};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::effort::Effort;
 use crate::llm::provider_table::{Provider, ProviderOverrides};
+use crate::report::verbosity::Verbosity;
 use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -439,26 +440,10 @@ pub struct Sessions {
 pub struct Logging {
     /// Log level on standard error. A project cannot hide warnings about its own settings.
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = ["debug", "info", "human"]))]
-    pub level: LogLevel,
+    pub level: Verbosity,
     /// A file for the log as JSON lines; absent: none.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub file: Option<String>,
-}
-
-/// Log level on standard error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogLevel {
-    /// Everything.
-    Debug,
-    /// The human log and details.
-    Info,
-    /// The agent's actions, in readable form.
-    Human,
-    /// Warnings and errors.
-    Warn,
-    /// Errors.
-    Error,
 }
 
 #[cfg(test)]

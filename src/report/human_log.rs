@@ -94,7 +94,7 @@ impl HumanLog {
     }
 
     fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
-        if self.detail < least { Ok(()) } else { self.terminal.eprintln(style, line) }
+        if self.detail > least { Ok(()) } else { self.terminal.eprintln(style, line) }
     }
 
     fn run_start(&mut self, event: &Event) -> io::Result<()> {
@@ -120,7 +120,7 @@ impl HumanLog {
 
     /// Prints a piece of streamed text; reasoning and answer are on lines of their own.
     fn piece(&mut self, least: Verbosity, style: Style, text: &str) -> io::Result<()> {
-        if self.detail < least {
+        if self.detail > least {
             return Ok(());
         }
         if std::mem::replace(&mut self.piece_style, style) != style {
@@ -131,7 +131,7 @@ impl HumanLog {
 
     fn text_delta(&mut self, text: &str) -> io::Result<()> {
         self.piece(Verbosity::Human, Style::Plain, text)?;
-        self.streamed = self.detail >= Verbosity::Human;
+        self.streamed = self.detail <= Verbosity::Human;
         let same = self.terminal.stream_info().stdout == StdoutTarget::SameTerminal;
         if self.streamed && same && self.shown_text.len() <= STORED_TEXT_BYTES {
             self.shown_text.push_str(text);

@@ -81,7 +81,7 @@ pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<E
     let answer_shown = human.answer_shown();
     let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
     if let Some(path) = options.log_file {
-        sinks.push(Box::new(LogFile::open(path, options.detail >= Verbosity::Debug, Arc::clone(terminal))?));
+        sinks.push(Box::new(LogFile::open(path, options.detail <= Verbosity::Debug, Arc::clone(terminal))?));
     }
     if options.show_costs {
         sinks.push(Box::new(CostSummary::new(Arc::clone(terminal), options.language)));
@@ -89,7 +89,7 @@ pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<E
     if options.dry_run {
         sinks.push(Box::new(DryRunPlan::new(Arc::clone(terminal), options.language)));
     }
-    if terminal.has_icons() && options.detail >= Verbosity::Human {
+    if terminal.has_icons() && options.detail <= Verbosity::Human {
         sinks.push(Box::new(ProgressSpinner::new(Arc::clone(terminal), options.language)));
     }
     let stream_end = (options.format == OutputFormat::StreamJson).then(|| {

@@ -1,20 +1,28 @@
 //! Verbosity levels of the human-readable log.
 
 use crate::messages;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Verbosity of the log; each level includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Log level on standard error.
+// Each level includes those after it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::EnumString,
+)]
+#[schemars(rename = "LogLevel")]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_level)]
 pub enum Verbosity {
-    /// Failures and refused calls (`--quiet`, `--log-level error`).
-    Error,
-    /// Warnings, such as retries (`--json`, `--log-level warn`).
-    Warn,
-    /// Steps, tools, hooks, and streamed text; the default.
-    Human,
-    /// Tokens, tools offered, reasoning (`-v`, `--log-level info`).
-    Info,
-    /// Requests and messages (`-vv`, `--log-level debug`).
+    /// Everything.
     Debug,
+    /// The human log and details.
+    Info,
+    /// The agent's actions, in readable form.
+    Human,
+    /// Warnings and errors.
+    Warn,
+    /// Errors.
+    Error,
 }
 
 impl Verbosity {
@@ -32,17 +40,6 @@ impl Verbosity {
     }
 }
 
-impl std::str::FromStr for Verbosity {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "error" => Ok(Self::Error),
-            "warn" => Ok(Self::Warn),
-            "human" => Ok(Self::Human),
-            "info" => Ok(Self::Info),
-            "debug" => Ok(Self::Debug),
-            _ => Err(messages::LOG_LEVELS.to_owned()),
-        }
-    }
+fn unknown_level(_: &str) -> String {
+    messages::LOG_LEVELS.to_owned()
 }

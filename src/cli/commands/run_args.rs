@@ -3,7 +3,7 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::common_flags;
 use crate::config::flags::Flags;
-use crate::config::schema::{LogLevel, SandboxMode};
+use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::config::trust::TrustFlag;
 use crate::core::evaluation::EvaluationMode;
@@ -176,13 +176,7 @@ pub struct RunOptions {
 impl RunOptions {
     /// Returns the verbosity on standard error: from the flags, else from the configuration.
     pub fn detail(&self, settings: &Settings) -> Verbosity {
-        let configured = match settings.logging.level {
-            LogLevel::Debug => Some(Verbosity::Debug),
-            LogLevel::Info => Some(Verbosity::Info),
-            LogLevel::Human => None,
-            LogLevel::Warn => Some(Verbosity::Warn),
-            LogLevel::Error => Some(Verbosity::Error),
-        };
+        let configured = Some(settings.logging.level).filter(|level| *level != Verbosity::Human);
         let (level, for_programs) = (self.log_level.or(configured), self.format() != OutputFormat::Text);
         Verbosity::choose(self.quiet, self.verbose, level, for_programs)
     }
