@@ -4,6 +4,7 @@
 //! update it. Ignore files are not used, because a command may write them.
 
 use crate::core::run_result::Executables;
+use crate::workspace::snapshot::CACHE_TAG;
 use std::collections::VecDeque;
 use std::fs::{DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -23,8 +24,6 @@ const MAX_FILES: usize = 100;
 const TICK: Duration = Duration::from_millis(10);
 /// Execute permissions of owner, group and others.
 const EXECUTABLE: u32 = 0o111;
-/// File that marks a directory as a tool's cache (bford.info/cachedir), such as cargo's `target`.
-const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// Finds the executables below `root` that changed since `began` (wall clock). Skips git's own directories and caches of tools
 /// that existed before. Does not follow links.

@@ -3,9 +3,9 @@
 use crate::runtime::clock::Clock;
 use crate::runtime::private_file;
 use crate::text::lines::one_line;
-use crate::workspace::walk::has_plain_ignore_files;
+use crate::workspace::walk::{has_plain_ignore_files, project_walk};
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::DirEntry;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -111,10 +111,7 @@ pub fn project_index(
 fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<Found, globset::Error> {
     let directories = names(&SKIPPED_DIRECTORIES, &options.exclude_dirs)?;
     let skipped = names(&SKIPPED_FILES, &options.exclude_patterns)?;
-    let mut builder = WalkBuilder::new(root);
-    builder.hidden(false).parents(false).require_git(false).git_global(false).git_exclude(false);
-    let plain = has_plain_ignore_files(root);
-    builder.ignore(plain).git_ignore(plain);
+    let mut builder = project_walk(root);
     builder.sort_by_file_name(Ord::cmp);
     builder.filter_entry(move |entry| {
         let name = folded(entry);

@@ -1,7 +1,7 @@
 //! Snapshot of the workspace files' metadata, to find what a command changed.
 
-use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files};
-use ignore::{DirEntry, WalkBuilder};
+use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files, project_walk};
+use ignore::DirEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -57,18 +57,7 @@ impl Snapshot {
     fn take_up_to(entries: usize, root: &Path) -> Option<Self> {
         let began = Instant::now();
         let mut snapshot = Self::default();
-        let plain = has_plain_ignore_files(root);
-        let walk = WalkBuilder::new(root)
-            .hidden(false)
-            .ignore(plain)
-            .git_ignore(plain)
-            .require_git(false)
-            .git_global(false)
-            .git_exclude(false)
-            .parents(false)
-            .filter_entry(is_scanned)
-            .build();
-        for (count, entry) in walk.enumerate() {
+        for (count, entry) in project_walk(root).filter_entry(is_scanned).build().enumerate() {
             if count > entries || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
                 return None;
             }

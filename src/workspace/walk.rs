@@ -245,6 +245,15 @@ impl Walk {
     }
 }
 
+/// Creates a walk of everything below `root` that ignore files in it do not exclude.
+pub(super) fn project_walk(root: &Path) -> WalkBuilder {
+    let plain = has_plain_ignore_files(root);
+    let mut builder = WalkBuilder::new(root);
+    builder.hidden(false).ignore(plain).git_ignore(plain).parents(false);
+    builder.require_git(false).git_global(false).git_exclude(false);
+    builder
+}
+
 /// Checks whether a walk visits `entry`. Skips hidden directories below its start, caches, and our temporary files.
 fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
     if entry.depth() == 0 {
