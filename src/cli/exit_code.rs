@@ -6,7 +6,7 @@ use std::fmt::Write;
 use strum::VariantArray;
 
 /// The exit code of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum ExitCode {
     /// The model finished.
     Success,
@@ -25,16 +25,6 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    const ALL: [Self; 7] = [
-        Self::Success,
-        Self::Failed,
-        Self::Partial,
-        Self::Config,
-        Self::Auth,
-        Self::Timeout,
-        Self::Interrupted,
-    ];
-
     /// Returns the number.
     pub fn code(self) -> u8 {
         match self {
@@ -118,7 +108,7 @@ impl ExitCode {
 /// Generates the table of exit codes in the README.
 pub fn table() -> String {
     let mut table = String::from("| exit | when | `status` | `stop_reason` |\n|---|---|---|---|\n");
-    for code in ExitCode::ALL {
+    for code in ExitCode::VARIANTS.iter().copied() {
         let reasons: Vec<StopReason> = StopReason::VARIANTS
             .iter()
             .copied()

@@ -28,7 +28,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 use std::path::Path;
-use std::str::FromStr;
 
 /// Version of the document.
 pub const REPORT_SCHEMA_VERSION: u32 = 2;
@@ -329,11 +328,13 @@ impl SessionReport {
 }
 
 /// Format of a session report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_format)]
 pub enum ReportFormat {
     /// The document, one line of JSON.
     Json,
     /// Markdown, to read or to store.
+    #[strum(serialize = "markdown", serialize = "md")]
     Markdown,
     /// Markdown for a job summary or a comment on GitHub: folded, and short enough for both.
     Github,
@@ -366,18 +367,8 @@ impl ReportFormat {
     }
 }
 
-impl FromStr for ReportFormat {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "json" => Ok(Self::Json),
-            "markdown" | "md" => Ok(Self::Markdown),
-            "github" => Ok(Self::Github),
-            "html" => Ok(Self::Html),
-            _ => Err(messages::REPORT_FORMS.to_owned()),
-        }
-    }
+fn unknown_format(_: &str) -> String {
+    messages::REPORT_FORMS.to_owned()
 }
 
 #[cfg(test)]
