@@ -32,11 +32,6 @@ impl Tier {
         matches!(self, Self::Full | Self::Bubblewrap)
     }
 
-    /// Checks whether the launcher process holds the tree together without a namespace.
-    pub fn has_subreaper(self) -> bool {
-        matches!(self, Self::Rules | Self::Subreaper)
-    }
-
     /// Returns the name for results and logs. Empty for a tier without confinement.
     pub fn name(self) -> &'static str {
         match self {
