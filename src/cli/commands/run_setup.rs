@@ -107,7 +107,8 @@ impl RunSetup {
         let window = models.smallest_window();
         let context = &mut settings.context;
         context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
-        let toolbox = subagents::toolbox(&settings, &models.terms.first.model, &host)?;
+        let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
+        let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
             started_at,

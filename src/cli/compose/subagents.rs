@@ -9,7 +9,6 @@ use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::costs::definitions_size;
 use crate::cli::compose::system_message;
-use crate::cli::error::CliResult;
 use crate::config::agents::{self, SubagentSettings};
 use crate::config::instructions;
 use crate::config::settings::Settings;
@@ -32,14 +31,6 @@ pub fn dispatch_tool(settings: &Settings, host: &Rc<OnceCell<SubagentHost>>) -> 
         .map(|agent| SubagentType { name: agent.name.clone(), description: agent.description.clone() });
     let tool = DispatchSubagent::new(kinds.collect(), Rc::clone(host))?;
     Some(Box::new(tool))
-}
-
-/// Creates the toolbox for the model called `name`, including the tool that runs subagents.
-///
-/// # Errors
-/// Fails when the embedded table of edit formats is invalid, which a test excludes.
-pub fn toolbox(settings: &Settings, name: &str, host: &Rc<OnceCell<SubagentHost>>) -> CliResult<Toolbox> {
-    Ok(compose::toolbox_for(settings, name)?.with(dispatch_tool(settings, host)))
 }
 
 /// Installs the `host` of the subagents of `agent`, whose engine was built from `settings`.
