@@ -33,13 +33,13 @@ use std::sync::Arc;
 use verbosity::Verbosity;
 
 /// Format of standard output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {
-    /// The final answer as text.
+    /// The answer.
     Text,
-    /// One JSON document (`--json`).
+    /// One JSON document.
     Json,
-    /// Every event as a line of JSON, and the document as the last line.
+    /// Every event as a JSON line.
     StreamJson,
 }
 

@@ -67,7 +67,7 @@ pub struct RunOptions {
     #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
     /// What happens to a call when no user can approve it: refuse it, or pause the run
-    #[arg(long, value_parser = parse_approvals, value_name = "refuse|pause")]
+    #[arg(long, value_parser = |text: &str| parse_name::<NoApprover>("it is one of", text), value_name = "refuse|pause")]
     pub approvals: Option<NoApprover>,
     /// Model: provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
@@ -82,7 +82,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
     /// Reasoning effort of the model
-    #[arg(long, value_parser = parse_effort, value_name = "none|minimal|low|medium|high|xhigh|max")]
+    #[arg(long, value_parser = |text: &str| parse_name::<Effort>("the levels are", text), value_name = "none|minimal|low|medium|high|xhigh|max")]
     pub effort: Option<Effort>,
     /// Store answers and reuse them for equal requests (for development)
     #[arg(long)]
@@ -139,14 +139,14 @@ pub struct RunOptions {
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub check: Vec<String>,
     /// Have the model evaluate its own answer; `full` sends it feedback before the run becomes partial
-    #[arg(long, value_parser = parse_evaluation, value_name = "off|basic|full")]
+    #[arg(long, value_parser = |text: &str| parse_name::<EvaluationMode>("it is one of", text), value_name = "off|basic|full")]
     pub self_eval: Option<EvaluationMode>,
     /// Run read-only calls, and only describe changes and commands
     #[arg(long)]
     pub dry_run: bool,
     /// Format of standard output: the answer, one JSON document, or every event as a JSON line
     #[arg(long, value_name = "text|json|stream-json", hide_possible_values = true)]
-    pub output_format: Option<OutputArg>,
+    pub output_format: Option<OutputFormat>,
     /// Same as `--output-format json`: one JSON document, only warnings on standard error
     #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
@@ -225,12 +225,7 @@ impl RunOptions {
 
     /// Returns the format of standard output.
     pub fn format(&self) -> OutputFormat {
-        match self.output_format {
-            _ if self.json => OutputFormat::Json,
-            None | Some(OutputArg::Text) => OutputFormat::Text,
-            Some(OutputArg::Json) => OutputFormat::Json,
-            Some(OutputArg::StreamJson) => OutputFormat::StreamJson,
-        }
+        if self.json { OutputFormat::Json } else { self.output_format.unwrap_or(OutputFormat::Text) }
     }
 }
 
@@ -248,14 +243,6 @@ fn parse_name<T: VariantArray + Into<&'static str> + Copy>(there_are: &str, text
     found.ok_or_else(|| format!("{there_are} {}", names.join(", ")))
 }
 
-fn parse_evaluation(text: &str) -> Result<EvaluationMode, String> {
-    parse_name("it is one of", text)
-}
-
-fn parse_effort(text: &str) -> Result<Effort, String> {
-    parse_name("the levels are", text)
-}
-
 /// Parses a mode by its name.
 ///
 /// # Errors
@@ -267,21 +254,6 @@ pub fn parse_mode(text: &str) -> Result<Mode, String> {
         "yolo" => Ok(Mode::Yolo),
         _ => Err("the modes are confirm-all, confirm-sensitive and yolo".to_owned()),
     }
-}
-
-fn parse_approvals(text: &str) -> Result<NoApprover, String> {
-    parse_name("it is one of", text)
-}
-
-/// Values of `--output-format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OutputArg {
-    /// The answer.
-    Text,
-    /// One JSON document.
-    Json,
-    /// Every event as a JSON line.
-    StreamJson,
 }
 
 /// Confinement of commands and hooks.
