@@ -4,7 +4,6 @@ use crate::core::decision::Denial;
 use crate::core::event::{BilledUsage, Event, Purpose};
 use crate::core::file_change::{Change, ChangeAction, ObservedFile};
 use crate::core::guardrail::TriggeredGuardrail;
-use crate::core::message::ToolResult;
 use crate::core::price::Usd;
 use crate::core::run_result::{
     CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse,
@@ -63,12 +62,13 @@ pub struct Tally {
 const SUBAGENT: &str = "subagent";
 
 impl Tally {
-    /// Adds the cost of an answer.
-    pub fn add_cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
-        self.cost_of(source(purpose), cost);
+    /// Adds the tokens and the cost of a request.
+    pub fn add_request(&mut self, purpose: Purpose, usage: Usage, cost: Option<Usd>) {
+        self.add_request_of(source(purpose), usage, cost);
     }
 
-    fn cost_of(&mut self, source: &str, cost: Option<Usd>) {
+    fn add_request_of(&mut self, source: &str, usage: Usage, cost: Option<Usd>) {
+        self.usage += usage;
         match cost {
             Some(cost) => *self.costs.entry(source.to_owned()).or_default() += cost,
             None => self.unpriced = self.unpriced.saturating_add(1),
@@ -106,11 +106,15 @@ impl Tally {
         }
     }
 
-    /// Inserts the outcome of a tool call at `position` (from 0).
-    pub fn add_tool_use(&mut self, position: usize, name: &str, path: Option<String>, result: &ToolResult) {
+    /// Adds the end of a tool call, whose outcome is inserted at `position` (from 0).
+    pub fn add_tool_end(&mut self, position: usize, event: &Event) {
+        let Event::ToolCallEnd { name, result, changed, seen, denial, .. } = event else { return };
         let error = result.is_error.then(|| result.summary_line().chars().take(MAX_ERROR_CHARS).collect());
-        let tool_use = ToolUse { name: name.to_owned(), success: !result.is_error, path, error };
+        let path = listed_path(changed, seen);
+        let tool_use = ToolUse { name: name.clone(), success: !result.is_error, path, error };
         self.tools_used.insert(position.min(self.tools_used.len()), tool_use);
+        self.add_changes(changed);
+        self.denials.extend(denial.clone());
     }
 
     /// Adds an event of the subagent that `call_id` started, and returns the number of tool calls in it.
@@ -126,24 +130,16 @@ impl Tally {
             Event::CachedAnswer => self.cached_answers = self.cached_answers.saturating_add(1),
             Event::Retry { billed: Some(BilledUsage { usage, cost_usd }), .. }
             | Event::ModelFailed { billed: Some(BilledUsage { usage, cost_usd }), .. } => {
-                self.usage += *usage;
-                self.cost_of(SUBAGENT, *cost_usd);
+                self.add_request_of(SUBAGENT, *usage, *cost_usd);
             }
             Event::ModelResponse { usage, cost_usd, message, finish, .. } => {
-                self.usage += usage.unwrap_or_default();
-                self.cost_of(SUBAGENT, *cost_usd);
+                self.add_request_of(SUBAGENT, usage.unwrap_or_default(), *cost_usd);
                 let calls = if finish.is_usable() { message.tool_calls().count() } else { 0 };
                 let calls = u32::try_from(calls).unwrap_or(u32::MAX);
                 self.tool_calls = self.tool_calls.saturating_add(calls);
                 return calls;
             }
-            Event::ToolCallEnd { name, result, changed, seen, denial, .. } => {
-                self.add_tool_use(usize::MAX, name, listed_path(changed, seen), result);
-                for change in changed {
-                    self.add_change(change);
-                }
-                self.denials.extend(denial.clone());
-            }
+            Event::ToolCallEnd { .. } => self.add_tool_end(usize::MAX, event),
             Event::Guardrail { triggered } => self.add_guardrail(triggered),
             Event::RunEnd { result } => self.subagent_ended(call_id, result),
             _ => {}
@@ -188,7 +184,7 @@ impl Tally {
 }
 
 /// Returns the path that is listed with a call.
-pub fn listed_path(changed: &[Change], seen: &[ObservedFile]) -> Option<String> {
+fn listed_path(changed: &[Change], seen: &[ObservedFile]) -> Option<String> {
     changed.first().map(|change| &change.path).or_else(|| seen.first().map(|seen| &seen.path)).cloned()
 }
 

@@ -336,8 +336,7 @@ impl Session {
             Event::CachedAnswer => self.tally.cached_answers = self.tally.cached_answers.saturating_add(1),
             Event::Retry { kind, billed, .. } => self.record_retry(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
-                self.tally.usage += usage.unwrap_or_default();
-                self.tally.add_cost(*purpose, *cost_usd);
+                self.tally.add_request(*purpose, usage.unwrap_or_default(), *cost_usd);
                 self.run.spending.settle(*usage, *cost_usd);
                 self.add_response(*purpose, message, finish);
                 if let (Purpose::Step, Some(usage)) = (purpose, usage) {

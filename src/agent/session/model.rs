@@ -154,8 +154,7 @@ impl Session {
             return self.run.spending.write_off(kind.may_be_billed());
         };
         let purpose = self.run.purpose.unwrap_or(Purpose::Step);
-        self.tally.usage += usage;
-        self.tally.add_cost(purpose, cost_usd);
+        self.tally.add_request(purpose, usage, cost_usd);
         self.run.spending.pay(usage, cost_usd);
     }
 
@@ -169,8 +168,7 @@ impl Session {
         let Some(BilledUsage { usage, cost_usd }) = billed else {
             return self.unreported_end(kind.may_be_billed());
         };
-        self.tally.usage += usage;
-        self.tally.add_cost(purpose, cost_usd);
+        self.tally.add_request(purpose, usage, cost_usd);
         self.run.spending.settle(Some(usage), cost_usd);
     }
 

@@ -1,7 +1,6 @@
 //! Selects the calls of a turn that run, and adds their results to the conversation.
 
 use super::{Moment, NextAction, Session};
-use crate::agent::tally::listed_path;
 use crate::core::event::Event;
 use crate::core::message::{Message, Part, ToolCall, ToolResult};
 use crate::llm::call_assembler::CALLS_CAP;
@@ -50,17 +49,8 @@ impl Session {
     }
 
     pub(super) fn record_tool_end(&mut self, event: &Event) {
-        let Event::ToolCallEnd { name, result, changed, seen, denial, .. } = event else { return };
-        self.tally.add_tool_use(
-            self.tool_use_index(&result.call_id),
-            name,
-            listed_path(changed, seen),
-            result,
-        );
-        for change in changed {
-            self.tally.add_change(change);
-        }
-        self.tally.denials.extend(denial.clone());
+        let Event::ToolCallEnd { result, .. } = event else { return };
+        self.tally.add_tool_end(self.tool_use_index(&result.call_id), event);
         if self.pending.iter().any(|call| call.id == result.call_id) {
             self.results.insert(result.call_id.clone(), result.clone());
         }

@@ -10,7 +10,7 @@ use crate::core::event::{
 };
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
-use crate::core::message::{Message, ToolResult};
+use crate::core::message::Message;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::messages::{self, LogStyle, RetryLine};
@@ -110,9 +110,7 @@ impl SessionReportBuilder {
                 self.warn(*level, text);
             }
             Event::Restored { direction, changed, .. } => {
-                for change in changed {
-                    self.tally.add_change(change);
-                }
+                self.tally.add_changes(changed);
                 self.warn(NoticeLevel::Info, &messages::restored(*direction, changed));
             }
             Event::RunEnd { result } => self.run_end(result),
@@ -239,8 +237,7 @@ impl SessionReportBuilder {
         let Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } = event else {
             return;
         };
-        self.tally.usage += usage.unwrap_or_default();
-        self.tally.add_cost(*purpose, *cost_usd);
+        self.tally.add_request(*purpose, usage.unwrap_or_default(), *cost_usd);
         self.report.model_time_ms = self.report.model_time_ms.saturating_add(*latency_ms);
         let (text, thinking) = (self.cut(&message.joined_text()), self.cut(&message.joined_thinking()));
         self.step(|step| {
@@ -293,9 +290,7 @@ impl SessionReportBuilder {
         else {
             return;
         };
-        for change in changed {
-            self.tally.add_change(change);
-        }
+        self.tally.add_changes(changed);
         self.report.tool_time_ms = self.report.tool_time_ms.saturating_add(*duration_ms);
         let outcome = match (denial, simulated) {
             (Some(_), _) => CallStatus::Refused,
@@ -303,7 +298,8 @@ impl SessionReportBuilder {
             (None, false) if result.is_error => CallStatus::Failed,
             (None, false) => CallStatus::Ok,
         };
-        let (step, error) = (self.number(), error_of(result));
+        let step = self.number();
+        let error = result.is_error.then(|| one_line(result.summary_line(), LINE_CHARS));
         if let Some(denial) = denial {
             let refused = ReportedDenial { step, denial: denial.clone() };
             self.list(|report| &mut report.permission_denials, refused);
@@ -375,10 +371,7 @@ impl SessionReportBuilder {
 
     fn billed(&mut self, purpose: Purpose, kind: FailureKind, billed: Option<BilledUsage>) {
         match billed {
-            Some(BilledUsage { usage, cost_usd }) => {
-                self.tally.usage += usage;
-                self.tally.add_cost(purpose, cost_usd);
-            }
+            Some(BilledUsage { usage, cost_usd }) => self.tally.add_request(purpose, usage, cost_usd),
             None => self.tally.unreported |= kind.may_be_billed(),
         }
     }
@@ -455,8 +448,4 @@ impl Step {
 /// Shortens `text` to about this many characters.
 pub(super) fn truncate_text(text: &str, chars: usize) -> String {
     excerpt::fit(text, chars).into_owned()
-}
-
-fn error_of(result: &ToolResult) -> Option<String> {
-    result.is_error.then(|| one_line(result.summary_line(), LINE_CHARS))
 }
