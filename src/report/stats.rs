@@ -1,13 +1,11 @@
 //! Usage and cost of models over sessions: the figures of `agent stats`, and its JSON document.
 
-use super::json;
 use crate::core::event::{BilledUsage, Event};
 use crate::core::price::Usd;
 use crate::core::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::AddAssign;
 
 /// Version of the document.
@@ -123,13 +121,5 @@ impl Stats {
             self.groups.insert(name.to_owned(), figures);
         }
         self.total += figures;
-    }
-
-    /// Returns the document as one line of JSON with a newline, without raw control or invisible characters.
-    ///
-    /// # Errors
-    /// When it cannot be serialized, which cannot happen for its types.
-    pub fn document(&self) -> io::Result<String> {
-        json::line(self)
     }
 }

@@ -11,6 +11,7 @@ use crate::journal::scan::scan;
 use crate::journal::session_store::SessionError;
 use crate::messages::{count, day, thousands};
 use crate::redactor::Redactor;
+use crate::report::json;
 use crate::report::stats::{COUNTED_EVENTS, Stats, UsageStats};
 use crate::terminal::one_line;
 use clap::{Args, ValueEnum};
@@ -77,9 +78,7 @@ pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
         })?;
     }
     let text = if args.json {
-        count
-            .stats
-            .document()
+        json::line(&count.stats)
             .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
     } else if ids.is_empty() {
         format!("{}\n", SessionError::NoSessions)

@@ -2,7 +2,6 @@
 
 use super::{CallStatus, SessionReport, Step};
 use crate::core::event::Purpose;
-use crate::core::guardrail::TriggeredGuardrail;
 use crate::core::language::Language;
 use crate::core::stop_reason::Status;
 use crate::messages;
@@ -53,10 +52,6 @@ pub(super) fn task(report: &SessionReport) -> &str {
     }
 }
 
-fn guardrail(triggered: &TriggeredGuardrail) -> String {
-    messages::guardrail_triggered(triggered, Language::En)
-}
-
 /// Returns the status of the last run and why it ended.
 pub(super) fn verdict(report: &SessionReport) -> String {
     match (report.status, report.stop_reason) {
@@ -104,6 +99,7 @@ pub(super) fn setting(report: &SessionReport) -> Vec<(&'static str, String)> {
 /// Returns lists that need the user's attention, with their titles; without empty ones.
 pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String>)> {
     let error = report.error.iter().map(|error| format!("{}: {}", error.kind.name(), error.message));
+    let guardrails = report.guardrails.iter().map(|one| messages::guardrail_triggered(one, Language::En));
     let waiting = report.awaiting_approval.iter();
     let refused = report.permission_denials.iter().map(|refused| (refused.step, &refused.denial));
     let executables = &report.executables;
@@ -147,7 +143,7 @@ pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String
                 })
                 .collect(),
         ),
-        ("Guardrails", report.guardrails.iter().map(guardrail).collect()),
+        ("Guardrails", guardrails.collect()),
         (
             "Warnings",
             report
