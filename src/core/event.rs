@@ -315,7 +315,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
         /// What the call adds to the limits of guardrails.
-        #[serde(default, skip_serializing_if = "CallCounts::is_empty", alias = "counted")]
+        #[serde(default, skip_serializing_if = "crate::core::is_default", alias = "counted")]
         guardrail_counts: CallCounts,
         /// Milliseconds for decision, hooks and execution.
         duration_ms: u64,

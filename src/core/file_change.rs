@@ -145,13 +145,8 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<u32>,
     /// Number of parent directories created with the file, starting from the innermost.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::core::is_default")]
     pub directories: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 impl Change {

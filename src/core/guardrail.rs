@@ -61,7 +61,7 @@ pub struct TriggeredGuardrail {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallCounts {
     /// Lines added and removed; counted only if a limit is set.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::core::is_default")]
     pub lines: u64,
     /// Whether the call started a command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -69,16 +69,4 @@ pub struct CallCounts {
     /// Whether the tests that the call ran passed; absent if it ran none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests_passed: Option<bool>,
-}
-
-impl CallCounts {
-    /// Checks whether all counts are zero or absent.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

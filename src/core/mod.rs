@@ -35,3 +35,8 @@ macro_rules! impl_name {
     };
 }
 pub(crate) use impl_name;
+
+/// Checks whether a field has its default value, so that its JSON omits it.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
