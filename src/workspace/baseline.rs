@@ -84,14 +84,7 @@ impl Baseline {
         let mut text = Vec::new();
         File::open(file_path).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
         let StoredBaseline { looks, hashes } = serde_json::from_slice(&text).ok()?;
-        Some(Self {
-            workspace,
-            file_path: None,
-            last_scan: Some(looks),
-            hashes,
-            incomplete_scans: 0,
-            is_dirty: true,
-        })
+        Some(Self { last_scan: Some(looks), hashes, ..Self::new(workspace, None) })
     }
 
     /// Checks whether comparisons are disabled for the rest of the run because there are too many files.

@@ -58,19 +58,8 @@ pub fn hash(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// Fails if reading fails.
-pub fn hash_reader(mut reader: impl Read) -> io::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        match reader.read(&mut chunk) {
-            Ok(0) => return Ok(digits(&hasher.finalize())),
-            Ok(count) => {
-                hasher.update(chunk.get(..count).unwrap_or_default());
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+pub fn hash_reader(reader: impl Read) -> io::Result<String> {
+    Ok(digits(&blake3::Hasher::new().update_reader(reader)?.finalize()))
 }
 
 /// Checks whether `bytes` equals the data from `reader`, in constant memory.
