@@ -46,7 +46,7 @@ const MAX_REPLY_BYTES: u64 = 2 * LaunchReply::BYTES as u64;
 const HOLDERS: usize = 3;
 
 /// OOM score adjustment of a command (-1000 to 1000). It makes the kernel kill a command before the agent.
-const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
+const OOM_SCORE_ADJUSTMENT: &str = "500";
 
 /// Runs the launcher if `args`, which start with the program's name, request it. Otherwise returns `None`.
 pub fn launcher_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
@@ -87,10 +87,7 @@ fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result
         return make_network(&control);
     }
     limits::apply()?;
-    let _best_effort = File::options()
-        .write(true)
-        .open("/proc/self/oom_score_adj")
-        .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
+    let _best_effort = write_proc("/proc/self/oom_score_adj", OOM_SCORE_ADJUSTMENT);
     let result = match request.tier {
         Tier::Bubblewrap => run_in_bubblewrap(&request, &stdin, &mut control),
         Tier::Full | Tier::Namespace => in_namespace(&request, snapshot, &network, &stdin, &mut control),

@@ -1,11 +1,12 @@
 //! Landlock rules: file access rights that the kernel enforces for this process and everything that it starts.
 
+use super::mount_plan::open_real;
 use super::{SHARED_TEMP_DIRS, SandboxPolicy, View};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::FileType;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,10 +64,7 @@ pub fn restrict(policy: &SandboxPolicy, view: View) -> io::Result<()> {
 /// Allows `access` below `path`. Skips a path that is missing, that this process cannot open, or that contains a link, because
 /// a command may have created the link to reach a hidden path.
 fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> io::Result<RulesetCreated> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
-        return Ok(rules);
-    };
+    let Ok(file) = open_real(path) else { return Ok(rules) };
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     let access = if kind == FileType::Directory { access } else { access & AccessFs::from_file(NEWEST) };
     rules.add_rule(PathBeneath::new(file, access)).map_err(io::Error::other)

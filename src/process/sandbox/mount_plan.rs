@@ -3,6 +3,7 @@
 use super::{SHARED_TEMP_DIRS, SandboxPolicy};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Directory of the host's sockets. It is empty for the command except for [`VISIBLE_IN_RUN`].
@@ -115,10 +116,14 @@ fn is_covered(path: &Path, changes: &BTreeMap<PathBuf, MountChange>) -> bool {
 
 /// Checks whether `path` exists and no part of it is a link. A link cannot be a mount point, so the guard restores it instead.
 fn is_real(path: &Path) -> bool {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
     // Most do not exist. This check takes half the time.
-    path.symlink_metadata().is_ok()
-        && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
+    path.symlink_metadata().is_ok() && open_real(path).is_ok()
+}
+
+/// Opens `path` as a location. Fails if any part of it is a link, which an earlier command may have created.
+pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 #[cfg(test)]

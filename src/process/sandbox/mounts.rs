@@ -4,9 +4,9 @@
 //! inside a writable directory becomes a mount of its own, and so does every directory above it.
 
 use super::SandboxPolicy;
-use super::mount_plan::{self, MountAccess, MountChange};
+use super::mount_plan::{self, MountAccess, MountChange, open_real};
 use crate::process::syscalls::{self, MountAttributes};
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use std::fs::DirBuilder;
 use std::io;
@@ -62,13 +62,13 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
             MountChange::Bind(..) => {
                 tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path, tree)?))?;
             }
-            MountChange::Pin => attach(&clone_tree(&path)?, &open_mount_point(&path)?)?,
-            MountChange::Protect => attach(&clone_read_only(&path)?, &open_mount_point(&path)?)?,
+            MountChange::Pin => attach(&clone_tree(&path)?, &open_real(&path)?)?,
+            MountChange::Protect => attach(&clone_read_only(&path)?, &open_real(&path)?)?,
             MountChange::Hide if path.is_dir() => {
                 mount_new("tmpfs", &path, EMPTY)?;
                 hidden.push(path);
             }
-            MountChange::Hide => attach(&clone_dev_null(&devices)?, &open_mount_point(&path)?)?,
+            MountChange::Hide => attach(&clone_dev_null(&devices)?, &open_real(&path)?)?,
             MountChange::Devices => mount_devices(&path, &devices)?,
         }
     }
@@ -117,21 +117,10 @@ fn attach(tree: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
     Ok(rustix::mount::move_mount(tree.as_fd(), "", target.as_fd(), "", flags)?)
 }
 
-/// Opens the mount point `path` without following links, which an earlier command may have created.
-fn open_mount_point(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat2(
-        CWD,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-        ResolveFlags::NO_SYMLINKS,
-    )?)
-}
-
 /// Opens the mount point `path`, and creates it first if another change covered it. Its type (file or directory) is that of
 /// `tree`.
 fn create_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<OwnedFd> {
-    if let Ok(target) = open_mount_point(path) {
+    if let Ok(target) = open_real(path) {
         return Ok(target);
     }
     let make = |directory: &Path| DirBuilder::new().recursive(true).mode(0o755).create(directory);
@@ -142,7 +131,7 @@ fn create_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<OwnedFd> {
         // A concurrent command may have created it.
         drop(std::fs::File::create_new(path));
     }
-    open_mount_point(path)
+    Ok(open_real(path)?)
 }
 
 fn mount_new(kind: &str, path: &Path, options: &str) -> io::Result<()> {
@@ -157,7 +146,7 @@ fn mount_devices(dir: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     for (name, device) in devices {
         let path = dir.join(name);
         drop(std::fs::File::create_new(&path)?);
-        attach(device, &open_mount_point(&path)?)?;
+        attach(device, &open_real(&path)?)?;
     }
     for (name, destination) in DEVICE_LINKS {
         symlink(destination, dir.join(name))?;
