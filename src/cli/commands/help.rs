@@ -6,86 +6,49 @@ use crate::core::failure::FailureKind;
 use crate::terminal::Terminal;
 use std::fmt::Write;
 
+/// Creates the entry of the page on a topic, which names its file.
+macro_rules! page {
+    ($topic:literal, $about:literal) => {
+        ($topic, $about, include_str!(concat!("../../../config/help/", $topic, ".md")))
+    };
+}
+
 /// The pages: topic, one line about it, text.
 const PAGES: &[(&str, &str, &str)] = &[
-    ("agents", "built-in agents and agents of your own", include_str!("../../../config/help/agents.md")),
-    (
-        "approvals",
-        "pending approvals: answer a call between runs",
-        include_str!("../../../config/help/approvals.md"),
-    ),
-    (
-        "caching",
-        "prompt caches of providers, the answer cache",
-        include_str!("../../../config/help/caching.md"),
-    ),
-    ("ci", "use in CI: permissions, secrets, results", include_str!("../../../config/help/ci.md")),
-    (
-        "commands",
-        "shell commands: limits, background, when they end",
-        include_str!("../../../config/help/commands.md"),
-    ),
-    ("config", "configuration: files, layers, every key", include_str!("../../../config/help/config.md")),
-    ("context", "the context window and its compaction", include_str!("../../../config/help/context.md")),
-    ("costs", "prices, budgets and the cost of a run", include_str!("../../../config/help/costs.md")),
-    ("edits", "file edits: matching, refusals, patches", include_str!("../../../config/help/edits.md")),
-    (
-        "errors",
-        "model errors: retries, fallback models, limits",
-        include_str!("../../../config/help/errors.md"),
-    ),
-    ("exit-codes", "exit codes", include_str!("../../../config/help/exit-codes.md")),
-    ("evaluation", "self-evaluation of answers", include_str!("../../../config/help/evaluation.md")),
-    (
-        "guardrails",
-        "guardrails: limits, blocked commands, code and text rules",
-        include_str!("../../../config/help/guardrails.md"),
-    ),
+    page!("agents", "built-in agents and agents of your own"),
+    page!("approvals", "pending approvals: answer a call between runs"),
+    page!("caching", "prompt caches of providers, the answer cache"),
+    page!("ci", "use in CI: permissions, secrets, results"),
+    page!("commands", "shell commands: limits, background, when they end"),
+    page!("config", "configuration: files, layers, every key"),
+    page!("context", "the context window and its compaction"),
+    page!("costs", "prices, budgets and the cost of a run"),
+    page!("edits", "file edits: matching, refusals, patches"),
+    page!("errors", "model errors: retries, fallback models, limits"),
+    page!("exit-codes", "exit codes"),
+    page!("evaluation", "self-evaluation of answers"),
+    page!("guardrails", "guardrails: limits, blocked commands, code and text rules"),
     (
         "hooks",
         "hooks: your programs before and after tool and model calls",
         include_str!("../../../hooks/README.md"),
     ),
-    ("json", "the JSON document of --json", include_str!("../../../config/help/json.md")),
-    (
-        "limits",
-        "limits and circuit breakers that end a run early",
-        include_str!("../../../config/help/limits.md"),
-    ),
-    ("output", "standard output, standard error, log levels", include_str!("../../../config/help/output.md")),
-    (
-        "permissions",
-        "permission modes, prompts, refusals",
-        include_str!("../../../config/help/permissions.md"),
-    ),
-    (
-        "providers",
-        "providers: names, keys, your own servers",
-        include_str!("../../../config/help/providers.md"),
-    ),
-    ("reports", "session reports in four formats", include_str!("../../../config/help/reports.md")),
-    ("replay", "replay of a session from its journal", include_str!("../../../config/help/replay.md")),
-    ("scripted", "scripted models for tests and demos", include_str!("../../../config/help/scripted.md")),
-    (
-        "security",
-        "the sandbox: what commands can reach, what is guaranteed",
-        include_str!("../../../config/help/security.md"),
-    ),
-    ("sessions", "sessions: journal, resume, location", include_str!("../../../config/help/sessions.md")),
-    ("thinking", "how hard the model thinks", include_str!("../../../config/help/thinking.md")),
-    (
-        "trust",
-        "trust in a project: what its configuration may do, and when",
-        include_str!("../../../config/help/trust.md"),
-    ),
-    ("stream", "every event as a line of JSON", include_str!("../../../config/help/stream.md")),
-    (
-        "subagents",
-        "subagents: agents that the model may ask",
-        include_str!("../../../config/help/subagents.md"),
-    ),
-    ("undo", "undo, redo, diff: what a session did to files", include_str!("../../../config/help/undo.md")),
-    ("structured", "answers that fit a JSON Schema", include_str!("../../../config/help/structured.md")),
+    page!("json", "the JSON document of --json"),
+    page!("limits", "limits and circuit breakers that end a run early"),
+    page!("output", "standard output, standard error, log levels"),
+    page!("permissions", "permission modes, prompts, refusals"),
+    page!("providers", "providers: names, keys, your own servers"),
+    page!("reports", "session reports in four formats"),
+    page!("replay", "replay of a session from its journal"),
+    page!("scripted", "scripted models for tests and demos"),
+    page!("security", "the sandbox: what commands can reach, what is guaranteed"),
+    page!("sessions", "sessions: journal, resume, location"),
+    page!("thinking", "how hard the model thinks"),
+    page!("trust", "trust in a project: what its configuration may do, and when"),
+    page!("stream", "every event as a line of JSON"),
+    page!("subagents", "subagents: agents that the model may ask"),
+    page!("undo", "undo, redo, diff: what a session did to files"),
+    page!("structured", "answers that fit a JSON Schema"),
 ];
 
 /// Prints the page on `topic`, or the list of topics.
