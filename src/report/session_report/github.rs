@@ -24,7 +24,7 @@ const TASK_CHARS: usize = 120;
 /// Renders as much of the report as a comment holds, the most important sections first.
 pub(super) fn render(report: &SessionReport) -> String {
     let (label, task) =
-        (StatusLabel::of(report).word(), code(&first_line(text::task(report), TASK_CHARS), TASK_CHARS));
+        (StatusLabel::of(report).name(), code(&first_line(text::task(report), TASK_CHARS), TASK_CHARS));
     let mut text = format!("## {label} agent: {task}\n\n**{}**\n", headline(report));
     let mut left_out = Vec::new();
     for Section { title, body, state } in sections(report) {

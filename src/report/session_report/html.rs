@@ -65,7 +65,7 @@ fn header(page: &mut HtmlWriter, report: &SessionReport) {
         StatusLabel::Warn => "<header class=\"warn\">",
         StatusLabel::Fail => "<header class=\"fail\">",
     });
-    page.markup("<p class=\"verdict\"><b>").text(label.word()).markup("</b> ");
+    page.markup("<p class=\"verdict\"><b>").text(label.name()).markup("</b> ");
     page.text(&text::verdict(report)).markup("</p><h1>");
     let first = text::task(report).lines().next().unwrap_or_default();
     page.text(&one_line(first, LINE_CHARS)).markup("</h1>");

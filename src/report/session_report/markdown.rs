@@ -20,7 +20,7 @@ pub(super) fn render(report: &SessionReport) -> String {
         "# Execution Report\n\n{}\n\n| | |\n|---|---|\n",
         code(&first_line(text::task(report), LINE_CHARS), LINE_CHARS)
     );
-    let label = StatusLabel::of(report).word();
+    let label = StatusLabel::of(report).name();
     let _infallible = writeln!(text, "| Status | {label}: {} |", code(&text::verdict(report), LINE_CHARS));
     for (name, value) in text::figures(report).into_iter().chain(text::setting(report)) {
         let _infallible = writeln!(text, "| {name} | {} |", code(&value, LINE_CHARS));

@@ -14,7 +14,8 @@ const MINUTES_FROM_MS: u64 = 120_000;
 const LINE_CHARS: usize = 500;
 
 /// Short status of the last run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub(super) enum StatusLabel {
     /// The work is done.
     Ok,
@@ -24,6 +25,8 @@ pub(super) enum StatusLabel {
     Fail,
 }
 
+crate::core::impl_name!(StatusLabel);
+
 impl StatusLabel {
     /// Returns the label for a report.
     pub(super) fn of(report: &SessionReport) -> Self {
@@ -31,15 +34,6 @@ impl StatusLabel {
             Some(Status::Success) => Self::Ok,
             Some(Status::Partial) | None => Self::Warn,
             Some(Status::Failed) => Self::Fail,
-        }
-    }
-
-    /// Returns the label in capitals.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warn => "WARN",
-            Self::Fail => "FAIL",
         }
     }
 }
