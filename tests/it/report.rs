@@ -69,7 +69,10 @@ fn o19_a_report_tells_run_steps_and_calls_with_their_times_sizes_and_outcomes() 
     let steps = report["steps"].as_array().unwrap();
     assert_eq!(steps.iter().map(|step| &step["number"]).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!((&steps[0]["requests"], &steps[0]["finish_reason"]), (&json!(2), &json!("tool_calls")));
-    assert_eq!((&steps[0]["text"], &steps[0]["added_messages"][0]["text"]), (&json!("I look first."), &json!("task")));
+    assert_eq!(
+        (&steps[0]["text"], &steps[0]["added_messages"][0]["text"]),
+        (&json!("I look first."), &json!("task"))
+    );
     let latencies = steps.iter().map(|step| step["latency_ms"].as_u64().unwrap()).sum::<u64>();
     assert_eq!(report["model_time_ms"], latencies);
     let calls: Vec<&Value> = steps.iter().flat_map(|step| step["calls"].as_array().unwrap()).collect();
