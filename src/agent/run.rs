@@ -116,7 +116,9 @@ impl<S: LoopServices> Agent<S> {
     async fn compact(&self, compact: CompactionAction) -> Result<(), EmitError> {
         let part = match compact {
             CompactionAction::Start { tokens, window } => {
-                self.emitter.emit(Event::Compaction { part: CompactionEvent::Start { tokens, window } })?;
+                self.emitter.emit(Event::Compaction {
+                    part: CompactionEvent::Start { tokens, window, requested: false },
+                })?;
                 let input = HookInput { context_tokens: Some(tokens), ..self.input() };
                 self.fire(HookEvent::ContextCompress, input).await?;
                 return Ok(());

@@ -186,7 +186,7 @@ impl Spending {
     }
 
     /// Returns the total use of the caps.
-    fn used_up(&self) -> UsedBudget {
+    pub fn used_up(&self) -> UsedBudget {
         self.with(self.subagents.values())
     }
 

@@ -1,5 +1,6 @@
 //! Definition of the command line: commands, flags and the groups in which `--help` lists them.
 
+use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
@@ -21,7 +22,7 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "resume", "demo"]),
+    ("Work", &["run", "chat", "resume", "demo"]),
     ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     ("Setup", &["doctor", "models", "config", "trust", "policy", "agents", "tools", "help"]),
@@ -52,6 +53,8 @@ impl Cli {
 pub enum Command {
     /// Run a task in the workspace
     Run(RunArgs),
+    /// Talk to the agent at the terminal
+    Chat(ChatArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
     /// List, show, search, export or delete sessions

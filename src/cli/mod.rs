@@ -8,20 +8,21 @@ pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
-    agents, apply_patch, approvals, approve, completions, config, demo, diff, doctor, help, history, models,
-    policy, redo, replay, report, run, schema, sessions, start, stats, tools, trust, undo,
+    agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help, history,
+    models, policy, redo, replay, report, run, schema, sessions, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::compose::panic_hook;
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::environment::Environment;
 use crate::core::approval::ApprovalAnswer;
+use crate::core::failure::FailureKind;
 use crate::process;
 use crate::terminal::Style;
-use clap::FromArgMatches;
 use clap::error::ErrorKind as ClapError;
+use clap::{FromArgMatches, Parser};
 
 /// Runs the program and returns its exit code.
 pub fn main() -> std::process::ExitCode {
@@ -32,15 +33,17 @@ pub fn main() -> std::process::ExitCode {
     panic_hook::install(&app);
     let parsed = Cli::grouped_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed {
-        Ok(Cli { command: Some(command) }) => dispatch(&app, command),
-        Ok(Cli { command: None }) => finish(&app, start::start(&app)),
+        Ok(Cli { command: Some(command) }) => run_command_line(&app, command),
+        Ok(Cli { command: None }) => code(&app, start::start(&app, run_words)),
         Err(error) => print_parse_error(&app, &error),
     };
     code.into()
 }
 
-fn dispatch(app: &App, command: Command) -> u8 {
+/// Runs a parsed command and returns its exit code.
+pub fn run_command_line(app: &App, command: Command) -> u8 {
     let outcome = match command {
+        Command::Chat(args) => return code(app, chat::chat(app, args, run_words)),
         Command::Run(args) => return run::run(app, args),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),
@@ -70,14 +73,31 @@ fn dispatch(app: &App, command: Command) -> u8 {
     finish(app, outcome)
 }
 
-fn finish(app: &App, outcome: CliResult<()>) -> u8 {
-    match outcome {
-        Ok(()) => ExitCode::Success.code(),
+/// Runs the command of `words`, the arguments of this program.
+fn run_words(app: &App, words: Vec<String>) -> CliResult<()> {
+    let parsed = Cli::try_parse_from(std::iter::once("agent".to_owned()).chain(words));
+    match parsed {
+        Ok(Cli { command }) => {
+            command.map(|command| run_command_line(app, command));
+            Ok(())
+        }
         Err(error) => {
-            app.report_error(&error);
-            error.exit_code().code()
+            let text = error.render().to_string();
+            Err(CliError::new(FailureKind::Usage, text.trim_end().trim_start_matches("error: ").to_owned()))
         }
     }
+}
+
+fn finish(app: &App, outcome: CliResult<()>) -> u8 {
+    code(app, outcome.map(|()| ExitCode::Success.code()))
+}
+
+/// Returns the exit code, and reports an error.
+fn code(app: &App, outcome: CliResult<u8>) -> u8 {
+    outcome.unwrap_or_else(|error| {
+        app.report_error(&error);
+        error.exit_code().code()
+    })
 }
 
 /// Prints help and version to standard output, and everything else as a usage error to standard error.

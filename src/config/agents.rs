@@ -98,13 +98,14 @@ pub fn built_in(rules: &KeyRule) -> Result<Layers, ConfigError> {
     Ok(layer)
 }
 
-/// Returns the agent files of a directory, sorted; none when it does not exist.
+/// Returns the Markdown files of a directory of agents or commands, sorted; none when it does not exist.
 ///
 /// # Errors
-/// Fails when the directory is unreadable or contains too many agents.
-pub fn agent_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
-    let unreadable =
-        |error: std::io::Error| ConfigError::new(format!("cannot list the agents: {error}")).path(directory);
+/// Fails when the directory is unreadable or contains too many of them.
+pub fn markdown_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
+    let unreadable = |error: std::io::Error| {
+        ConfigError::new(format!("cannot list the directory: {error}")).path(directory)
+    };
     let listing = match directory.read_dir() {
         Ok(listing) => listing,
         Err(error) if text_file::is_absent(&error) => return Ok(Vec::new()),
@@ -117,7 +118,9 @@ pub fn agent_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
             files.push(path);
         }
         if files.len() > MAX_AGENT_FILES {
-            return Err(ConfigError::new(format!("holds more than {MAX_AGENT_FILES} agents")).path(directory));
+            return Err(
+                ConfigError::new(format!("contains more than {MAX_AGENT_FILES} files")).path(directory)
+            );
         }
     }
     files.sort();

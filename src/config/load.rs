@@ -104,7 +104,7 @@ fn defaults_layer(schema: &EmbeddedSchema) -> Result<Layers, ConfigError> {
 
 fn user_layer(rules: &KeyRule, directory: &Path) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
-    for file in agents::agent_files(&directory.join(USER_AGENTS))? {
+    for file in agents::markdown_files(&directory.join(USER_AGENTS))? {
         layer = layer.overridden_by(agents::file_layer(
             rules,
             LayerKind::User,

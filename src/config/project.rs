@@ -51,7 +51,7 @@ impl ProjectConfig {
         };
         let at = |source: &'static str| move |error: ConfigError| error.file(source);
         if let Some(directory) = resolve_inside(root, PROJECT_AGENTS.as_ref()).map_err(at(PROJECT_AGENTS))? {
-            for file in agents::agent_files(&directory)? {
+            for file in agents::markdown_files(&directory)? {
                 let name = file.file_name().unwrap_or_default();
                 let source = format!("{PROJECT_AGENTS}/{}", sanitize(&name.to_string_lossy()));
                 let text = read_project_file(root, &file, agents::MAX_AGENT_BYTES, &source)?;

@@ -39,6 +39,9 @@ pub enum CompactionEvent {
         tokens: u64,
         /// Tokens of the window; tokens of the prompt if the server refused it and the window is unknown.
         window: u64,
+        /// Whether the user requested it (`/compact`). It then ends with the summary, and never ends the run.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        requested: bool,
     },
     /// Tool outputs were shortened; each can be read completely as `output:CALL_ID`.
     #[serde(alias = "outputs")]

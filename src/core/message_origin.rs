@@ -31,6 +31,8 @@ pub enum MessageOrigin {
     Plan,
     /// The loop shows the changes in the repository (`--context-git-diff`).
     GitDiff,
+    /// The loop passes on the output of a command that the user ran in `agent chat`.
+    UserCommand,
     /// The loop reports the shortcomings that an evaluation found.
     Evaluation,
 }
@@ -62,6 +64,7 @@ impl MessageOrigin {
             | Self::Evaluation
             | Self::Remaining
             | Self::Plan
+            | Self::UserCommand
             | Self::GitDiff => MessageAuthor::Loop,
         }
     }

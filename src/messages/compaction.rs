@@ -82,7 +82,7 @@ pub fn compaction(part: &CompactionEvent, language: Language) -> String {
 
 fn compacted(part: &CompactionEvent, language: Language) -> String {
     match part {
-        CompactionEvent::Start { tokens, window } => {
+        CompactionEvent::Start { tokens, window, .. } => {
             let percent = tokens.saturating_mul(100).checked_div(*window).unwrap_or(100);
             let (tokens, window) = (thousands(*tokens), thousands(*window));
             match language {

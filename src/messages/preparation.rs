@@ -23,6 +23,11 @@ pub fn no_plan(why: &str) -> String {
     format!("planning failed, so the run starts without a plan: {why}")
 }
 
+/// Section for the model with the `output` of a command that the user ran, between delimiters.
+pub fn user_command(command: &str, output: &str) -> String {
+    format!("The user ran `{command}` in the workspace:\n{output}")
+}
+
 /// Section for the model with the changes since `reference`.
 pub fn git_diff(reference: &str, changes: &str) -> String {
     format!("## Changes in this branch (vs {reference})\n{changes}")

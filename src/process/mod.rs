@@ -5,6 +5,7 @@ pub mod barrier;
 pub mod capture;
 mod command;
 mod command_registry;
+pub mod editor;
 pub mod environment;
 #[cfg(target_os = "linux")]
 mod exec;

@@ -41,8 +41,8 @@ pub struct HumanLog {
     named_call: Option<String>,
     /// Style of the last piece of streamed text.
     piece_style: Style,
-    /// Whether the current answer was streamed.
-    streamed: bool,
+    /// Whether the current answer was streamed, here or by the sink that owns this log.
+    pub(super) streamed: bool,
     /// Whether the current reasoning was streamed.
     thought_shown: bool,
     /// Text streamed since the last tool call, if standard output is the same terminal.

@@ -1,6 +1,7 @@
 //! Output of a run: event sinks for the log, spinner, log file and JSON stream, and the result on standard output.
 
 pub mod answer_shown;
+pub mod chat_log;
 pub mod costs;
 pub mod dry_run;
 pub mod human_log;
@@ -21,6 +22,7 @@ use crate::core::run_result::{Output, RunResult};
 use crate::messages;
 use crate::terminal::{PrintOutcome, Style, Terminal};
 use answer_shown::AnswerShown;
+use chat_log::{ChatLog, ShownNotices};
 use costs::CostSummary;
 use dry_run::DryRunPlan;
 use human_log::HumanLog;
@@ -58,6 +60,8 @@ pub struct ReportOptions {
     pub dry_run: bool,
     /// Whether to print the cost of the session, at every verbosity (`--show-costs`).
     pub show_costs: bool,
+    /// In `agent chat`: the notices that the conversation has shown.
+    pub chat: Option<ShownNotices>,
     /// The session of a resumed run; a new session emits its id.
     pub session_id: Option<String>,
 }
@@ -78,8 +82,15 @@ pub struct EventSinks {
 /// When the log file cannot be opened.
 pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<EventSinks, LogFileError> {
     let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id);
-    let answer_shown = human.answer_shown();
-    let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
+    let (first, answer_shown): (Box<dyn EventSink>, _) = if let Some(notices) = options.chat {
+        let chat = ChatLog::new(Arc::clone(terminal), human, notices);
+        let answer_shown = chat.answer_shown();
+        (Box::new(chat), answer_shown)
+    } else {
+        let answer_shown = human.answer_shown();
+        (Box::new(human), answer_shown)
+    };
+    let mut sinks = vec![first];
     if let Some(path) = options.log_file {
         sinks.push(Box::new(LogFile::open(path, options.detail <= Verbosity::Debug, Arc::clone(terminal))?));
     }

@@ -1,8 +1,10 @@
 //! SIGINT, SIGTERM and SIGHUP as a cancellation token: the first signal ends the run in order, the second exits at once.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Exit code of an interrupted run, for any of the signals: 128 + SIGINT, as shells report it.
@@ -17,43 +19,124 @@ pub struct SignalHandlers {
     pub on_second_signal: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Cancellation of the run by a signal.
-#[derive(Debug, Clone, Default)]
-pub struct Interrupt {
+/// The run that the next signal cancels.
+struct Armed {
     token: CancellationToken,
+    on_first: Option<Box<dyn FnOnce() + Send>>,
+    on_second: Arc<dyn Fn() + Send + Sync>,
+    /// Whether SIGINT has no effect.
+    ignores_interrupt: bool,
+}
+
+/// Cancellation of runs by signals. A process has one; each of its runs arms it.
+#[derive(Clone)]
+pub struct Interrupt {
+    armed: Arc<Mutex<Armed>>,
+    first: Arc<Notify>,
+    ends_process: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// Installs the signal handlers. Call once per process, inside a tokio runtime.
+    /// Installs the signal handlers. Call once per process, inside the tokio runtime of its runs.
     ///
     /// # Errors
     /// When a handler cannot be installed, or one was installed before.
-    pub fn install(handlers: SignalHandlers) -> io::Result<Self> {
-        let interrupt = Self::default();
-        let SignalHandlers { on_first_signal: first, on_second_signal: second } = handlers;
-        let second: Arc<dyn Fn() + Send + Sync> = second.into();
-        let press = {
-            let token = interrupt.token.clone();
-            move || if token.is_cancelled() { exit_now(&*second) } else { token.cancel() }
+    pub fn install() -> io::Result<Self> {
+        let armed = Armed {
+            token: CancellationToken::new(),
+            on_first: None,
+            on_second: Arc::new(|| ()),
+            ignores_interrupt: false,
         };
-        let token = interrupt.token.clone();
+        let interrupt =
+            Self { armed: Arc::new(Mutex::new(armed)), first: Arc::default(), ends_process: Arc::default() };
+        let listener = interrupt.clone();
         tokio::spawn(async move {
-            token.cancelled().await;
-            first();
+            loop {
+                listener.first.notified().await;
+                if let Some(first) = listener.take_first() {
+                    first();
+                }
+            }
         });
-        on_signal(SignalKind::terminate(), press.clone())?;
+        let ending = interrupt.clone();
+        on_signal(SignalKind::terminate(), move || {
+            ending.ends_process.store(true, Ordering::Relaxed);
+            ending.press();
+        })?;
         if !ignores_hangup() {
             // A closing terminal sends SIGHUP more than once, so it never counts as a second signal.
-            let token = interrupt.token.clone();
-            on_signal(SignalKind::hangup(), move || token.cancel())?;
+            let ending = interrupt.clone();
+            on_signal(SignalKind::hangup(), move || {
+                ending.ends_process.store(true, Ordering::Relaxed);
+                ending.cancel();
+            })?;
         }
+        let pressed = interrupt.clone();
+        let press = move || {
+            if !pressed.lock().ignores_interrupt {
+                pressed.press();
+            }
+        };
         ctrlc::set_handler(press).map_err(io::Error::other)?;
         Ok(interrupt)
     }
 
-    /// Returns the token that the first signal cancels.
-    pub fn token(&self) -> &CancellationToken {
-        &self.token
+    /// Returns the token that the next signal cancels, for a new run with its own `handlers`.
+    pub fn arm(&self, handlers: SignalHandlers) -> CancellationToken {
+        let SignalHandlers { on_first_signal, on_second_signal } = handlers;
+        let token = CancellationToken::new();
+        *self.lock() = Armed {
+            token: token.clone(),
+            on_first: Some(on_first_signal),
+            on_second: on_second_signal.into(),
+            ignores_interrupt: false,
+        };
+        token
+    }
+
+    /// Makes the next SIGTERM or SIGHUP exit the process with 130, after `before`, while the user edits a line. SIGINT has no
+    /// effect then, as in a shell: the editor reads Ctrl+C as a key.
+    pub fn arm_exit(&self, before: impl Fn() + Send + Sync + 'static) {
+        let before = Arc::new(before);
+        let second = Arc::clone(&before);
+        let _token = self.arm(SignalHandlers {
+            on_first_signal: Box::new(move || exit_now(&*before)),
+            on_second_signal: Box::new(move || second()),
+        });
+        self.lock().ignores_interrupt = true;
+    }
+
+    /// Checks whether SIGTERM or SIGHUP was received, which end the process and not only its present run.
+    pub fn ends_process(&self) -> bool {
+        self.ends_process.load(Ordering::Relaxed)
+    }
+
+    fn press(&self) {
+        let second = {
+            let armed = self.lock();
+            armed.token.is_cancelled().then(|| Arc::clone(&armed.on_second))
+        };
+        match second {
+            Some(second) => exit_now(&*second),
+            None => self.cancel(),
+        }
+    }
+
+    fn cancel(&self) {
+        self.lock().token.cancel();
+        self.first.notify_one();
+    }
+
+    /// Returns the handler of the first signal, once it was received; a run that ended in the meantime has none.
+    fn take_first(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        let mut armed = self.lock();
+        let is_cancelled = armed.token.is_cancelled();
+        armed.on_first.take_if(|_| is_cancelled)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Armed> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,16 +187,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn l33_the_first_signal_cancels_and_tells_the_listener() {
-        let (sender, listener) = mpsc::channel();
-        let interrupt = Interrupt::install(SignalHandlers {
-            on_first_signal: Box::new(move || sender.send(()).unwrap()),
-            on_second_signal: Box::new(|| panic!("there was one signal only")),
-        })
-        .unwrap();
-        assert!(!interrupt.token().is_cancelled());
-        kill_process(getpid(), Signal::TERM).unwrap();
-        interrupt.token().cancelled().await;
-        listener.recv().unwrap();
+    async fn l33_the_first_signal_cancels_the_armed_run_and_tells_the_listener() {
+        let interrupt = Interrupt::install().unwrap();
+        for _run in 0..2 {
+            let (sender, listener) = mpsc::channel();
+            let token = interrupt.arm(SignalHandlers {
+                on_first_signal: Box::new(move || sender.send(()).unwrap()),
+                on_second_signal: Box::new(|| panic!("there was one signal only")),
+            });
+            assert!(!token.is_cancelled());
+            kill_process(getpid(), Signal::TERM).unwrap();
+            token.cancelled().await;
+            while listener.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+            assert!(interrupt.ends_process());
+        }
     }
 }

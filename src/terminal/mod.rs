@@ -1,5 +1,7 @@
 //! Terminal access: kind of the standard streams, all output to them, prompts, and sanitized text.
 
+pub mod line_editor;
+pub mod markdown;
 mod prompt;
 mod sanitize;
 mod spinner;

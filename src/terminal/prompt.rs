@@ -97,16 +97,28 @@ impl Terminal {
     fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
         self.show_head(question)?;
         let Some(text) = question.preview else { return Ok(()) };
-        let is_diff = text.starts_with("--- ");
         let view = preview(text);
-        for line in view.lines() {
-            let style = if is_diff { diff_style(line) } else { Style::Plain };
-            self.eprintln(style, &format!("   {line}"))?;
+        if text.starts_with("--- ") {
+            self.eprint_lines(&view, diff_style)?;
+        } else {
+            self.eprint_lines(&view, |_| Style::Plain)?;
         }
         if row_count(&view, usize::from(self.width())) > ROWS_BETWEEN {
             self.show_head(question)?;
         }
         Ok(())
+    }
+
+    /// Writes a diff to standard error, shortened and coloured.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn eprint_diff(&self, diff: &str) -> io::Result<()> {
+        self.eprint_lines(&preview(diff), diff_style)
+    }
+
+    fn eprint_lines(&self, text: &str, style: impl Fn(&str) -> Style) -> io::Result<()> {
+        text.lines().try_for_each(|line| self.eprintln(style(line), &format!("   {line}")))
     }
 
     fn show_head(&self, question: &PromptQuestion<'_>) -> io::Result<()> {

@@ -53,8 +53,12 @@ pub enum Style {
     Plain,
     /// Less important.
     Dim,
-    /// A heading.
+    /// A heading, or strong emphasis.
     Bold,
+    /// Emphasis.
+    Italic,
+    /// Code.
+    Code,
     /// Success.
     Success,
     /// Warning.
@@ -70,6 +74,8 @@ impl Style {
             Self::Plain => None,
             Self::Dim => Some("2"),
             Self::Bold => Some("1"),
+            Self::Italic => Some("3"),
+            Self::Code => Some("36"),
             Self::Success => Some("32"),
             Self::Warning => Some("33"),
             Self::Error => Some("31"),
@@ -166,6 +172,11 @@ impl Terminal {
         self.rich
     }
 
+    /// Checks whether standard output is coloured.
+    pub fn has_output_color(&self) -> bool {
+        self.out_color
+    }
+
     /// Returns the columns of the terminal of standard error.
     pub fn width(&self) -> u16 {
         console::Term::stderr().size_checked().map_or(DEFAULT_WIDTH, |(_rows, columns)| columns)
@@ -240,6 +251,19 @@ impl Terminal {
         let painted = lines.iter().map(|(style, line)| {
             let style = if self.out_color { *style } else { Style::Plain };
             format!("{}\n", style.paint(&sanitize_prose(line)))
+        });
+        self.deliver(&painted.collect::<String>(), "")
+    }
+
+    /// Writes pieces of text to standard output, sanitized, each with its style; they may contain newlines and need not end
+    /// a line.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn print_spans(&self, spans: &[(Style, &str)]) -> io::Result<PrintOutcome> {
+        let painted = spans.iter().map(|(style, text)| {
+            let style = if self.out_color { *style } else { Style::Plain };
+            style.paint(&sanitize_prose(text))
         });
         self.deliver(&painted.collect::<String>(), "")
     }

@@ -11,6 +11,7 @@ mod bombs;
 mod boundary;
 mod breakers;
 mod caching;
+mod chat;
 mod checkpoints;
 mod ci;
 mod command_classes;

@@ -180,7 +180,7 @@ impl SimulatedSession {
         };
         let work = async {
             self.open(&agent, &state)?;
-            run::run(&agent, async { Ok(()) }).await
+            run::run(&agent, async { self.prepare(&agent, &state) }).await
         };
         tokio::pin!(work);
         let outcome = tokio::select! {
@@ -320,6 +320,17 @@ impl SimulatedSession {
         }
         if !state.about.has_system {
             emitter.emit(Event::System { text: "Be good.".to_owned() })?;
+        }
+        Ok(())
+    }
+
+    /// Does what a person may request before the work on the next prompt.
+    fn prepare(&self, agent: &Agent<SimulatedServices>, state: &SessionState) -> Result<(), EmitError> {
+        let resumed = state.about.next_seq > 0;
+        if resumed && !self.shared.scenario.is_deterministic && self.random.one_in(8) {
+            let part = agent.session.borrow().requested_compaction();
+            self.shared.count("compaction", "requested");
+            agent.emitter.emit(Event::Compaction { part })?;
         }
         Ok(())
     }

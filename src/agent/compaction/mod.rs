@@ -54,10 +54,10 @@ impl PromptPositions {
     }
 }
 
-/// Returns the positions at which exchanges start: the assistant messages with calls, each followed by its results.
+/// Returns the positions at which exchanges start: the assistant messages, each followed by the results of its calls.
 fn exchanges(messages: &[Arc<Message>]) -> Vec<usize> {
-    let calls = |message: &Message| message.role == Role::Assistant && message.tool_calls().next().is_some();
-    messages.iter().enumerate().filter(|(_, message)| calls(message)).map(|(at, _)| at).collect()
+    let assistant = messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant);
+    assistant.map(|(at, _)| at).collect()
 }
 
 /// Returns the range of removable messages before the last `keep` exchanges; `None` when it is empty.

@@ -152,7 +152,9 @@ mod tests {
     #[test]
     fn estimates_of_a_compaction_may_differ_but_not_its_result() {
         let end = |tokens, enough| Event::Compaction { part: CompactionEvent::End { tokens, enough } };
-        let start = |tokens, window| Event::Compaction { part: CompactionEvent::Start { tokens, window } };
+        let start = |tokens, window| Event::Compaction {
+            part: CompactionEvent::Start { tokens, window, requested: false },
+        };
         assert!(is_equivalent(&end(10_239, true), &end(10_233, true)));
         assert!(!is_equivalent(&end(10_239, true), &end(10_239, false)));
         assert!(is_equivalent(&start(10_239, 9_000), &start(10_233, 9_000)));

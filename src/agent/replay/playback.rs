@@ -2,6 +2,7 @@
 
 use super::divergence::{Divergence, is_equivalent, is_observation};
 use crate::agent::session::Session;
+use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, MessageOrigin, Purpose, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::run_result::Executables;
@@ -60,13 +61,15 @@ impl Playback {
             | Event::Instructions { .. }
             | Event::History { .. }
             | Event::ToolCallEnd { .. }
-            | Event::Subagent { .. } => true,
+            | Event::Subagent { .. }
+            | Event::Compaction { part: CompactionEvent::Start { requested: true, .. } } => true,
             Event::UserMessage { origin, .. } => {
                 matches!(
                     origin,
                     MessageOrigin::Prompt
                         | MessageOrigin::Background
                         | MessageOrigin::Plan
+                        | MessageOrigin::UserCommand
                         | MessageOrigin::GitDiff
                 )
             }

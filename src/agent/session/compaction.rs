@@ -55,6 +55,8 @@ pub(super) struct CompactionProgress {
     /// Tokens of the prompt at its start.
     before: u64,
     window: u64,
+    /// Whether the user requested it.
+    requested: bool,
     stage: CompactionStage,
     answer: SummaryReply,
 }
@@ -93,7 +95,11 @@ impl Session {
             return Some(NextAction::Compact(CompactionAction::Start { tokens, window }));
         };
         let tokens = self.prompt_tokens();
-        let enough = progress.before.saturating_sub(tokens) >= progress.window / FREED_SHARE;
+        let enough = match progress.stage {
+            CompactionStage::OldOutputs | CompactionStage::Summary if progress.requested => false,
+            _ if progress.requested => true,
+            _ => progress.before.saturating_sub(tokens) >= progress.window / FREED_SHARE,
+        };
         let range = || self.removable_messages(progress.stage);
         let next = match progress.stage {
             _ if enough => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
@@ -113,6 +119,12 @@ impl Session {
             CompactionStage::Over => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
         };
         Some(NextAction::Compact(next))
+    }
+
+    /// Returns the event that starts a compaction at the user's request.
+    pub fn requested_compaction(&self) -> CompactionEvent {
+        let tokens = self.prompt_tokens();
+        CompactionEvent::Start { tokens, window: tokens, requested: true }
     }
 
     /// Whether the last compaction did not free enough.
@@ -230,10 +242,14 @@ impl Session {
 
     pub(super) fn apply_compaction_event(&mut self, part: &CompactionEvent) {
         match part {
-            CompactionEvent::Start { tokens, window } => {
-                let (before, window, stage) = (*tokens, *window, CompactionStage::OldOutputs);
-                self.run.compaction =
-                    Some(CompactionProgress { before, window, stage, answer: SummaryReply::NotSent });
+            CompactionEvent::Start { tokens, window, requested } => {
+                self.run.compaction = Some(CompactionProgress {
+                    before: *tokens,
+                    window: *window,
+                    requested: *requested,
+                    stage: CompactionStage::OldOutputs,
+                    answer: SummaryReply::NotSent,
+                });
             }
             CompactionEvent::End { enough, .. } => self.end_compaction(*enough),
             part => self.apply_compaction(part),

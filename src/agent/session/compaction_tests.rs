@@ -71,7 +71,7 @@ fn compact(session: &mut Session, summary: Option<&str>) -> (Vec<String>, NextAc
     for _ in 0..20 {
         let event = match session.next_action(now()) {
             NextAction::Compact(CompactionAction::Start { tokens, window }) => {
-                Event::Compaction { part: CompactionEvent::Start { tokens, window } }
+                Event::Compaction { part: CompactionEvent::Start { tokens, window, requested: false } }
             }
             NextAction::Compact(CompactionAction::Outputs(outputs)) => {
                 let call_ids: Vec<String> = outputs.into_iter().map(|(id, _)| id).collect();
@@ -143,7 +143,7 @@ fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bou
     let NextAction::Compact(CompactionAction::Start { tokens, window }) = session.next_action(now()) else {
         panic!()
     };
-    session.apply(&Event::Compaction { part: CompactionEvent::Start { tokens, window } });
+    session.apply(&Event::Compaction { part: CompactionEvent::Start { tokens, window, requested: false } });
     session.apply(&Event::Compaction { part: CompactionEvent::OutputsShortened { call_ids: Vec::new() } });
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Summary));
     let request = session.request(Purpose::Summary);

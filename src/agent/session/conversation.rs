@@ -26,6 +26,7 @@ impl Session {
             | MessageOrigin::Gate
             | MessageOrigin::Evaluation
             | MessageOrigin::Plan
+            | MessageOrigin::UserCommand
             | MessageOrigin::GitDiff => {
                 self.reset_answer();
             }

@@ -79,6 +79,7 @@ impl Session {
             | MessageOrigin::Hook
             | MessageOrigin::Background
             | MessageOrigin::Plan
+            | MessageOrigin::UserCommand
             | MessageOrigin::GitDiff => {
                 self.unread.push(text.to_owned());
             }

@@ -68,6 +68,11 @@ impl Session {
         self.run.spending.warning(&self.limits.caps)
     }
 
+    /// Returns what the run may have cost: known costs, and the highest possible ones of calls whose cost is unknown.
+    pub fn spent_in_run(&self) -> Usd {
+        self.run.spending.used_up().bound.usd
+    }
+
     /// Reserves the highest possible cost of the call for `purpose` that starts now.
     pub(super) fn reserve(&mut self, purpose: Purpose) {
         self.run.requested = false;

@@ -44,6 +44,7 @@ impl StructuredOutput {
             | MessageOrigin::Gate
             | MessageOrigin::Evaluation
             | MessageOrigin::Plan
+            | MessageOrigin::UserCommand
             | MessageOrigin::GitDiff => {
                 self.repairing = false;
             }

@@ -18,6 +18,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("agents", "built-in agents and agents of your own"),
     page!("approvals", "pending approvals: answer a call between runs"),
     page!("caching", "prompt caches of providers, the answer cache"),
+    page!("chat", "conversations at the terminal"),
     page!("ci", "use in CI: permissions, secrets, results"),
     page!("commands", "shell commands: limits, background, when they end"),
     page!("config", "configuration: files, layers, every key"),

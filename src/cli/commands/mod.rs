@@ -4,6 +4,7 @@ pub mod agents;
 pub mod apply_patch;
 pub mod approvals;
 pub mod approve;
+pub mod chat;
 pub mod common_args;
 pub mod completions;
 pub mod config;

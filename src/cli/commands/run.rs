@@ -28,6 +28,7 @@ use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::limits::{Limits, RunLimits};
 use crate::core::message::HistoryMessage;
+use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::engine::git::delete_references;
@@ -53,7 +54,8 @@ use tokio_util::sync::CancellationToken;
 /// Runs `agent run` and returns the exit code.
 pub fn run(app: &App, args: RunArgs) -> u8 {
     let history = args.history;
-    let preparation = Preparation { plan: args.mixed, git_diff: args.context_git_diff };
+    let preparation =
+        Preparation { plan: args.mixed, git_diff: args.context_git_diff, ..Preparation::default() };
     let task =
         read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history, preparation });
     run_task(app, &args.options, task)
@@ -74,14 +76,25 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
         (_, id, prompt) => (id, prompt),
     };
     let prompt = prompt.map(|prompt| read_prompt(&app.terminal, Some(prompt))).transpose();
-    run_task(app, &args.options, prompt.map(|prompt| Task::Resume { id, prompt }))
+    run_task(
+        app,
+        &args.options,
+        prompt.map(|prompt| Task::Resume { id, prompt, preparation: Preparation::default() }),
+    )
 }
 
 /// A run that has ended.
-struct FinishedRun {
-    result: RunResult,
-    shown: AnswerShown,
-    settings: Settings,
+pub struct FinishedRun {
+    /// Its result.
+    pub result: RunResult,
+    /// Whether the answer was already shown.
+    pub shown: AnswerShown,
+    /// The settings that were in force.
+    pub settings: Settings,
+    /// What the run may have cost: the known costs, and the highest possible ones of unreported calls.
+    pub spent: Usd,
+    /// Steps of the session before the run.
+    pub first_step: u32,
 }
 
 /// Runs the task, writes the result and returns the exit code.
@@ -90,7 +103,7 @@ fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
     let report = RequestedReport::from_options(app, options);
     let done = task.and_then(|task| catch_panic(|| app.block_on(run_session(app, options, task))));
     let (result, shown, settings, code) = match done {
-        Ok(FinishedRun { result, shown, settings }) => {
+        Ok(FinishedRun { result, shown, settings, .. }) => {
             let code = exit_code(&result, options.exit_code_on_partial);
             (result, shown, Some(settings), code)
         }
@@ -117,7 +130,10 @@ fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
 }
 
 /// Turns a panic, which the panic hook has reported, into an error, so that it gets an exit code and a result document.
-fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
+///
+/// # Errors
+/// Fails with the error of `work`, and after a panic.
+pub fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let message = "a bug in agent ended the run; what was done stands, and the session can be resumed";
         Err(CliError::new(FailureKind::Internal, message))
@@ -134,7 +150,10 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 }
 
 /// Prepares settings, models and session, and runs the agent.
-async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
+///
+/// # Errors
+/// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
+pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
     let mut setup = Box::pin(RunSetup::prepare(app, options, &task)).await?;
     let EventSinks { sinks, answer_shown, stream_end: _before_the_result } =
         build_sinks(app, options, &setup.settings, setup.resumed_session.as_ref())?;
@@ -151,6 +170,7 @@ async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<F
     let interaction = interaction(options, &settings, &setup.interrupt, (&opened.id, approvals))?;
     let engine = compose::engine(app, &settings, parts, interaction)?;
     compose::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
+    let first_step = opened.state.history.last_step();
     let first_message = first_message(task, &opened.id, &opened.session.borrow())?;
     let prefix = opened.session.borrow().prefix().cloned();
     let agent = Agent {
@@ -173,6 +193,7 @@ async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<F
     let start = StartupEvents {
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
         has_system: has_system(&opened.about, &settings.agent.name),
+        is_chat: options.chat.is_some(),
         id: opened.id,
         input_history: setup.input_history,
         first_message,
@@ -182,7 +203,8 @@ async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<F
     };
     let preparation = setup.preparation.run(&agent, &setup.host);
     let result = Box::pin(run_agent(app, &settings, &agent, start, preparation)).await;
-    Ok(FinishedRun { result, shown: answer_shown, settings })
+    let spent = agent.session.borrow().spent_in_run();
+    Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step })
 }
 
 /// The session of the run, opened and connected to the sinks.
@@ -262,6 +284,7 @@ fn build_sinks(
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,
         show_costs: options.show_costs,
+        chat: options.chat.clone(),
         session_id: resumed_session.map(|resumed_session| resumed_session.id.clone()),
     };
     report::build_sinks(&app.terminal, report)
@@ -316,6 +339,8 @@ struct StartupEvents {
     interrupted_calls: InterruptedCalls,
     /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
     has_system: bool,
+    /// Whether the run is a turn of `agent chat`.
+    is_chat: bool,
 }
 
 /// Removes the sessions without activity for `days`; failures do not change the run's result.
@@ -385,6 +410,7 @@ fn emit_startup_events(
         mut notices,
         state_problem,
         has_system,
+        is_chat,
         interrupted_calls,
     } = start;
     let RunStartup { start_event, model_messages, change_notices } = startup;
@@ -416,7 +442,7 @@ fn emit_startup_events(
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
     }
     if !has_system {
-        let SystemMessage { system, instructions, problems } = build_system_message(app, settings);
+        let SystemMessage { system, instructions, problems } = build_system_message(app, settings, is_chat);
         notices.extend(problems);
         emitter.emit(Event::System { text: system })?;
         if let Some(file) = instructions {

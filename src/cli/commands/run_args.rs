@@ -12,6 +12,7 @@ use crate::engine::approver::NoApprover;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::OutputFormat;
+use crate::report::chat_log::ShownNotices;
 use crate::report::session_report::ReportFormat;
 use crate::report::verbosity::Verbosity;
 use clap::{Args, ValueEnum};
@@ -82,7 +83,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
     /// Reasoning effort of the model
-    #[arg(long, value_parser = |text: &str| parse_name::<Effort>("the levels are", text), value_name = "none|minimal|low|medium|high|xhigh|max")]
+    #[arg(long, value_parser = parse_effort, value_name = "none|minimal|low|medium|high|xhigh|max")]
     pub effort: Option<Effort>,
     /// Store answers and reuse them for equal requests (for development)
     #[arg(long)]
@@ -171,6 +172,9 @@ pub struct RunOptions {
     /// Exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
+    /// In `agent chat`: the notices that the conversation has shown.
+    #[arg(skip)]
+    pub chat: Option<ShownNotices>,
 }
 
 impl RunOptions {
@@ -230,10 +234,21 @@ impl RunOptions {
 }
 
 /// Parses a number of US dollars; rejects `nan` and `inf`, which a float parser accepts.
-fn parse_usd(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// When the text is no such number.
+pub fn parse_usd(text: &str) -> Result<f64, String> {
     let dollars =
         text.strip_prefix('$').unwrap_or(text).parse().ok().filter(|dollars: &f64| dollars.is_finite());
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
+}
+
+/// Parses the name of a reasoning effort.
+///
+/// # Errors
+/// When there is no such effort.
+pub fn parse_effort(text: &str) -> Result<Effort, String> {
+    parse_name("the levels are", text)
 }
 
 /// Returns the variant with the name `text`; an error lists the names after `there_are`.

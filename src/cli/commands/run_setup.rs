@@ -49,6 +49,8 @@ pub enum Task {
         id: Option<String>,
         /// The next message of the user.
         prompt: Option<String>,
+        /// The steps before the work on it.
+        preparation: Preparation,
     },
 }
 
@@ -100,7 +102,7 @@ impl RunSetup {
         let (input_history, preparation) = (input_history(task)?, preparation(task));
         directories::prepare(&settings)?;
         let launcher = compose::launcher(app, &settings)?;
-        let interrupt = compose::install_interrupt(app, &launcher, settings.language)?.token().clone();
+        let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
         clear_answer_cache(options, &settings)?;
         let (models, caps) = connect_models(app, &settings).await?;
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
@@ -170,10 +172,9 @@ fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
     }
 }
 
-/// Returns the steps before the work on the task; none for a resumed session.
+/// Returns the steps before the work on the task.
 fn preparation(task: &Task) -> Preparation {
     match task {
-        Task::New { preparation, .. } => preparation.clone(),
-        Task::Resume { .. } => Preparation::default(),
+        Task::New { preparation, .. } | Task::Resume { preparation, .. } => preparation.clone(),
     }
 }

@@ -1,9 +1,13 @@
-//! Bare `agent`: five lines on what to do next on this machine.
+//! Bare `agent`: a conversation at a terminal with a configured model, else five lines on what to do next on this machine.
 
+use crate::cli::commands::chat::args::ChatArgs;
+use crate::cli::commands::chat::chat;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::exit_code::ExitCode;
 use crate::config::flags::Flags;
+use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::llm::connect::non_empty_variable;
 use crate::llm::discovery::{self, LocalServer};
@@ -13,12 +17,22 @@ use crate::terminal::one_line;
 /// Characters shown of the names of keys and of servers.
 const NAME_CHARS: usize = 60;
 
-/// Prints which keys and local servers were found, and the commands to start with.
+/// Starts a conversation if there is a terminal and a configured model, else prints the first screen; returns the exit code.
+/// `run_words` runs a command line of this program.
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn start(app: &App) -> CliResult<()> {
-    let settings = app.load_and_notify(&Flags::default())?.settings;
+pub fn start(app: &App, run_words: fn(&App, Vec<String>) -> CliResult<()>) -> CliResult<u8> {
+    let loaded = app.load(&Flags::default())?;
+    if app.terminal.can_ask() && loaded.settings.llm.model.is_some() {
+        return chat(app, ChatArgs::default(), run_words);
+    }
+    print_first_screen(app, &app.load_and_notify(&Flags::default())?.settings)?;
+    Ok(ExitCode::Success.code())
+}
+
+/// Prints which keys and local servers were found, and the commands to start with.
+fn print_first_screen(app: &App, settings: &Settings) -> CliResult<()> {
     let table = provider_table::load(&settings.llm.providers)
         .map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
     let servers = app.block_on(async { Ok(discovery::probe(&table, discovery::PROBE_TIME).await) })?;

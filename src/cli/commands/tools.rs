@@ -19,7 +19,6 @@ use crate::terminal::Style;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;
-use tokio_util::sync::CancellationToken;
 
 /// Lists the tools or calls one.
 ///
@@ -77,12 +76,16 @@ impl EventSink for ResultRecorder {
     }
 }
 
-async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
+/// Calls a tool like the model does, without a session, and returns its result.
+///
+/// # Errors
+/// Fails for an invalid configuration, and when the call gives no result.
+pub async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
     let loaded = app.load_and_notify(flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
-    let interrupt = compose::install_interrupt(app, &launcher, settings.language)?;
+    let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
     let recorded = Rc::new(RefCell::new(None));
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&recorded)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
@@ -95,14 +98,13 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         undo_store: None,
         toolbox: compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
     };
-    let interaction = compose::InteractionOptions::for_single_call(Some(interrupt.token().clone()));
+    let interaction = compose::InteractionOptions::for_single_call(Some(interrupt.clone()));
     let engine = compose::engine(app, settings, parts, interaction)?;
     for text in compose::recover_transactions(&engine.workspace) {
         app.notify(Style::Warning, &text);
     }
-    let token: &CancellationToken = interrupt.token();
     engine
-        .run_batch(&[call], token, None)
+        .run_batch(&[call], &interrupt, None)
         .await
         .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
     recorded.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))

@@ -10,10 +10,13 @@ use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
+use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, Terminal, TerminalEnvironment};
+use std::cell::OnceCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+use tokio::runtime::Runtime;
 
 /// The application context: streams, environment, clock and redactor.
 pub struct App {
@@ -25,6 +28,8 @@ pub struct App {
     pub source: Rc<Clock>,
     /// Created on first use.
     redactor: Arc<OnceLock<Arc<Redactor>>>,
+    /// Installed with the first run.
+    interrupt: OnceCell<Interrupt>,
 }
 
 impl App {
@@ -37,7 +42,13 @@ impl App {
             clicolor_force: variable("CLICOLOR_FORCE"),
         };
         let (terminal, source) = (Arc::new(Terminal::new(&terminal_environment)), Rc::new(Clock::new()));
-        Self { terminal, environment: Arc::new(environment), source, redactor: Arc::default() }
+        Self {
+            terminal,
+            environment: Arc::new(environment),
+            source,
+            redactor: Arc::default(),
+            interrupt: OnceCell::new(),
+        }
     }
 
     /// Loads the settings for `flags`.
@@ -53,6 +64,20 @@ impl App {
     pub fn redactor(&self, settings: &Settings) -> Arc<Redactor> {
         let make = || Arc::new(Redactor::new(secrets::known(&self.environment, settings)));
         Arc::clone(self.redactor.get_or_init(make))
+    }
+
+    /// Returns the cancellation of runs by signals. Must be called inside the tokio runtime of the runs.
+    ///
+    /// # Errors
+    /// Fails when the signal handlers cannot be installed.
+    pub fn interrupt(&self) -> CliResult<&Interrupt> {
+        if let Some(interrupt) = self.interrupt.get() {
+            return Ok(interrupt);
+        }
+        let interrupt = Interrupt::install().map_err(|error| {
+            CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}"))
+        })?;
+        Ok(self.interrupt.get_or_init(|| interrupt))
     }
 
     /// Returns `text` without the secrets known so far; before settings are loaded, these are the ones of the environment.
@@ -104,15 +129,22 @@ impl App {
     /// # Errors
     /// Fails when the operating system cannot provide a runtime, and with the error of `work`.
     pub fn block_on<T>(&self, work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
-        // Deadlines are checked after each poll of a task: a server that floods the connection keeps one task busy for
-        // tens of megabytes, and by default sixty such polls would pass.
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build().map_err(
-                |error| CliError::new(FailureKind::Internal, format!("cannot start the runtime: {error}")),
-            )?;
+        let runtime = self.runtime()?;
         let done = runtime.block_on(work);
         runtime.shutdown_background();
         done
+    }
+
+    /// Creates a tokio runtime on this thread.
+    ///
+    /// # Errors
+    /// Fails when the operating system cannot provide one.
+    pub fn runtime(&self) -> CliResult<Runtime> {
+        // Deadlines are checked after each poll of a task: a server that floods the connection keeps one task busy for
+        // tens of megabytes, and by default sixty such polls would pass.
+        tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build().map_err(
+            |error| CliError::new(FailureKind::Internal, format!("cannot start the runtime: {error}")),
+        )
     }
 }
 

@@ -60,7 +60,7 @@ use crate::process::sandbox::confinement::Confinement;
 use crate::process::sandbox::policy;
 use crate::process::sandbox::settings::SandboxSettings;
 use crate::runtime::emitter::Emitter;
-use crate::runtime::interrupt::{Interrupt, SignalHandlers};
+use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
 use crate::tools::Tool;
 use crate::tools::command_output::CommandOutput;
@@ -226,21 +226,19 @@ fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     options
 }
 
-/// Installs signal handlers: the first signal cancels the run, a second one ends every child process and this process.
+/// Returns a token that the next signal cancels; a second signal ends every child process of `launcher` and this process.
 ///
 /// # Errors
 /// Fails when the system refuses the signal handlers.
-pub fn install_interrupt(app: &App, launcher: &Launcher, language: Language) -> CliResult<Interrupt> {
+pub fn arm_interrupt(app: &App, launcher: &Launcher, language: Language) -> CliResult<CancellationToken> {
     let terminal = Arc::clone(&app.terminal);
     let running = launcher.registry();
-    let reactions = SignalHandlers {
+    Ok(app.interrupt()?.arm(SignalHandlers {
         on_first_signal: Box::new(move || {
             drop(terminal.eprintln(Style::Warning, messages::interrupting(language)));
         }),
         on_second_signal: Box::new(move || running.kill_all()),
-    };
-    Interrupt::install(reactions)
-        .map_err(|error| CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}")))
+    }))
 }
 
 /// Connects the configured model.

@@ -24,6 +24,10 @@ pub struct Preparation {
     pub plan: bool,
     /// The commit or branch with which the working tree is compared.
     pub git_diff: Option<String>,
+    /// Commands that the user ran in `agent chat` before the prompt, and their results.
+    pub user_commands: Vec<(String, String)>,
+    /// Whether the user requested a compaction of the conversation before the prompt (`/compact`).
+    pub compact: bool,
 }
 
 impl Preparation {
@@ -32,6 +36,15 @@ impl Preparation {
     /// # Errors
     /// Fails when the journal cannot be written.
     pub async fn run(&self, agent: &Agent, host: &OnceCell<SubagentHost>) -> Result<(), EmitError> {
+        if self.compact {
+            let part = agent.session.borrow().requested_compaction();
+            agent.emitter.emit(Event::Compaction { part })?;
+        }
+        for (command, output) in &self.user_commands {
+            let delimiter = Delimiter::for_session(agent.session.borrow().id());
+            let text = messages::user_command(command, &delimiter.wrap(output));
+            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::UserCommand })?;
+        }
         if let Some(reference) = &self.git_diff {
             show_changes(agent, reference).await?;
         }

@@ -20,13 +20,15 @@ pub struct SystemMessage {
     pub problems: Vec<String>,
 }
 
-/// Builds the system message of the run's agent.
-pub fn build_system_message(app: &App, settings: &Settings) -> SystemMessage {
+/// Builds the system message of the run's agent; in a conversation (`is_chat`) the model may ask the user.
+pub fn build_system_message(app: &App, settings: &Settings, is_chat: bool) -> SystemMessage {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
     let instructions = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
-    let (system, problem) =
-        system_message_text(settings, &app.source, &settings.agent.prompt, found.as_ref());
+    let prompt = &settings.agent.prompt;
+    let prompt =
+        if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
+    let (system, problem) = system_message_text(settings, &app.source, &prompt, found.as_ref());
     problems.extend(problem);
     SystemMessage { system, instructions, problems }
 }

@@ -14,6 +14,9 @@ use std::thread::JoinHandle;
 /// The end of every question.
 pub const QUESTION: &str = "abort the run: ";
 
+/// What a prompt of `agent chat` begins with: bracketed paste is turned on.
+pub const PASTE_ON: &str = "\u{1b}[?2004h";
+
 /// A run at a terminal: standard input and standard error are one, standard output is a pipe.
 pub struct AtTerminal {
     child: Child,
@@ -32,27 +35,76 @@ impl AtTerminal {
     }
 
     /// Starts `command` at a terminal of 24 rows and 80 columns.
-    pub fn launch(mut command: Command) -> Self {
+    pub fn launch(command: Command) -> Self {
+        Self::launch_with(command, false)
+    }
+
+    /// The same; standard output is the terminal too if `shows_stdout`.
+    fn launch_with(mut command: Command, shows_stdout: bool) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
         tcsetwinsize(&slave, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        command.stdin(Stdio::from(slave.try_clone().unwrap())).stderr(Stdio::from(slave));
+        command
+            .stdin(Stdio::from(slave.try_clone().unwrap()))
+            .stderr(Stdio::from(slave.try_clone().unwrap()));
+        if shows_stdout {
+            command.stdout(Stdio::from(slave));
+        } else {
+            drop(slave);
+        }
         let mut child = command.spawn().unwrap();
         // The command holds the other end of the terminal, which has to close for the screen to end.
         drop(command);
-        let mut out = child.stdout.take().unwrap();
+        let out = child.stdout.take();
         let stdout = std::thread::spawn(move || {
             let mut text = String::new();
-            out.read_to_string(&mut text).unwrap();
+            out.map(|mut out| out.read_to_string(&mut text).unwrap());
             text
         });
         let keyboard = File::from(master);
         let screen = Arc::new((Mutex::new((String::new(), false)), Condvar::new()));
         follow(keyboard.try_clone().unwrap(), Arc::clone(&screen));
         Self { child, keyboard, screen, stdout, answered: 0 }
+    }
+
+    /// Starts `agent chat` against `server` at a terminal that controls it, as a shell does.
+    pub fn chat(lab: &Lab, server: &Server, more: &[&str]) -> Self {
+        let url = server.url();
+        let args = ["chat", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+        Self::launch_controlled(&lab.command(&[&args, more].concat()))
+    }
+
+    /// Starts `agent chat` with all three streams at that terminal.
+    pub fn chat_on_screen(lab: &Lab, server: &Server, more: &[&str]) -> Self {
+        let url = server.url();
+        let args = ["chat", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+        Self::launch_with(controlled(&lab.command(&[&args, more].concat())), true)
+    }
+
+    /// Starts `command` at a terminal that controls it.
+    pub fn launch_controlled(command: &Command) -> Self {
+        Self::launch(controlled(command))
+    }
+
+    /// The resident memory of the process, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Waits until the `number`th prompt of a conversation is shown; gives back the screen until there.
+    #[track_caller]
+    pub fn prompt(&self, number: usize) -> String {
+        self.wait(&format!("prompt {number}"), |text| text.matches(PASTE_ON).count() >= number)
+    }
+
+    /// The modes of the terminal.
+    pub fn modes(&self) -> String {
+        format!("{:?}", rustix::termios::tcgetattr(&self.keyboard).unwrap())
     }
 
     /// Waits for the next question and types `keys`; gives back what the screen shows until there.
@@ -98,6 +150,20 @@ impl AtTerminal {
         let code = self.child.wait().unwrap().code();
         Finished { code, stdout: self.stdout.join().unwrap(), stderr: state.0.clone() }
     }
+}
+
+/// The same command in a session of its own, which its standard input controls.
+fn controlled(command: &Command) -> Command {
+    let mut controlled = Command::new("setsid");
+    controlled
+        .arg("--ctty")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap())
+        .env_clear()
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .stdout(Stdio::piped());
+    controlled
 }
 
 fn follow(mut terminal: File, screen: Arc<(Mutex<(String, bool)>, Condvar)>) {

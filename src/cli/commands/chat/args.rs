@@ -1,0 +1,21 @@
+//! Command-line arguments of `agent chat`.
+
+use crate::cli::commands::run_args::{RunOptions, parse_usd};
+use clap::Args;
+
+/// `agent chat`.
+#[derive(Debug, Default, Args)]
+pub struct ChatArgs {
+    /// Continue the newest session of this workspace
+    #[arg(long, conflicts_with = "resume")]
+    pub last: bool,
+    /// Continue this session
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
+    /// Maximum cost of the whole conversation; `--budget` limits each message
+    #[arg(long, value_name = "USD", value_parser = parse_usd)]
+    pub budget_total: Option<f64>,
+    /// Options shared with `run`; they apply to each message.
+    #[command(flatten)]
+    pub options: RunOptions,
+}

@@ -1,0 +1,170 @@
+//! The state of a conversation: each message is a run on its session.
+
+use super::user_commands::UserCommands;
+use crate::cli::commands::run::{FinishedRun, catch_panic, run_session};
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::commands::tools;
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::error::CliResult;
+use crate::core::message::ToolCall;
+use crate::core::price::Usd;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::StopReason;
+use crate::messages;
+use crate::report::{self, OutputFormat};
+use crate::terminal::{Style, one_line};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Maximum bytes of one message; a longer one should be a file of the workspace.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
+/// Characters shown of a model's name.
+pub const NAME_CHARS: usize = 60;
+
+/// Exit code of a conversation that two interrupts end: 128 + SIGINT, as for an interrupted run.
+pub const INTERRUPTED: u8 = 130;
+
+/// Runs a command line of this program, given as words.
+pub type RunWords = fn(&App, Vec<String>) -> CliResult<()>;
+
+/// What follows an input of the user.
+pub enum Next {
+    /// The next prompt.
+    Prompt,
+    /// A message to the model.
+    Message(String),
+    /// The end of the conversation, with its exit code.
+    Exit(u8),
+}
+
+/// A conversation.
+pub struct Conversation<'a> {
+    /// The application context.
+    pub app: &'a App,
+    /// One runtime for the whole conversation, because the signal handlers are bound to it.
+    pub runtime: &'a Runtime,
+    /// The options of the next message.
+    pub options: RunOptions,
+    /// Runs a command line of this program.
+    pub run_words: RunWords,
+    /// The session; none before the first message.
+    pub session: Option<String>,
+    /// Money left of `--budget-total`.
+    pub left: Option<Usd>,
+    /// Number of steps of the session before each message of this conversation, for `/undo`.
+    pub undo_points: Vec<u32>,
+    /// Whether the conversation is compacted before the next message.
+    pub compact: bool,
+    /// The user's own slash commands.
+    pub user_commands: UserCommands,
+    /// Time of the last interrupt, and whether it interrupted a run.
+    pub interrupted: Option<(Duration, bool)>,
+    /// The last result, for `/cost`.
+    pub result: Option<RunResult>,
+    /// Commands that the user ran since the last message, and their results.
+    ran: Vec<(String, String)>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Creates a conversation without a session.
+    pub fn new(
+        app: &'a App,
+        runtime: &'a Runtime,
+        options: RunOptions,
+        run_words: RunWords,
+        user_commands: UserCommands,
+    ) -> Self {
+        Self {
+            app,
+            runtime,
+            options,
+            run_words,
+            session: None,
+            left: None,
+            undo_points: Vec::new(),
+            compact: false,
+            user_commands,
+            interrupted: None,
+            result: None,
+            ran: Vec::new(),
+        }
+    }
+
+    /// Runs a shell command of the user like a call of `run_command`; the model receives it with the next message.
+    pub fn run_command(&mut self, command: &str) {
+        if command.is_empty() {
+            return;
+        }
+        let arguments = serde_json::json!({ "command": command }).to_string();
+        let call =
+            ToolCall { id: "user".to_owned(), name: "run_command".to_owned(), arguments, opaque: None };
+        let flags = self.options.flags();
+        match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, &flags, call))) {
+            Ok(result) => {
+                self.app.notify(if result.is_error { Style::Error } else { Style::Plain }, &result.text);
+                self.ran.push((command.to_owned(), result.text));
+            }
+            Err(error) => self.app.report_error(&error),
+        }
+    }
+
+    /// Sends a message: one run on the session.
+    pub fn send(&mut self, text: String) -> Next {
+        if text.len() > MAX_MESSAGE_BYTES {
+            self.app.notify(Style::Error, messages::CHAT_MESSAGE_TOO_LONG);
+            return Next::Prompt;
+        }
+        let mut options = self.options.clone();
+        if let Some(left) = self.left {
+            if left == Usd::ZERO {
+                self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);
+                return Next::Prompt;
+            }
+            let left = f64::from(left);
+            options.budget = Some(options.budget.map_or(left, |budget| budget.min(left)));
+        }
+        let preparation =
+            Preparation { user_commands: self.ran.clone(), compact: self.compact, ..Preparation::default() };
+        let task = match self.session.clone() {
+            Some(id) => Task::Resume { id: Some(id), prompt: Some(text), preparation },
+            None => Task::New { prompt: text, history: None, preparation },
+        };
+        let (app, runtime) = (self.app, self.runtime);
+        match catch_panic(|| runtime.block_on(Box::pin(run_session(app, &options, task)))) {
+            Ok(finished) => self.finish(finished),
+            Err(error) => {
+                self.app.report_error(&error);
+                Next::Prompt
+            }
+        }
+    }
+
+    /// Prints what is left to print of a run, and updates the conversation.
+    fn finish(&mut self, finished: FinishedRun) -> Next {
+        let FinishedRun { result, shown, settings, spent, first_step } = finished;
+        self.ran.clear();
+        // Once is enough.
+        self.options.cache_clear = false;
+        self.compact = false;
+        self.undo_points.push(first_step);
+        self.session.clone_from(&result.session_id);
+        self.left = self.left.map(|left| left.saturating_sub(spent));
+        // A failure is reported there.
+        let _written = report::write_result(&self.app.terminal, OutputFormat::Text, &result, &shown);
+        let model = settings.llm.model.unwrap_or_default();
+        let status = messages::chat_status(&one_line(&model, NAME_CHARS), &result, self.left);
+        self.app.notify(Style::Dim, &status);
+        let was_interrupted = result.stop_reason == Some(StopReason::UserInterrupt);
+        if was_interrupted {
+            self.interrupted = Some((self.app.source.elapsed(), true));
+        }
+        self.result = Some(result);
+        match self.app.interrupt() {
+            Ok(interrupt) if interrupt.ends_process() => Next::Exit(INTERRUPTED),
+            _ => Next::Prompt,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `agent chat`: a conversation at the terminal. Each message is a run on one session.
+
+pub mod args;
+mod completion;
+mod conversation;
+mod slash_commands;
+mod user_commands;
+
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::compose::app::App;
+use crate::cli::compose::directories;
+use crate::cli::compose::session::{LockedSession, session_store};
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::exit_code::ExitCode;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::price::Usd;
+use crate::messages;
+use crate::report::OutputFormat;
+use crate::report::chat_log::ShownNotices;
+use crate::terminal::line_editor::{Input, LineEditor, LineEditorOptions, SavedModes};
+use crate::terminal::{Style, one_line};
+use args::ChatArgs;
+use conversation::{Conversation, INTERRUPTED, NAME_CHARS, Next, RunWords};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use user_commands::UserCommands;
+
+/// Text before the input of the user.
+const PROMPT: &str = "> ";
+
+/// Time after an interrupt in which a second Ctrl+C ends the conversation with exit code 130.
+const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
+
+/// Runs a conversation and returns the exit code; `run_words` runs a command line of this program.
+///
+/// # Errors
+/// Fails without a terminal, and when the configuration or the session to continue is unusable.
+pub fn chat(app: &App, args: ChatArgs, run_words: RunWords) -> CliResult<u8> {
+    if !app.terminal.can_ask() {
+        let message = "`agent chat` needs a terminal; in scripts use `agent run \"what to do\"`";
+        return Err(CliError::new(FailureKind::Usage, message));
+    }
+    if args.options.format() != OutputFormat::Text {
+        let message = "`agent chat` has no JSON output; use `agent run … --json`";
+        return Err(CliError::new(FailureKind::Usage, message));
+    }
+    let RunOptions { report, report_file, exit_code_on_partial, .. } = &args.options;
+    if report.is_some() || report_file.is_some() || exit_code_on_partial.is_some() {
+        let message = "--report, --report-file and --exit-code-on-partial are for one run; in a conversation use `/report`";
+        return Err(CliError::new(FailureKind::Usage, message));
+    }
+    let runtime = app.runtime()?;
+    let code = Chat::start(app, args, &runtime, run_words)?.run();
+    runtime.shutdown_background();
+    code
+}
+
+/// A conversation and the editor of its inputs.
+struct Chat<'a> {
+    conversation: Conversation<'a>,
+    /// Absent while it reads, and after it failed.
+    editor: Option<LineEditor>,
+    modes: Arc<SavedModes>,
+}
+
+impl<'a> Chat<'a> {
+    fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime, run_words: RunWords) -> CliResult<Self> {
+        let ChatArgs { last, resume, budget_total, mut options } = args;
+        let loaded = app.load_and_notify(&options.flags())?;
+        let shown: ShownNotices = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
+        options.chat = Some(shown);
+        let settings = &loaded.settings;
+        let session = if last { Some(session_store(settings).id_or_newest(None)?) } else { resume };
+        if let Some(id) = &session {
+            // Fails now, not at the first message, if the session is unusable.
+            drop(LockedSession::open(settings, Some(id))?);
+        }
+        let budget = budget_total
+            .map(Usd::try_from)
+            .transpose()
+            .map_err(|error| CliError::new(FailureKind::Usage, format!("--budget-total: {error}")))?;
+        let user_commands = UserCommands::find(app, &loaded);
+        let editor = line_editor(app, settings, &user_commands)?;
+        let model = settings.llm.model.clone().unwrap_or_default();
+        app.notify(Style::Dim, &messages::chat_start(&one_line(&model, NAME_CHARS), session.as_deref()));
+        let mut conversation = Conversation::new(app, runtime, options, run_words, user_commands);
+        (conversation.session, conversation.left) = (session, budget);
+        Ok(Self { conversation, editor: Some(editor), modes: Arc::new(SavedModes::save()) })
+    }
+
+    /// Reads inputs until the user ends the conversation, and returns the exit code.
+    fn run(&mut self) -> CliResult<u8> {
+        loop {
+            let next = match self.read()? {
+                Input::End => return Ok(ExitCode::Success.code()),
+                Input::Interrupted => self.interrupt(),
+                Input::Line(line) => self.handle(line.trim()),
+            };
+            let next = match next {
+                Next::Message(text) => self.conversation.send(text),
+                next => next,
+            };
+            if let Next::Exit(code) = next {
+                return Ok(code);
+            }
+        }
+    }
+
+    /// Reads the next input. A signal meanwhile restores the terminal and ends the process.
+    fn read(&mut self) -> CliResult<Input> {
+        let Some(editor) = self.editor.take() else { return Ok(Input::End) };
+        let (app, modes) = (self.conversation.app, Arc::clone(&self.modes));
+        let (editor, input) = self.conversation.runtime.block_on(async {
+            app.interrupt()?.arm_exit(move || modes.restore());
+            Ok::<_, CliError>(editor.read(&app.terminal, PROMPT).await)
+        })?;
+        self.editor = editor;
+        if input.is_err() {
+            self.modes.restore();
+        }
+        input.map_err(|error| CliError::new(FailureKind::Internal, messages::cannot_read_line(&error)))
+    }
+
+    /// Handles Ctrl+C at the prompt: the second one ends the conversation.
+    fn interrupt(&mut self) -> Next {
+        let now = self.conversation.app.source.elapsed();
+        let before = self.conversation.interrupted.replace((now, false));
+        let is_soon = |at: Duration| now.saturating_sub(at) <= SECOND_INTERRUPT;
+        match before {
+            Some((at, true)) if is_soon(at) => Next::Exit(INTERRUPTED),
+            Some((_, false)) => Next::Exit(ExitCode::Success.code()),
+            _ => {
+                self.conversation.app.notify(Style::Dim, messages::CHAT_INTERRUPT_AGAIN);
+                Next::Prompt
+            }
+        }
+    }
+
+    /// Handles a line: a slash command, a shell command after `!`, or a message.
+    fn handle(&mut self, line: &str) -> Next {
+        self.conversation.interrupted = None;
+        match line.chars().next() {
+            None => Next::Prompt,
+            Some('/') => self.conversation.slash_command(line),
+            Some('!') => {
+                self.conversation.run_command(line.trim_start_matches('!').trim());
+                Next::Prompt
+            }
+            Some(_) => Next::Message(line.to_owned()),
+        }
+    }
+}
+
+/// Creates the editor, with the history of the workspace.
+fn line_editor(app: &App, settings: &Settings, user_commands: &UserCommands) -> CliResult<LineEditor> {
+    directories::prepare(settings)?;
+    let redactor = app.redactor(settings);
+    let (names, root) = (slash_commands::names(user_commands), settings.workspace.clone());
+    let editor = LineEditor::new(LineEditorOptions {
+        history: settings.state.join("chat-history"),
+        may_store: Box::new(move |line| redactor.text(line) == line),
+        commands: Arc::new(move |typed| completion::names(&names, typed)),
+        paths: Arc::new(move |typed| completion::paths(&root, typed)),
+        term: app.environment.get("TERM").unwrap_or_default().to_owned(),
+    });
+    editor.map_err(|error| CliError::new(FailureKind::Config, messages::cannot_read_line(&error)))
+}

@@ -1,0 +1,96 @@
+//! Texts of `agent chat`.
+
+use super::costs::{money, tokens};
+use super::numbers::count;
+use crate::core::language::Language;
+use crate::core::price::Usd;
+use crate::core::run_result::RunResult;
+
+/// Part of the system message of a conversation; overrides the instructions of agents whose runs have no reader.
+pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with a user at a terminal, who reads each of your \
+     answers and can reply. When a decision is the user's, ask: a short question without a tool call is then your answer.";
+
+/// Hint after Ctrl+C at the prompt.
+pub const CHAT_INTERRUPT_AGAIN: &str = "Ctrl+C again, or Ctrl+D, ends the conversation";
+
+/// End of an interrupted message.
+pub const CHAT_INTERRUPTED: &str =
+    "Interrupted; the completed steps are kept. Ctrl+C again ends the conversation";
+
+/// Error for a message that is too long.
+pub const CHAT_MESSAGE_TOO_LONG: &str = "error: the message is over 1 MiB and was not sent: put it into a file of the workspace and name that file";
+
+/// Error when `--budget-total` is used up.
+pub const CHAT_BUDGET_USED: &str =
+    "error: the budget of the conversation (--budget-total) is used up; the message was not sent";
+
+/// Error of a command that needs a session.
+pub const CHAT_NO_SESSION: &str = "there is no session yet: it begins with the first message";
+
+/// Error of `/undo` without a message before it.
+pub const CHAT_NOTHING_TO_UNDO: &str =
+    "no message of this conversation is left to undo; `agent undo` undoes the changes of earlier runs";
+
+/// End of `/help`.
+pub const CHAT_HELP: &str =
+    "  !COMMAND                         run a shell command; the model reads its output with the next message
+  @PATH                            name a file; Tab completes it
+  Alt+Enter, or \\ at the end       new line
+  Ctrl+C                           while the agent works: stop it; at the prompt: clear the line
+";
+
+/// First line of a conversation.
+pub fn chat_start(model: &str, session: Option<&str>) -> String {
+    let model = if model.is_empty() { "no model configured: /model PROVIDER/MODEL" } else { model };
+    let session = session.map_or_else(String::new, |id| format!(" · session {id}"));
+    format!("agent chat · {model}{session} · /help lists the commands, Ctrl+D ends")
+}
+
+/// Line after each message: the figures of the session.
+pub fn chat_status(model: &str, result: &RunResult, left: Option<Usd>) -> String {
+    let language = Language::En;
+    let mut parts = vec![
+        model.to_owned(),
+        count(result.steps, "step"),
+        tokens(result.usage, language),
+        money(result.cost.total_usd, language),
+    ];
+    if let Some((used, window)) = result.context.and_then(|context| Some((context.prompt, context.window?)))
+        && let Some(percent) = used.saturating_mul(100).checked_div(window)
+    {
+        parts.push(format!("{percent} % of the window"));
+    }
+    if left.is_some() {
+        parts.push(format!("{} left", money(left, language)));
+    }
+    parts.join(" · ")
+}
+
+/// The options of the next message.
+pub fn chat_options(model: &str, agent: &str, mode: &str, effort: &str) -> String {
+    let model = if model.is_empty() { "none" } else { model };
+    format!("model {model} · agent {agent} · mode {mode} · effort {effort}")
+}
+
+/// The session of the next message.
+pub fn chat_session(id: &str) -> String {
+    format!("the next message continues session {id}")
+}
+
+/// Error for an unknown slash command.
+pub fn chat_unknown_command(name: &str, hint: &str) -> String {
+    format!("there is no command `/{name}`{hint}; nothing was sent. /help lists the commands")
+}
+
+/// Error when no editor is set for `/edit`.
+pub const CHAT_NO_EDITOR: &str = "/edit needs an editor: export VISUAL or EDITOR";
+
+/// Error when the editor failed.
+pub fn chat_editor_failed(editor: &str, why: &str) -> String {
+    format!("the editor `{editor}` failed ({why}); nothing was sent")
+}
+
+/// Error when the terminal cannot be read.
+pub fn cannot_read_line(error: &std::io::Error) -> String {
+    format!("cannot read lines at this terminal: {error}")
+}

@@ -1,0 +1,451 @@
+//! `agent chat`: a conversation at a terminal, each message a run on one session.
+
+use crate::support::run::{KEY, Lab};
+use crate::support::server::{Recorded, Server};
+use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
+use crate::support::terminal::AtTerminal;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// Ctrl+C and Ctrl+D.
+const INTERRUPT: &str = "\u{3}";
+const END: &str = "\u{4}";
+
+fn call(name: &str, arguments: &Value) -> Value {
+    json!({"calls": [{"name": name, "arguments": arguments}]})
+}
+
+fn edit(old: &str, new: &str) -> Value {
+    call("edit_file", &json!({"path": "a.txt", "old_str": old, "new_str": new}))
+}
+
+fn server(turns: &[Value]) -> Server {
+    Server::start(&json!({ "turns": turns }).to_string())
+}
+
+/// The user messages of a request.
+fn user_messages(request: &Recorded) -> Vec<String> {
+    let messages = request.body["messages"].as_array().unwrap().iter();
+    let users = messages.filter(|message| message["role"] == "user");
+    users.map(|message| message["content"].to_string()).collect()
+}
+
+#[test]
+fn chat_each_message_is_a_run_on_one_session_and_only_the_answers_are_on_stdout() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "# First"}), json!({"text": "second"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("one\r");
+    let shown = chat.prompt(2);
+    assert!(shown.contains("openai/mock · 1 step · "), "{shown}");
+    chat.types("two\r");
+    chat.prompt(3);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "# First\nsecond\n"));
+    let requests = server.requests();
+    assert_eq!(user_messages(&requests[1]), ["\"one\"", "\"two\""]);
+    for part in ["tools", "model"] {
+        assert_eq!(requests[0].body[part], requests[1].body[part]);
+    }
+    assert_eq!(requests[0].body["messages"][0], requests[1].body["messages"][0], "the system message");
+    // The session is an ordinary one.
+    lab.agent(&["replay"]).exits(0);
+    assert!(lab.agent(&["report"]).exits(0).stdout.contains("second"));
+    let more = Server::start(r#"{"turns": [{"text": "third"}]}"#);
+    let resumed = lab.agent(&[
+        "resume",
+        "--last",
+        "three",
+        "--model",
+        "openai/mock",
+        "--api-base",
+        &more.url(),
+        "--api-key",
+        KEY,
+    ]);
+    assert_eq!(resumed.exits(0).stdout, "third\n");
+    assert_eq!(user_messages(&more.requests()[0]), ["\"one\"", "\"two\"", "\"three\""]);
+}
+
+#[test]
+fn chat_undo_undoes_the_last_message_and_then_the_one_before() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let done = || json!({"text": "done"});
+    let server = server(&[edit("one", "two"), done(), edit("two", "three"), done()]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("first\r");
+    let shown = chat.prompt(2);
+    assert!(shown.contains("-one") && shown.contains("+two"), "the edit is shown as its diff: {shown}");
+    chat.types("second\r");
+    chat.prompt(3);
+    assert_eq!(lab.read("a.txt"), "three\n");
+    for (prompt, content) in [(4, "two\n"), (5, "one\n")] {
+        chat.types("/undo\r");
+        chat.prompt(prompt);
+        assert_eq!(lab.read("a.txt"), content);
+    }
+    chat.types("/redo\r");
+    chat.prompt(6);
+    assert_eq!(lab.read("a.txt"), "two\n");
+    chat.types("/undo\r");
+    let shown = chat.prompt(7);
+    assert!(shown.contains("no message of this conversation is left to undo"), "{shown}");
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn chat_ctrl_c_interrupts_a_tool_ends_its_processes_and_the_conversation_goes_on() {
+    let lab = Lab::new();
+    let seconds = unique_seconds();
+    let command = format!("touch begun; sleep {seconds} & sleep {seconds}");
+    let server = server(&[call("run_command", &json!({ "command": command })), json!({"text": "on"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("wait\r");
+    lab.wait_for_file("begun");
+    wait_for_sleepers(&seconds, 2);
+    chat.types(INTERRUPT);
+    let shown = chat.prompt(2);
+    assert_eq!(survivors(&seconds), 0, "{shown}");
+    assert!(shown.contains("Interrupted; the completed steps are kept."), "{shown}");
+    chat.types("go on\r");
+    chat.prompt(3);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "on\n"));
+}
+
+#[test]
+fn chat_ctrl_c_interrupts_a_model_call_and_a_second_one_soon_ends_with_130() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "never", "delay_ms": 600_000})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    server.wait_for_request(1);
+    chat.types(INTERRUPT);
+    chat.prompt(2);
+    chat.types(INTERRUPT);
+    assert_eq!(chat.finish().code, Some(130));
+}
+
+#[test]
+fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let server = server(&[edit("one", "two"), json!({"text": "never"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "confirm-all"]);
+    chat.prompt(1);
+    chat.types("edit\r");
+    chat.wait("question", |text| text.contains("abort the run: "));
+    chat.types(INTERRUPT);
+    chat.prompt(2);
+    assert_eq!(lab.read("a.txt"), "one\n");
+    // A line after the interrupt: the next Ctrl+C is the first one again.
+    chat.types("/mode\r");
+    chat.wait("mode", |text| text.contains("mode confirm-all"));
+    chat.prompt(3);
+    chat.types(INTERRUPT);
+    let shown = chat.prompt(4);
+    assert!(shown.contains("Ctrl+C again, or Ctrl+D, ends the conversation"), "{shown}");
+    chat.types(INTERRUPT);
+    assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_terminal() {
+    for signal in [Signal::KILL, Signal::TERM, Signal::HUP] {
+        let lab = Lab::new();
+        let first = server(&[json!({"text": "first"}), json!({"text": "never", "delay_ms": 600_000})]);
+        let mut chat = AtTerminal::chat(&lab, &first, &[]);
+        chat.prompt(1);
+        chat.types("one\r");
+        chat.prompt(2);
+        chat.types("two\r");
+        first.wait_for_request(2);
+        chat.signal(signal);
+        let code = chat.finish().code;
+        assert_eq!(code, (signal != Signal::KILL).then_some(130), "{signal:?}");
+        let next = server(&[json!({"text": "third"})]);
+        let mut chat = AtTerminal::chat(&lab, &next, &["--last"]);
+        let before = chat.modes();
+        chat.prompt(1);
+        chat.types("three\r");
+        chat.prompt(2);
+        assert_eq!(user_messages(&next.requests()[0]), ["\"one\"", "\"two\"", "\"three\""]);
+        if signal != Signal::KILL {
+            assert_ne!(chat.modes(), before, "a line is being edited");
+            chat.signal(signal);
+            chat.wait("restored modes", |_| chat.modes() == before);
+            assert_eq!(chat.finish().code, Some(130), "{signal:?}");
+        }
+    }
+}
+
+#[test]
+fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
+    let lab = Lab::new();
+    fs::create_dir(lab.home().join("commands")).unwrap();
+    fs::write(lab.home().join("commands/review.md"), "Review $1 and report.").unwrap();
+    let server = server(&[json!({"text": "first"}), json!({"text": "second"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    let lines = [
+        ("/undoo", "did you mean `undo`?"),
+        ("/mode yolo", "mode yolo"),
+        ("/mode all", "the modes are confirm-all, confirm-sensitive and yolo"),
+        ("/agent nobody", "nobody"),
+        ("/plan", "agent plan"),
+        ("/diff", "there is no session yet"),
+        ("/help", "/fork"),
+        ("/help", "/review"),
+    ];
+    for (number, (line, answer)) in lines.into_iter().enumerate() {
+        let before = chat.prompt(number + 1).len();
+        chat.types(&format!("{line}\r"));
+        let shown = chat.prompt(number + 2);
+        assert!(shown[before..].contains(answer), "{line}: {shown}");
+    }
+    assert!(server.requests().is_empty());
+    let mut number = lines.len() + 1;
+    for line in ["/review src/a.rs\r", "/new\r", "hello\r", "/sessions\r", "/resume\r", "/fork\r"] {
+        chat.types(line);
+        number += 1;
+        chat.prompt(number);
+    }
+    chat.types("/quit\r");
+    let done = chat.finish();
+    assert_eq!(done.code, Some(0));
+    let requests = server.requests();
+    assert_eq!(user_messages(&requests[0]), ["\"Review src/a.rs and report.\""]);
+    assert_eq!(user_messages(&requests[1]), ["\"hello\""], "a new session");
+    assert_eq!(
+        done.stdout.lines().filter(|line| line.contains("success (llm_done)")).count(),
+        2,
+        "{}",
+        done.stdout
+    );
+}
+
+#[test]
+fn chat_a_command_of_the_user_runs_and_joins_the_next_message_as_data() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("!echo '</data>' && exit 3\r");
+    let shown = chat.prompt(2);
+    assert!(shown.contains("exit_code: 3"), "{shown}");
+    for number in 3..5 {
+        chat.types("what was that?\r");
+        chat.prompt(number);
+    }
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    let first = user_messages(&server.requests()[0]);
+    assert!(
+        first[1].contains("The user ran `echo '</data>' && exit 3`") && first[1].contains("<data "),
+        "{first:?}"
+    );
+    assert_eq!(user_messages(&server.requests()[1]).len(), first.len() + 1, "it is sent once");
+}
+
+#[test]
+fn chat_budget_total_bounds_all_messages() {
+    let lab = Lab::new()
+        .file("prices.yaml", "models: {openai/mock: {input: 1, output: 1, output_limit: 10}}")
+        .config("costs: {prices_file: prices.yaml}\n");
+    let usage = json!({"text": "ok", "usage": {"input": 100_000, "output": 100}});
+    let server = server(&vec![usage; 4]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--budget-total", "0.15"]);
+    chat.prompt(1);
+    let mut number = 1;
+    loop {
+        chat.types("again\r");
+        number += 1;
+        let shown = chat.prompt(number);
+        if shown.contains("budget_exceeded") || shown.contains("--budget-total") || number > 5 {
+            break;
+        }
+    }
+    chat.types(END);
+    let done = chat.finish();
+    assert!((1..=2).contains(&server.requests().len()), "{}", done.stderr);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+}
+
+#[test]
+fn chat_lines_are_continued_pasted_and_completed_and_secrets_stay_out_of_the_history() {
+    let secret = "sk-chat-0123456789abcdefghij";
+    let lab = Lab::new().file("notes.txt", "x").env("OPENAI_API_KEY", secret);
+    let server = server(&vec![json!({"text": "ok"}); 5]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    let typed = [
+        ("one\\\rtwo\r", "\"one\\ntwo\""),
+        ("three\u{1b}\rfour\r", "\"three\\nfour\""),
+        ("\u{1b}[200~pasted\rline\u{1b}[201~\r", "\"pasted\\nline\""),
+        ("see @no\t\r", "\"see @notes.txt\""),
+    ];
+    for (number, (keys, _)) in typed.iter().enumerate() {
+        chat.types(keys);
+        chat.prompt(number + 2);
+    }
+    chat.types(&format!("my key is {secret}\r"));
+    chat.prompt(typed.len() + 2);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    for (request, (keys, message)) in server.requests().iter().zip(typed) {
+        assert_eq!(user_messages(request).last().unwrap(), message, "{keys:?}");
+    }
+    let states = fs::read_dir(lab.home().join("state/workspaces")).unwrap();
+    let path =
+        states.map(|entry| entry.unwrap().path().join("chat-history")).find(|path| path.exists()).unwrap();
+    let history = fs::read_to_string(&path).unwrap();
+    assert!(history.contains("notes.txt") && !history.contains("my key"), "{history}");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn chat_answers_are_coloured_at_a_terminal_and_unchanged_elsewhere_and_a_dumb_terminal_reads_plain_lines() {
+    let answer = json!({"text": "# Title\n**bold**\n"});
+    let (colored, plain) =
+        ("\u{1b}[1mTitle\u{1b}[0m\r\n\u{1b}[1mbold\u{1b}[0m\r\n", "# Title\r\n**bold**\r\n");
+    let color = [("TERM", "xterm-256color")];
+    for (variables, shown) in [
+        (&color[..], colored),
+        (&[("TERM", "xterm"), ("NO_COLOR", "1")], plain),
+        (&[("TERM", "dumb")], plain),
+    ] {
+        let lab = variables.iter().fold(Lab::new(), |lab, (name, value)| lab.env(name, value));
+        for streams in [&[][..], &["--no-stream"]] {
+            let server = server(std::slice::from_ref(&answer));
+            let mut chat = AtTerminal::chat_on_screen(&lab, &server, streams);
+            chat.wait("prompt", |text| text.contains("> "));
+            chat.types("hello\r");
+            chat.wait("status", |text| text.contains("openai/mock · 1 step"));
+            chat.types("/quit\r");
+            let screen = chat.finish().stderr;
+            assert_eq!(screen.matches(shown).count(), 1, "{variables:?} {streams:?}: {screen}");
+            assert_eq!(screen.matches("bold").count(), 1, "the answer is shown once: {screen}");
+        }
+    }
+    let lab = Lab::new().env("TERM", "xterm-256color");
+    let server = server(std::slice::from_ref(&answer));
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.prompt(2);
+    chat.types(END);
+    assert_eq!(chat.finish().stdout, "# Title\n**bold**\n");
+}
+
+#[test]
+fn chat_discards_a_broken_answer_and_shows_notices_once() {
+    let lab = Lab::new().file(".agent/config.yaml", "commands: {safe_commands: [make]}\n");
+    let broken = json!({"text": "first part", "chunk": 5, "fault": {"close": 1}});
+    let server = server(&[broken, json!({"text": "whole"}), json!({"text": "next"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    for (number, line) in ["one\r", "two\r"].into_iter().enumerate() {
+        chat.prompt(number + 1);
+        chat.types(line);
+    }
+    chat.prompt(3);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!(done.stdout, "whole\nnext\n");
+    assert_eq!(done.stderr.matches("agent trust").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn chat_commands_of_a_project_need_trust() {
+    for trusted in [false, true] {
+        let lab = Lab::new()
+            .file(".agent/commands/ship.md", "Ship $ARGUMENTS.")
+            .file(".agent/config.yaml", "commands: {safe_commands: [make]}\n");
+        let server = server(&[json!({"text": "ok"})]);
+        let more: &[&str] = if trusted { &["--trust-workspace"] } else { &[] };
+        let mut chat = AtTerminal::chat(&lab, &server, more);
+        chat.prompt(1);
+        chat.types("/ship it now\r");
+        let shown = chat.prompt(2);
+        chat.types(END);
+        assert_eq!(chat.finish().code, Some(0));
+        let sent: Vec<_> = server.requests().iter().flat_map(user_messages).collect();
+        let expected: &[&str] = if trusted { &["\"Ship it now.\""] } else { &[] };
+        assert_eq!(sent, expected, "{shown}");
+    }
+}
+
+#[test]
+fn chat_is_what_agent_alone_starts_at_a_terminal_with_a_model() {
+    let server = server(&[json!({"text": "ok"})]);
+    let lab = Lab::new()
+        .env("OPENAI_API_KEY", KEY)
+        .config(&format!("llm: {{model: openai/mock, api_base: '{}'}}\n", server.url()));
+    let mut chat = AtTerminal::launch_controlled(&lab.command(&[]));
+    chat.prompt(1);
+    chat.types("hello\r");
+    chat.prompt(2);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "ok\n"));
+}
+
+#[test]
+fn chat_of_200_messages_grows_by_less_than_2_mib() {
+    let lab = Lab::new();
+    let server = server(&vec![json!({"text": "ok"}); 200]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    let mut early = 0;
+    for number in 1..=200 {
+        chat.prompt(number);
+        if number == 10 {
+            early = chat.resident_kib();
+        }
+        chat.types("hello\r");
+    }
+    chat.prompt(201);
+    let grown = chat.resident_kib().saturating_sub(early);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!(done.code, Some(0));
+    assert!(grown < 2048, "{early} KiB, and {grown} more");
+}
+
+#[test]
+fn chat_without_a_terminal_names_run() {
+    let done = Lab::new().agent(&["chat"]).exits(3);
+    assert!(done.stderr.contains("needs a terminal") && done.stderr.contains("agent run"), "{}", done.stderr);
+    let done = Lab::new().agent(&["chat", "--json"]).exits(3);
+    assert!(done.stdout.is_empty(), "{}", done.stdout);
+}
+
+#[test]
+fn chat_compact_summarizes_the_older_messages_and_replay_knows_it() {
+    let lab = Lab::new().config("context: {keep_recent_steps: 1}\n");
+    let long = "a long answer ".repeat(100);
+    let server = server(&[
+        json!({ "text": long }),
+        json!({ "text": long }),
+        json!({"text": "the summary"}),
+        json!({"text": "third"}),
+    ]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    for (number, line) in ["one\r", "two\r", "/compact\r", "three\r"].into_iter().enumerate() {
+        chat.prompt(number + 1);
+        chat.types(line);
+    }
+    chat.prompt(5);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    let requests = server.requests();
+    let last = requests[3].body["messages"].to_string();
+    assert!(last.contains("the summary") && !last.contains("\"two\""), "{last}");
+    assert_eq!(last.matches(&long).count(), 1, "the last exchange stays: {last}");
+    lab.agent(&["replay"]).exits(0);
+}
