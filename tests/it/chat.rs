@@ -159,7 +159,12 @@ fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0(
 
 #[test]
 fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_terminal() {
-    for signal in [Signal::KILL, Signal::TERM, Signal::HUP] {
+    // Under `nohup` SIGHUP stays ignored.
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let hears_hangup = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
+    let signals = [Signal::KILL, Signal::TERM, Signal::HUP];
+    for signal in signals.into_iter().filter(|signal| hears_hangup || *signal != Signal::HUP) {
         let lab = Lab::new();
         let first = server(&[json!({"text": "first"}), json!({"text": "never", "delay_ms": 600_000})]);
         let mut chat = AtTerminal::chat(&lab, &first, &[]);
