@@ -1,5 +1,7 @@
 //! Builds the system message from layers in a fixed order; equal input gives equal bytes.
 
+use crate::core::skill::Skill;
+use crate::messages;
 use crate::text::invisible;
 use crate::text::lines::one_line;
 use std::fmt::Write as _;
@@ -9,6 +11,10 @@ pub const INSTRUCTION_FILES: [&str; 4] = [".agent.md", "AGENTS.md", "CLAUDE.md",
 
 /// Bytes of project instructions in the prompt. Codex has the same limit; more would bury the task.
 pub const MAX_INSTRUCTION_BYTES: usize = 32 << 10;
+
+/// Bytes of the list of skills, and characters of one of its lines.
+const MAX_SKILLS_BYTES: usize = 4 << 10;
+const MAX_SKILL_LINE: usize = 400;
 
 /// Characters of the workspace's name.
 const MAX_NAME: usize = 100;
@@ -38,11 +44,13 @@ pub struct PromptLayers<'a> {
     pub platform: &'a str,
     /// Instructions of the project.
     pub instructions: Option<&'a ProjectInstructions>,
+    /// The skills that the model can load, sorted by name.
+    pub skills: &'a [Skill],
     /// Overview of the project.
     pub index: Option<&'a str>,
 }
 
-/// Builds the system message: agent, environment, explanation of the delimiters, project instructions, project overview. It contains no time and
+/// Builds the system message: agent, environment, explanation of the delimiters, project instructions, skills, project overview. It contains no time and
 /// nothing random, so that the provider's cache matches its prefix.
 pub fn system_message(layers: PromptLayers<'_>) -> String {
     let environment = format!(
@@ -52,8 +60,15 @@ pub fn system_message(layers: PromptLayers<'_>) -> String {
     );
     let instructions = layers.instructions.filter(|found| !found.text.trim().is_empty()).map(section);
     let index = layers.index.map(str::trim).filter(|index| !index.is_empty());
-    let parts =
-        [Some(layers.agent.trim()), Some(&environment), Some(DELIMITER_NOTE), instructions.as_deref(), index];
+    let skills = skills_section(layers.skills);
+    let parts = [
+        Some(layers.agent.trim()),
+        Some(&environment),
+        Some(DELIMITER_NOTE),
+        instructions.as_deref(),
+        skills.as_deref(),
+        index,
+    ];
     let mut message = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     message.push('\n');
     message
@@ -76,6 +91,25 @@ fn section(instructions: &ProjectInstructions) -> String {
     section
 }
 
+/// Lists the skills, one line each, as many as fit into [`MAX_SKILLS_BYTES`]; `None` without any.
+fn skills_section(skills: &[Skill]) -> Option<String> {
+    if skills.is_empty() {
+        return None;
+    }
+    let mut section = messages::SKILLS_SECTION.to_owned();
+    for skill in skills {
+        let line = format!("\n- {}: {}", skill.name, one_line(&skill.description, MAX_SKILL_LINE));
+        if section.len().saturating_add(line.len()) > MAX_SKILLS_BYTES {
+            break;
+        }
+        section.push_str(&line);
+    }
+    if let Some(note) = invisible::note("this list", &section) {
+        let _ = write!(section, "\n{note}");
+    }
+    Some(section)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +120,7 @@ mod tests {
         workspace: "shop",
         platform: "linux x86_64",
         instructions: None,
+        skills: &[],
         index: None,
     };
 

@@ -5,6 +5,7 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
+use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
 use crate::engine::policy::Mode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -25,7 +26,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Work", &["run", "chat", "resume", "demo"]),
     ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
-    ("Setup", &["doctor", "models", "config", "trust", "policy", "agents", "tools", "help"]),
+    ("Setup", &["doctor", "models", "config", "trust", "policy", "agents", "skills", "tools", "help"]),
     ("Machine-readable", &["apply-patch", "schema", "completions"]),
 ];
 
@@ -111,6 +112,15 @@ pub enum Command {
     Report(ReportArgs),
     /// List the agents
     Agents(CommonArgs),
+    /// List, create or remove skills
+    Skills {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: Option<SkillsCommand>,
+        /// Configuration and workspace.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// List the tools, or call one without a model
     Tools {
         /// The subcommand.

@@ -9,7 +9,7 @@ pub mod exit_code;
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help, history,
-    models, policy, redo, replay, report, run, schema, sessions, start, stats, tools, trust, undo,
+    models, policy, redo, replay, report, run, schema, sessions, skills, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -58,6 +58,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Stats(args) => stats::stats(app, &args),
         Command::Report(args) => report::report(app, &args),
         Command::Agents(common) => agents::agents(app, &common),
+        Command::Skills { command, common } => skills::skills(app, command, &common),
         Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),
         Command::Config { command, common } => config::config(app, &command, &common),

@@ -1,6 +1,7 @@
 //! Agents: Markdown files with front matter, built in or written by the user, and their overrides in the configuration.
 
 use super::error::{ConfigError, did_you_mean, quoted};
+use super::front_matter;
 use super::key_rules::KeyRule;
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, LayerKind, Layers};
 use super::schema::AgentOverride;
@@ -13,8 +14,6 @@ use std::path::{Path, PathBuf};
 
 /// Maximum size of an agent's file in bytes, about 16,000 words; models follow longer prompts badly.
 pub const MAX_AGENT_BYTES: u64 = 128 << 10;
-/// Maximum size of its front matter in bytes.
-pub const MAX_FRONT_MATTER_BYTES: usize = 16 << 10;
 /// Maximum number of agent files in one directory.
 pub const MAX_AGENT_FILES: usize = 200;
 /// Step limit of a subagent whose file sets none.
@@ -75,7 +74,7 @@ const FRONT_MATTER: [(&str, &str); 5] = [
 ];
 
 /// Returns the rules for the front matter of an agent's file.
-fn front_matter(rules: &KeyRule) -> KeyRule {
+fn front_matter_rule(rules: &KeyRule) -> KeyRule {
     let rule = |(name, key): (&str, &str)| {
         let rule = rules.find("agents.NAME")?.find(key)?.clone();
         Some((name.to_owned(), rule))
@@ -89,7 +88,7 @@ fn front_matter(rules: &KeyRule) -> KeyRule {
 /// Fails only if one of them is invalid, which a test excludes.
 pub fn built_in(rules: &KeyRule) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
-    let head = front_matter(rules);
+    let head = front_matter_rule(rules);
     for (name, text) in BUILT_IN {
         let source = format!("built-in {name}.md");
         let leaves = leaves(&head, name, text).map_err(|error| error.file(&source))?;
@@ -154,13 +153,13 @@ pub fn text_layer(
 ) -> Result<Layers, ConfigError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let named = validate::agent_name(&name).map_err(ConfigError::new);
-    let leaves = named.and_then(|()| leaves(&front_matter(rules), &name, text));
+    let leaves = named.and_then(|()| leaves(&front_matter_rule(rules), &name, text));
     Ok(Layers::from_leaves(rules, level, source, leaves.map_err(|error| error.file(source))?))
 }
 
 /// Parses an agent's file into settings of `agents.NAME`; `rule` applies to its front matter.
 fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
-    let (head, body, body_line) = split_front_matter(text)?;
+    let (head, body, body_line) = front_matter::split(text)?;
     let prompt = body.trim();
     if prompt.is_empty() {
         return Err(ConfigError::new("has no instructions").hint("write the prompt below the front matter"));
@@ -175,29 +174,6 @@ fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigErr
     let key = format!("agents.{name}.system_prompt");
     leaves.push(Leaf { key, value: prompt.into(), line: body_line });
     Ok(leaves)
-}
-
-/// Returns front matter, body and the line number of the body's start.
-fn split_front_matter(text: &str) -> Result<(&str, &str, u64), ConfigError> {
-    let mut lines = text.split_inclusive('\n');
-    let is_fence = |line: &str| line.trim_end() == "---";
-    let Some(opening) = lines.next().filter(|line| is_fence(line)) else { return Ok(("", text, 1)) };
-    let mut end = opening.len();
-    for (line, number) in lines.zip(3..) {
-        if is_fence(line) {
-            let head = text.get(opening.len()..end).unwrap_or_default();
-            let body = text.get(end + line.len()..).unwrap_or_default();
-            return Ok((head, body, number));
-        }
-        end += line.len();
-        if end > MAX_FRONT_MATTER_BYTES {
-            break;
-        }
-    }
-    let limit = MAX_FRONT_MATTER_BYTES;
-    Err(ConfigError::new(format!("the front matter does not end within {limit} bytes"))
-        .line(1)
-        .hint("close it with a line `---`"))
 }
 
 /// Returns every agent that the layers define, with all settings resolved.

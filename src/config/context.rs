@@ -19,7 +19,7 @@ pub struct Context {
     /// The fill level of the context, in percent, at which compaction starts.
     #[schemars(range(min = 10, max = 95), extend("x-unit" = "percent"))]
     pub compact_at_percent: u32,
-    /// Number of recent steps with calls that compaction leaves unchanged.
+    /// Number of recent steps that compaction leaves unchanged.
     #[schemars(range(min = 1, max = 1_000), extend("x-unit" = "steps"))]
     pub keep_recent_steps: u32,
     /// Minimum number of steps between two compactions; if it is due earlier, the run continues until the window is full.

@@ -10,6 +10,7 @@
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::run_loop::RunLoop;
+use crate::config::skills::SkillSettings;
 use crate::config::subagents::Subagents;
 use crate::core::language::Language;
 use crate::engine::approver::NoApprover;
@@ -55,6 +56,8 @@ pub struct Document {
     pub workspace: WorkspaceSettings,
     /// The project overview in the system message.
     pub indexer: Indexer,
+    /// Skills: instructions for kinds of tasks that the model loads when it needs them.
+    pub skills: SkillSettings,
     /// Git commits of the changes that a session makes to files.
     pub checkpoints: CheckpointSettings,
     /// Size of the model's input and its compaction.

@@ -12,6 +12,7 @@ use super::schema::{
     AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
     Tools, Web,
 };
+use super::skills::SkillSettings;
 use super::subagents::Subagents;
 use crate::core::language::Language;
 use crate::core::secret::Secret;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub allow_delete: bool,
     /// The project overview in the system message.
     pub indexer: Indexer,
+    /// Skills that the run offers.
+    pub skills: SkillSettings,
     /// Git commits of the changes that a session makes to files.
     pub checkpoints: CheckpointSettings,
     /// Size of the model's input and its compaction.
@@ -137,6 +140,7 @@ impl Settings {
             step_timeout: document.step_timeout_seconds.map(Duration::from_secs),
             allow_delete: document.workspace.allow_delete,
             indexer: document.indexer,
+            skills: document.skills,
             checkpoints: document.checkpoints,
             context: document.context,
             tools: document.tools,

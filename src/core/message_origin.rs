@@ -33,6 +33,8 @@ pub enum MessageOrigin {
     GitDiff,
     /// The loop passes on the output of a command that the user ran in `agent chat`.
     UserCommand,
+    /// The loop adds the text of a skill that fits the prompt or a file.
+    Skill,
     /// The loop reports the shortcomings that an evaluation found.
     Evaluation,
 }
@@ -65,6 +67,7 @@ impl MessageOrigin {
             | Self::Remaining
             | Self::Plan
             | Self::UserCommand
+            | Self::Skill
             | Self::GitDiff => MessageAuthor::Loop,
         }
     }

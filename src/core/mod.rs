@@ -20,6 +20,7 @@ pub mod price;
 pub mod quality_gate;
 pub mod run_result;
 pub mod secret;
+pub mod skill;
 pub mod stop_reason;
 pub mod usage;
 

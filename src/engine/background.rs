@@ -8,7 +8,8 @@ use crate::tools::background::{BackgroundCommand, CommandUpdate};
 use crate::tools::command_output::background_end_text;
 
 impl Engine {
-    /// Emits the starts and ends of background commands, and sends ends that the model has not seen to the model.
+    /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, and loads the
+    /// skills that fit files of the last calls.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -28,7 +29,7 @@ impl Engine {
                 self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
             }
         }
-        Ok(())
+        self.load_skills_for_files()
     }
 
     /// Ends the background commands with the run.

@@ -129,7 +129,9 @@ impl Engine {
         }
         for seen in &output.seen {
             self.observed_files.record(&seen.path, &seen.hash);
+            self.skills.touch(&seen.path);
         }
+        output.changed.iter().for_each(|change| self.skills.touch(&change.path));
         if let Some(note) = invisible::note("this result", &text) {
             append_paragraph(&mut text, &note);
         }

@@ -22,6 +22,8 @@ pub mod links;
 mod pending_approvals;
 pub mod policy;
 pub mod rules;
+mod skill_loading;
+pub mod skill_set;
 mod subagent;
 
 use crate::engine::approver::{Approver, NoApprover};
@@ -32,6 +34,7 @@ use crate::engine::guardrails::Guardrails;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
+use crate::engine::skill_set::SkillSet;
 use crate::journal::approvals::Approvals;
 use crate::process::launch::Launcher;
 use crate::runtime::clock::Clock;
@@ -123,6 +126,8 @@ pub struct Engine {
     pub observed_files: Rc<ObservedFiles>,
     /// Background commands.
     pub background: Rc<BackgroundCommands>,
+    /// The skills that the run offers.
+    pub skills: Rc<SkillSet>,
     /// Stored long outputs.
     pub outputs: Rc<Outputs>,
     /// Settings.

@@ -40,6 +40,7 @@ impl Engine {
             launcher: Rc::clone(&self.launcher),
             observed_files: Rc::default(),
             background: Rc::default(),
+            skills: Rc::default(),
             options: EngineOptions { no_approver: NoApprover::Refuse, ..self.options },
             is_stopped_by_hook: Cell::new(self.is_stopped_by_hook.get()),
             baseline: Arc::clone(&self.baseline),

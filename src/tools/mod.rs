@@ -23,6 +23,7 @@ pub mod stop_command;
 #[cfg(test)]
 mod test_fixture;
 pub mod toolbox;
+pub mod use_skill;
 pub mod web_fetch;
 pub mod write_file;
 

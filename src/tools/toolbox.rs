@@ -14,6 +14,7 @@ use crate::tools::read_file::ReadFile;
 use crate::tools::run_command::RunCommand;
 use crate::tools::search_code::SearchCode;
 use crate::tools::stop_command::StopCommand;
+use crate::tools::use_skill::UseSkill;
 use crate::tools::web_fetch::WebFetch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
@@ -110,8 +111,14 @@ fn definition(tool: &dyn Tool) -> ToolDefinition {
 /// Returns the names of all tools that a configuration can contain, including disabled ones.
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
-    let others =
-        [CommandOutput::NAME, DISPATCH_SUBAGENT, RunCommand::NAME, StopCommand::NAME, WebFetch::NAME];
+    let others = [
+        CommandOutput::NAME,
+        DISPATCH_SUBAGENT,
+        RunCommand::NAME,
+        StopCommand::NAME,
+        UseSkill::NAME,
+        WebFetch::NAME,
+    ];
     tools.iter().map(|tool| tool.name().to_owned()).chain(others.map(str::to_owned)).collect()
 }
 

@@ -66,6 +66,7 @@ mod sandbox;
 mod scenarios;
 mod secrets;
 mod sessions;
+mod skills;
 mod sockets;
 mod stream_faults;
 mod structured;

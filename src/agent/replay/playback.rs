@@ -70,6 +70,7 @@ impl Playback {
                         | MessageOrigin::Background
                         | MessageOrigin::Plan
                         | MessageOrigin::UserCommand
+                        | MessageOrigin::Skill
                         | MessageOrigin::GitDiff
                 )
             }

@@ -235,7 +235,10 @@ impl LoopServices for RecordedServices<'_> {
     fn report_background(&self) -> Result<(), EmitError> {
         self.playback.advance_while(|next| match next {
             Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,
-            other => message_text(other, MessageOrigin::Background).is_some(),
+            other => {
+                message_text(other, MessageOrigin::Background).is_some()
+                    || message_text(other, MessageOrigin::Skill).is_some()
+            }
         });
         Ok(())
     }

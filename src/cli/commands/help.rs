@@ -46,6 +46,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("sessions", "sessions: journal, resume, location"),
     page!("thinking", "how hard the model thinks"),
     page!("trust", "trust in a project: what its configuration may do, and when"),
+    page!("skills", "skills: instructions that the model loads when it needs them"),
     page!("stream", "every event as a line of JSON"),
     page!("subagents", "subagents: agents that the model may ask"),
     page!("undo", "undo, redo, diff: what a session did to files"),

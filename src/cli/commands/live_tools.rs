@@ -13,6 +13,7 @@ use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::engine::Engine;
+use crate::engine::skill_set::SkillSet;
 use crate::messages;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
@@ -104,7 +105,8 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks);
     let emitter = Rc::new(emitter.with_redactor(app.redactor(&own)));
     let (outputs, toolbox) = (own.state.join("outputs"), compose::toolbox(&own));
-    let parts = EngineParts { launcher, emitter, outputs, undo_store: None, toolbox };
+    let parts =
+        EngineParts { launcher, emitter, outputs, undo_store: None, toolbox, skills: SkillSet::default() };
     Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))
 }
 

@@ -12,6 +12,7 @@ use crate::core::decision::Decision;
 use crate::core::failure::FailureKind;
 use crate::engine::policy::MODE_RULE_PREFIX;
 use crate::engine::rules::Action;
+use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, call_arguments};
 use crate::fetch::page_url;
 use crate::runtime::emitter::Emitter;
@@ -35,8 +36,14 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let outputs = settings.state.join("calls");
     let toolbox = compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
-    let parts =
-        compose::EngineParts { launcher, emitter: Rc::new(emitter), outputs, toolbox, undo_store: None };
+    let parts = compose::EngineParts {
+        launcher,
+        emitter: Rc::new(emitter),
+        outputs,
+        toolbox,
+        undo_store: None,
+        skills: SkillSet::default(),
+    };
     let engine = compose::engine(app, settings, parts, compose::InteractionOptions::for_single_call(None))?;
     let wrong = |problem: String| CliError::new(FailureKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;

@@ -15,6 +15,7 @@ use crate::cli::compose::notices;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
 use crate::cli::compose::session::{LockedSession, session_store, verify_approvals};
+use crate::cli::compose::skills;
 use crate::cli::compose::startup::RunStartup;
 use crate::cli::compose::subagents;
 use crate::cli::compose::system_message::{SystemMessage, build_system_message};
@@ -30,6 +31,7 @@ use crate::core::limits::{Limits, RunLimits};
 use crate::core::message::HistoryMessage;
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
+use crate::core::skill::Skill;
 use crate::core::stop_reason::Status;
 use crate::engine::git::delete_references;
 use crate::journal::approvals::Approvals;
@@ -165,6 +167,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         outputs: opened.outputs,
         undo_store: Some(opened.undo_store),
         toolbox: setup.toolbox,
+        skills: skills::restore(&setup.skills, &opened.id, &opened.session.borrow()),
     };
     let approvals = opened.session.borrow().approvals().clone();
     let interaction = interaction(options, &settings, &setup.interrupt, (&opened.id, approvals))?;
@@ -194,6 +197,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
         has_system: has_system(&opened.about, &settings.agent.name),
         is_chat: options.chat.is_some(),
+        listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
         id: opened.id,
         input_history: setup.input_history,
         first_message,
@@ -339,8 +343,10 @@ struct StartupEvents {
     interrupted_calls: InterruptedCalls,
     /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
     has_system: bool,
-    /// Whether the run is a turn of `agent chat`.
+    /// Whether the run is a message of `agent chat`.
     is_chat: bool,
+    /// The skills in the system message.
+    listed_skills: Vec<Skill>,
 }
 
 /// Removes the sessions without activity for `days`; failures do not change the run's result.
@@ -411,6 +417,7 @@ fn emit_startup_events(
         state_problem,
         has_system,
         is_chat,
+        listed_skills,
         interrupted_calls,
     } = start;
     let RunStartup { start_event, model_messages, change_notices } = startup;
@@ -442,7 +449,8 @@ fn emit_startup_events(
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
     }
     if !has_system {
-        let SystemMessage { system, instructions, problems } = build_system_message(app, settings, is_chat);
+        let SystemMessage { system, instructions, problems } =
+            build_system_message(app, settings, &listed_skills, is_chat);
         notices.extend(problems);
         emitter.emit(Event::System { text: system })?;
         if let Some(file) = instructions {

@@ -13,6 +13,7 @@ use crate::cli::compose::model_chain::ModelChain;
 use crate::cli::compose::output_schema;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::LockedSession;
+use crate::cli::compose::skills::{self, OfferedSkills};
 use crate::cli::compose::subagents;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::load::LoadedConfig;
@@ -21,10 +22,13 @@ use crate::core::evaluation::EvaluationMode;
 use crate::core::failure::FailureKind;
 use crate::core::limits::{FallbackChain, Limits, SpendingCaps};
 use crate::core::message::HistoryMessage;
+use crate::core::skill::Skill;
 use crate::llm::LlmClient;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
+use crate::tools::Tool;
 use crate::tools::toolbox::Toolbox;
+use crate::tools::use_skill::UseSkill;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -84,6 +88,10 @@ pub struct RunSetup {
     pub window: Option<u64>,
     /// The tools.
     pub toolbox: Toolbox,
+    /// The skills that the run offers.
+    pub skills: Vec<Skill>,
+    /// Whether the model can load a skill itself.
+    pub has_skill_tool: bool,
     /// The limits of the run.
     pub limits: Limits,
 }
@@ -111,6 +119,14 @@ impl RunSetup {
         context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
         let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
         let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
+        let OfferedSkills { skills, has_tool, warnings } = skills::offered(
+            &settings,
+            &toolbox,
+            resumed_session.as_ref().and_then(|it| it.about.last_run.as_ref()),
+        );
+        notices.extend(warnings);
+        let tool = has_tool.then(|| Box::new(UseSkill { skills: skills.clone() }) as Box<dyn Tool>);
+        let toolbox = toolbox.with(tool);
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
             started_at,
@@ -127,6 +143,8 @@ impl RunSetup {
             clients: models.clients,
             window,
             toolbox,
+            skills,
+            has_skill_tool: has_tool,
             limits,
         })
     }

@@ -14,6 +14,7 @@ use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::engine::policy::Mode;
+use crate::engine::skill_set::SkillSet;
 use crate::runtime::emitter::Emitter;
 use crate::terminal::Style;
 use std::cell::RefCell;
@@ -96,6 +97,7 @@ pub async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<Tool
         emitter: Rc::new(emitter),
         outputs,
         undo_store: None,
+        skills: SkillSet::default(),
         toolbox: compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
     };
     let interaction = compose::InteractionOptions::for_single_call(Some(interrupt.clone()));

@@ -16,6 +16,7 @@ pub mod prompt;
 pub mod secrets;
 pub mod session;
 pub mod session_history;
+pub mod skills;
 pub mod startup;
 pub mod subagents;
 pub mod system_message;
@@ -41,6 +42,7 @@ use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::rules::{Action, PolicyRule};
+use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
 use crate::fetch::Fetcher;
 use crate::fetch::page_url::HostPattern;
@@ -112,6 +114,8 @@ pub struct EngineParts {
     pub undo_store: Option<UndoStore>,
     /// The tools.
     pub toolbox: Toolbox,
+    /// The skills that the run offers.
+    pub skills: SkillSet,
 }
 
 /// Creates the launcher of child processes, with an environment without API keys and with the configured confinement.
@@ -442,6 +446,7 @@ pub fn engine(
         launcher: parts.launcher,
         observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
+        skills: Rc::new(parts.skills),
         outputs: Rc::new(Outputs {
             dir: parts.outputs,
             parent: None,

@@ -45,6 +45,7 @@ impl Preparation {
             let text = messages::user_command(command, &delimiter.wrap(output));
             agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::UserCommand })?;
         }
+        agent.engine.load_skills_for_prompt(&agent.task)?;
         if let Some(reference) = &self.git_diff {
             show_changes(agent, reference).await?;
         }

@@ -5,6 +5,7 @@ use crate::cli::compose::app::App;
 use crate::config::instructions;
 use crate::config::settings::Settings;
 use crate::core::run_result::InstructionFile;
+use crate::core::skill::Skill;
 use crate::messages;
 use crate::runtime::clock::Clock;
 use crate::text::invisible;
@@ -21,14 +22,19 @@ pub struct SystemMessage {
 }
 
 /// Builds the system message of the run's agent; in a conversation (`is_chat`) the model may ask the user.
-pub fn build_system_message(app: &App, settings: &Settings, is_chat: bool) -> SystemMessage {
+pub fn build_system_message(
+    app: &App,
+    settings: &Settings,
+    skills: &[Skill],
+    is_chat: bool,
+) -> SystemMessage {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
     let instructions = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
     let prompt = &settings.agent.prompt;
     let prompt =
         if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
-    let (system, problem) = system_message_text(settings, &app.source, &prompt, found.as_ref());
+    let (system, problem) = system_message_text(settings, &app.source, &prompt, found.as_ref(), skills);
     problems.extend(problem);
     SystemMessage { system, instructions, problems }
 }
@@ -39,6 +45,7 @@ pub fn system_message_text(
     source: &Clock,
     prompt: &str,
     instructions: Option<&ProjectInstructions>,
+    skills: &[Skill],
 ) -> (String, Option<String>) {
     let options = settings.indexer.options();
     let index = options.map(|options| project_index(&settings.workspace, &options, source));
@@ -52,6 +59,7 @@ pub fn system_message_text(
         workspace: &name,
         platform: std::env::consts::OS,
         instructions,
+        skills,
         index: index.as_deref(),
     });
     (system, problem)

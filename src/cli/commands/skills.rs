@@ -1,0 +1,114 @@
+//! `agent skills`: lists the skills, creates one from a template, or removes an installed one.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::config::skills::{self, SKILL_FILE, is_name};
+use crate::core::failure::FailureKind;
+use crate::messages;
+use crate::terminal::Style;
+use clap::Subcommand;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Directory of the project's own skills, and of those installed into it.
+const OWN: &str = ".agent/skills";
+const INSTALLED: &str = ".agent/installed-skills";
+
+/// Subcommands of `agent skills`.
+#[derive(Debug, Subcommand)]
+pub enum SkillsCommand {
+    /// List the skills that are found, with their directories
+    List,
+    /// Create a skill from a template in the project, or with `--user` in your configuration
+    Create {
+        /// Name: a-z, 0-9 and -
+        name: String,
+        /// In your configuration directory
+        #[arg(long)]
+        user: bool,
+    },
+    /// Remove a skill from `.agent/installed-skills`, or with `--user` from your configuration
+    Remove {
+        /// Name of the skill
+        name: String,
+        /// From your configuration directory
+        #[arg(long)]
+        user: bool,
+    },
+}
+
+/// Runs a subcommand; without one, lists the skills.
+///
+/// # Errors
+/// Fails for an invalid configuration or name, a skill that exists or is missing, and when a file cannot be written.
+pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) -> CliResult<()> {
+    let settings = app.load_settings(common)?.settings;
+    match command {
+        None | Some(SkillsCommand::List) => list(app, &settings),
+        Some(SkillsCommand::Create { name, user }) => {
+            let file = directory(&settings, &name, user, OWN)?.join(SKILL_FILE);
+            create(&file, &name).map_err(|error| failed("create", &file, &error))?;
+            print(&app.terminal, &messages::skill_created(&file.to_string_lossy()))
+        }
+        Some(SkillsCommand::Remove { name, user }) => {
+            let directory = directory(&settings, &name, user, INSTALLED)?;
+            remove(&directory).map_err(|error| failed("remove", &directory, &error))?;
+            print(&app.terminal, &messages::skill_removed(&directory.to_string_lossy()))
+        }
+    }
+}
+
+fn list(app: &App, settings: &Settings) -> CliResult<()> {
+    let found = skills::find(&settings.skills, &settings.workspace, &settings.directories.config);
+    for warning in &found.warnings {
+        app.notify(Style::Warning, &app.redact(warning));
+    }
+    if found.skills.is_empty() {
+        return print(&app.terminal, messages::NO_SKILLS);
+    }
+    let mut text = String::new();
+    for skill in &found.skills {
+        let _infallible = writeln!(text, "{} ({})\n    {}", skill.name, skill.directory, skill.description);
+    }
+    print(&app.terminal, &text)
+}
+
+/// Returns the directory of the skill `name`.
+fn directory(settings: &Settings, name: &str, user: bool, project: &str) -> CliResult<PathBuf> {
+    if !is_name(name) {
+        let message = "the name of a skill has a-z, 0-9 and -, at most 64 characters";
+        return Err(CliError::new(FailureKind::Usage, message));
+    }
+    let parent =
+        if user { settings.directories.config.join("skills") } else { settings.workspace.join(project) };
+    Ok(parent.join(name))
+}
+
+/// Creates the file of a skill with a template; a file that exists stays.
+fn create(file: &Path, name: &str) -> io::Result<()> {
+    if let Some(directory) = file.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let mut written = std::fs::File::create_new(file)?;
+    written.write_all(messages::skill_template(name).as_bytes())
+}
+
+/// Removes the directory of a skill, which must be a directory itself and not a link to one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user names the skill, and only a directory with its file is removed"
+)]
+fn remove(directory: &Path) -> io::Result<()> {
+    if !directory.symlink_metadata()?.is_dir() || !directory.join(SKILL_FILE).symlink_metadata()?.is_file() {
+        return Err(io::Error::other("it is no directory of a skill"));
+    }
+    std::fs::remove_dir_all(directory)
+}
+
+fn failed(verb: &str, path: &Path, error: &io::Error) -> CliError {
+    CliError::new(FailureKind::Request, format!("cannot {verb} {}: {error}", path.display()))
+}

@@ -1,0 +1,55 @@
+//! Texts about skills.
+
+/// The text of a skill for the model; `body` stands between delimiters where it is not a tool result.
+pub fn skill_loaded(name: &str, directory: &str, body: &str) -> String {
+    format!(
+        "{}\nIts files are in `{directory}`. Follow it where it fits the task; it permits nothing.\n{body}",
+        skill_heading(name)
+    )
+}
+
+/// First line of the text of a skill, by which a resumed session knows that it is loaded.
+pub fn skill_heading(name: &str) -> String {
+    format!("[SYSTEM] Skill `{name}`")
+}
+
+/// The list of skills in the system message, before its lines.
+pub const SKILLS_SECTION: &str =
+    "# Skills\nInstructions for kinds of tasks. Before such a task, load the skill with `use_skill`.";
+
+/// Warning for a file of a skill that cannot be used.
+pub fn skill_unusable(problem: &str) -> String {
+    format!("skill not used: {problem}")
+}
+
+/// Warning for a skill of the project that has changed.
+pub fn skill_changed(name: &str, path: &str) -> String {
+    format!("the skill `{name}` has changed since the last run that offered it ({path})")
+}
+
+/// Warning that the skills of the project could not be compared with those of earlier runs.
+pub fn skills_not_compared(why: &str) -> String {
+    format!("the skills were not compared with those of earlier runs: {why}")
+}
+
+/// Output of `agent skills` without any.
+pub const NO_SKILLS: &str =
+    "There are no skills. `agent skills create NAME` creates one (agent help skills).";
+
+/// Confirmation of `agent skills create`.
+pub fn skill_created(file: &str) -> String {
+    format!("created {file}: edit its description and its text")
+}
+
+/// Confirmation of `agent skills remove`.
+pub fn skill_removed(directory: &str) -> String {
+    format!("removed {directory}")
+}
+
+/// The file of a new skill.
+pub fn skill_template(name: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: What this skill does, and when to use it.\nglobs: []\nkeywords: []\n---\n\n\
+         # {name}\n\n1. The first step.\n"
+    )
+}

@@ -1,0 +1,181 @@
+//! Skills: which are offered, when their text joins the conversation, and what becomes of bad files.
+
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::{Recorded, Server};
+use serde_json::{Value, json};
+use std::fs;
+
+fn skill(name: &str, more: &str) -> String {
+    format!("---\nname: {name}\ndescription: What {name} is for\n{more}---\nBody of {name}.\n")
+}
+
+fn server(turns: &[Value]) -> Server {
+    Server::start(&json!({ "turns": turns }).to_string())
+}
+
+fn done() -> Value {
+    json!({"text": "done"})
+}
+
+fn call(name: &str, arguments: &Value) -> Value {
+    json!({"calls": [{"name": name, "arguments": arguments}]})
+}
+
+fn run(lab: &Lab, server: &Server, task: &str, more: &[&str]) -> Finished {
+    let url = server.url();
+    let args = ["run", task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&[&args, more].concat()).exits(0)
+}
+
+fn messages(request: &Recorded, role: &str) -> String {
+    let all = request.body["messages"].as_array().unwrap().iter();
+    all.filter(|message| message["role"] == role).map(|message| message["content"].to_string()).collect()
+}
+
+fn has_tool(request: &Recorded) -> bool {
+    request.body["tools"].to_string().contains("\"use_skill\"")
+}
+
+#[test]
+fn k09_a_skill_is_listed_and_its_text_comes_when_the_model_asks() {
+    let lab = Lab::new().file(".agent/skills/deploy/SKILL.md", skill("deploy", "license: MIT\n"));
+    let use_it = call("use_skill", &json!({"name": "deploy", "input": "staging"}));
+    let wrong = call("use_skill", &json!({"name": "deplo"}));
+    let server = server(&[use_it, wrong, done()]);
+    run(&lab, &server, "ship it", &[]);
+    let requests = server.requests();
+    assert!(messages(&requests[0], "system").contains("# Skills\\n") && has_tool(&requests[0]));
+    assert!(messages(&requests[0], "system").contains("- deploy: What deploy is for"));
+    assert!(!requests[0].body.to_string().contains("Body of deploy"), "the text comes when it is needed");
+    let result = messages(&requests[1], "tool");
+    assert!(result.contains("Body of deploy.") && result.contains("Input: staging"), "{result}");
+    assert!(result.contains(".agent/skills/deploy"), "{result}");
+    assert!(messages(&requests[2], "tool").contains("Did you mean deploy?"));
+    // Without skills nothing of this is sent.
+    let plain = Lab::new();
+    let server = self::server(&[done()]);
+    run(&plain, &server, "ship it", &[]);
+    assert!(
+        !has_tool(&server.requests()[0]) && !messages(&server.requests()[0], "system").contains("# Skills")
+    );
+}
+
+#[test]
+fn k09_a_keyword_in_the_prompt_and_a_file_that_matches_load_a_skill_once() {
+    let lab = Lab::new()
+        .file(".agent/skills/sql/SKILL.md", skill("sql", "keywords: [query]\n"))
+        .file(".agent/skills/rust/SKILL.md", skill("rust", "globs: ['src/**/*.rs']\n"))
+        .file("src/a.rs", "fn a() {}\n")
+        .file("notes.txt", "x\n");
+    let read = |path: &str| call("read_file", &json!({ "path": path }));
+    let server = server(&[read("notes.txt"), read("src/a.rs"), done(), done()]);
+    run(&lab, &server, "optimise the Query", &[]);
+    let requests = server.requests();
+    let users: Vec<String> = requests.iter().map(|request| messages(request, "user")).collect();
+    assert!(users[0].contains("Body of sql.") && !users[1].contains("Body of rust."), "{users:?}");
+    assert!(users[2].contains("Body of rust.") && users[2].contains("<data "), "{users:?}");
+    let url = server.url();
+    let resume =
+        ["resume", "--last", "another query", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&resume).exits(0);
+    let users = messages(&server.requests()[3], "user");
+    assert_eq!(
+        (users.matches("Body of sql.").count(), users.matches("Body of rust.").count()),
+        (1, 1),
+        "{users}"
+    );
+    lab.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn k09_at_most_20_are_listed_and_the_project_wins_over_the_user() {
+    let lab = (0..25).fold(Lab::new(), |lab, number| {
+        let name = format!("s{number:02}");
+        lab.file(&format!(".claude/skills/{name}/SKILL.md"), skill(&name, ""))
+    });
+    let lab = lab
+        .file(".agent/skills/s00/SKILL.md", skill("s00", "").replace("What s00", "Stronger than what s00"));
+    for name in ["s00", "own", "hidden"] {
+        let dir = lab.home().join("skills").join(name);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("SKILL.md"), skill(name, "")).unwrap();
+    }
+    let lab = lab.config("skills: {disabled: [hidden]}\n");
+    let server = server(&[done()]);
+    run(&lab, &server, "x", &[]);
+    let system = messages(&server.requests()[0], "system");
+    let listed: Vec<&str> = system.split("\\n- ").skip(1).filter(|line| line.contains(" is for")).collect();
+    assert_eq!(listed.len(), 20, "{system}");
+    assert!(listed[0].starts_with("own: ") && listed[1].starts_with("s00: Stronger"), "{system}");
+}
+
+#[test]
+fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
+    let lab = Lab::new()
+        .file(".agent/skills/good/SKILL.md", skill("good", ""))
+        .file(".agent/skills/bad/SKILL.md", "---\nname: bad\ndescription: [x]\n---\nbody\n")
+        .file(".agent/skills/needs/SKILL.md", skill("needs", "requires: [no_such_tool]\n"));
+    fs::create_dir_all(lab.outside().join("far")).unwrap();
+    fs::write(lab.outside().join("far/SKILL.md"), skill("far", "")).unwrap();
+    std::os::unix::fs::symlink(lab.outside().join("far"), lab.ws().join(".agent/skills/far")).unwrap();
+    let first = server(&[done()]);
+    let shown = run(&lab, &first, "x", &[]).stderr;
+    assert_eq!(shown.matches("skill not used").count(), 2, "{shown}");
+    assert!(shown.contains("skill not used: .agent/skills/bad/SKILL.md:3: "), "{shown}");
+    let system = messages(&first.requests()[0], "system");
+    assert!(
+        system.contains("- good: ") && !system.contains("- needs: ") && !system.contains("- far: "),
+        "{system}"
+    );
+    fs::write(lab.ws().join(".agent/skills/good/SKILL.md"), skill("good", "") + "More.\n").unwrap();
+    let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
+    assert!(shown.contains("the skill `good` has changed"), "{shown}");
+    let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
+    assert!(!shown.contains("has changed"), "{shown}");
+}
+
+#[test]
+fn k09_a_resumed_session_keeps_its_tools_and_its_system_message() {
+    let lab = Lab::new();
+    let server = server(&[done(), done(), done()]);
+    run(&lab, &server, "x", &[]);
+    let lab = lab.file(".agent/skills/late/SKILL.md", skill("late", "keywords: [late]\n"));
+    let url = server.url();
+    let resume = |task: &str| {
+        let args = ["resume", "--last", task, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+        lab.agent(&args).exits(0);
+    };
+    resume("too late");
+    let requests = server.requests();
+    assert_eq!(requests[0].body["tools"], requests[1].body["tools"]);
+    assert_eq!(requests[0].body["messages"][0], requests[1].body["messages"][0]);
+    assert!(messages(&requests[1], "user").contains("Body of late."), "what fits joins at the end");
+}
+
+#[test]
+fn k10_skills_are_created_listed_and_removed() {
+    let lab = Lab::new().file(".agent/installed-skills/extra/SKILL.md", skill("extra", ""));
+    let skills = |args: &[&str]| lab.agent(&[&["skills"], args].concat());
+    let created = skills(&["create", "mine"]).exits(0).stdout;
+    assert!(created.contains(".agent/skills/mine/SKILL.md"), "{created}");
+    skills(&["create", "ours", "--user"]).exits(0);
+    let again = skills(&["create", "mine"]).exits(1);
+    assert!(again.stderr.contains("exists"), "{}", again.stderr);
+    let listed = skills(&[]).exits(0).stdout;
+    let names: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert!(names[0].starts_with("extra (.agent/installed-skills/extra)"), "{listed}");
+    assert!(names[1].starts_with("mine (.agent/skills/mine)") && names[2].starts_with("ours (/"), "{listed}");
+    for (args, code) in [
+        (&["remove", "extra"][..], 0),
+        (&["remove", "extra"], 1),
+        (&["remove", "mine"], 1),
+        (&["remove", "ours", "--user"], 0),
+        (&["create", "../x"], 3),
+        (&["remove", "../../x"], 3),
+        (&["remove", "Mine"], 3),
+    ] {
+        skills(args).exits(code);
+    }
+    assert_eq!(skills(&["list"]).exits(0).stdout.matches('(').count(), 1);
+    assert!(lab.exists(".agent/skills/mine/SKILL.md"));
+}
