@@ -112,7 +112,7 @@ pub enum Command {
     Report(ReportArgs),
     /// List the agents
     Agents(CommonArgs),
-    /// List, create or remove skills
+    /// List, create, install or remove skills
     Skills {
         /// The subcommand.
         #[command(subcommand)]

@@ -13,6 +13,7 @@ mod command_parts;
 mod file_patterns;
 mod gate_runner;
 pub mod git;
+pub mod git_clone;
 pub mod grants;
 mod guardrail_checks;
 pub mod guardrails;

@@ -53,3 +53,39 @@ pub fn skill_template(name: &str) -> String {
          # {name}\n\n1. The first step.\n"
     )
 }
+
+/// Usage error for a source of skills.
+pub const SKILL_SOURCES: &str = "a source is https://…, ssh://…, git@HOST:PATH, file:///… or a path (/…, ./…, ../…), with an optional #BRANCH";
+
+/// Usage error without a terminal.
+pub const SKILLS_NEED_YES: &str = "not installed: confirm at a terminal, or use --yes after reading the list";
+
+/// Question before skills are installed.
+pub const INSTALL_QUESTION: &str = "Install these skills?";
+
+/// Reason of the question.
+pub const INSTALL_REASON: &str =
+    "the model reads their text, and may run their scripts under the rules for commands";
+
+/// Error when the user declines.
+pub const SKILLS_NOT_INSTALLED: &str = "nothing was installed";
+
+/// Error of git.
+pub fn skill_clone_failed(source: &str, why: &str) -> String {
+    format!("cannot clone {source}: {why}")
+}
+
+/// Error for a repository without skills.
+pub fn skills_not_found(source: &str) -> String {
+    format!("{source} has no SKILL.md in its root, in a directory of it, or in `skills`")
+}
+
+/// Error for a skill that is there already.
+pub fn skill_exists(name: &str, parent: &str) -> String {
+    format!("{parent}/{name} exists: remove it first (`agent skills remove {name}`)")
+}
+
+/// Confirmation of `agent skills install`.
+pub fn skills_installed(names: &str, parent: &str) -> String {
+    format!("installed into {parent}: {names}")
+}

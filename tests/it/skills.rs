@@ -176,6 +176,62 @@ fn k10_skills_are_created_listed_and_removed() {
     ] {
         skills(args).exits(code);
     }
+    let linked = Lab::new();
+    std::os::unix::fs::symlink(linked.outside(), linked.ws().join(".agent")).unwrap();
+    let out = linked.agent(&["skills", "create", "x"]).exits(3);
+    assert!(out.stderr.contains("leaves the workspace"), "{}", out.stderr);
     assert_eq!(skills(&["list"]).exits(0).stdout.matches('(').count(), 1);
     assert!(lab.exists(".agent/skills/mine/SKILL.md"));
+}
+
+fn git(dir: &std::path::Path, args: &[&str]) {
+    let options = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"];
+    let done = std::process::Command::new("git").args(options).args(args).current_dir(dir).output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn k10_skills_of_a_local_repository_are_installed_with_their_source_and_without_its_hooks() {
+    let lab = Lab::new();
+    let repository = lab.outside().join("repository");
+    for name in ["one", "two"] {
+        let dir = repository.join("skills").join(name);
+        fs::create_dir_all(dir.join("scripts")).unwrap();
+        fs::write(dir.join("SKILL.md"), skill(name, "")).unwrap();
+        fs::write(dir.join("scripts/run.sh"), "echo hi\n").unwrap();
+    }
+    git(&repository, &["init", "-q"]);
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "-qm", "x"]);
+    let source = repository.to_string_lossy().into_owned();
+    let refused = lab.agent(&["skills", "install", &source]).exits(3);
+    assert!(
+        refused.stderr.contains("scripts/run.sh (8 bytes)") && refused.stderr.contains("--yes"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!lab.exists(".agent/installed-skills/one"));
+    let done = lab.agent(&["skills", "install", &source, "--yes"]).exits(0);
+    assert!(done.stdout.contains("one, two"), "{}", done.stdout);
+    assert_eq!(lab.read(".agent/installed-skills/two/scripts/run.sh"), "echo hi\n");
+    let from = lab.read(".agent/installed-skills/one/source");
+    assert!(
+        from.contains(&format!("address: {source}\n"))
+            && from.contains("commit: ")
+            && from.contains("hash: "),
+        "{from}"
+    );
+    let again = lab.agent(&["skills", "install", &source, "--yes"]).exits(1);
+    assert!(again.stderr.contains("agent skills remove one"), "{}", again.stderr);
+    assert_eq!(lab.agent(&["skills"]).exits(0).stdout.matches("(.agent/installed-skills/").count(), 2);
+    std::os::unix::fs::symlink("/etc/passwd", repository.join("skills/one/link")).unwrap();
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "-qm", "y"]);
+    let link = lab.agent(&["skills", "install", &source, "--user", "--yes"]).exits(1);
+    assert!(link.stderr.contains("skill not used: one"), "{}", link.stderr);
+    for (wrong, code) in [("ext::sh -c 'touch marker'", 3), ("no/such", 3), ("/no/such/repository", 1)] {
+        let done = lab.agent(&["skills", "install", wrong, "--yes"]).exits(code);
+        assert!(done.stderr.starts_with("error: "), "{}", done.stderr);
+    }
+    assert!(!lab.exists("marker"));
 }

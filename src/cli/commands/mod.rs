@@ -27,6 +27,7 @@ pub mod run_args;
 pub mod run_setup;
 pub mod schema;
 pub mod sessions;
+pub mod skill_install;
 pub mod skills;
 pub mod start;
 pub mod stats;

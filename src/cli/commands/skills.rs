@@ -1,11 +1,13 @@
-//! `agent skills`: lists the skills, creates one from a template, or removes an installed one.
+//! `agent skills`: lists the skills, creates one from a template, installs those of a repository, or removes one.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::skill_install::install;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::config::skills::{self, SKILL_FILE, is_name};
+use crate::config::text_file::resolve_inside;
 use crate::core::failure::FailureKind;
 use crate::messages;
 use crate::terminal::Style;
@@ -31,6 +33,17 @@ pub enum SkillsCommand {
         #[arg(long)]
         user: bool,
     },
+    /// Install the skills of a git repository into the project, or with `--user` into your configuration
+    Install {
+        /// https, ssh or file address, or a path; `#NAME` selects a branch or tag
+        source: String,
+        /// Into your configuration directory
+        #[arg(long)]
+        user: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
     /// Remove a skill from `.agent/installed-skills`, or with `--user` from your configuration
     Remove {
         /// Name of the skill
@@ -53,6 +66,9 @@ pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) ->
             let file = directory(&settings, &name, user, OWN)?.join(SKILL_FILE);
             create(&file, &name).map_err(|error| failed("create", &file, &error))?;
             print(&app.terminal, &messages::skill_created(&file.to_string_lossy()))
+        }
+        Some(SkillsCommand::Install { source, user, yes }) => {
+            install(app, &settings, &source, &parent(&settings, user, INSTALLED)?, yes)
         }
         Some(SkillsCommand::Remove { name, user }) => {
             let directory = directory(&settings, &name, user, INSTALLED)?;
@@ -83,9 +99,19 @@ fn directory(settings: &Settings, name: &str, user: bool, project: &str) -> CliR
         let message = "the name of a skill has a-z, 0-9 and -, at most 64 characters";
         return Err(CliError::new(FailureKind::Usage, message));
     }
-    let parent =
-        if user { settings.directories.config.join("skills") } else { settings.workspace.join(project) };
-    Ok(parent.join(name))
+    Ok(parent(settings, user, project)?.join(name))
+}
+
+/// Returns the directory of the user's skills, or the directory `project` of the workspace, which no link may lead out of it.
+fn parent(settings: &Settings, user: bool, project: &str) -> CliResult<PathBuf> {
+    if user {
+        return Ok(settings.directories.config.join("skills"));
+    }
+    for directory in [".agent", project] {
+        resolve_inside(&settings.workspace, Path::new(directory))
+            .map_err(|error| CliError { kind: FailureKind::Config, cause: error.file(directory).into() })?;
+    }
+    Ok(settings.workspace.join(project))
 }
 
 /// Creates the file of a skill with a template; a file that exists stays.
