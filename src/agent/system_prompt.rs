@@ -44,13 +44,15 @@ pub struct PromptLayers<'a> {
     pub platform: &'a str,
     /// Instructions of the project.
     pub instructions: Option<&'a ProjectInstructions>,
+    /// Lines of the memory of the workspace, oldest first.
+    pub memory: &'a [String],
     /// The skills that the model can load, sorted by name.
     pub skills: &'a [Skill],
     /// Overview of the project.
     pub index: Option<&'a str>,
 }
 
-/// Builds the system message: agent, environment, explanation of the delimiters, project instructions, skills, project overview. It contains no time and
+/// Builds the system message: agent, environment, explanation of the delimiters, project instructions, memory, skills, project overview. It contains no time and
 /// nothing random, so that the provider's cache matches its prefix.
 pub fn system_message(layers: PromptLayers<'_>) -> String {
     let environment = format!(
@@ -61,11 +63,13 @@ pub fn system_message(layers: PromptLayers<'_>) -> String {
     let instructions = layers.instructions.filter(|found| !found.text.trim().is_empty()).map(section);
     let index = layers.index.map(str::trim).filter(|index| !index.is_empty());
     let skills = skills_section(layers.skills);
+    let memory = memory_section(layers.memory);
     let parts = [
         Some(layers.agent.trim()),
         Some(&environment),
         Some(DELIMITER_NOTE),
         instructions.as_deref(),
+        memory.as_deref(),
         skills.as_deref(),
         index,
     ];
@@ -89,6 +93,18 @@ fn section(instructions: &ProjectInstructions) -> String {
         let _ = write!(section, "\n{note}");
     }
     section
+}
+
+/// Lists the entries of the memory; `None` without any.
+fn memory_section(lines: &[String]) -> Option<String> {
+    if lines.is_empty() {
+        return None;
+    }
+    let mut section = format!("{}\n{}", messages::MEMORY_SECTION, lines.join("\n"));
+    if let Some(note) = invisible::note("this memory", &section) {
+        let _ = write!(section, "\n{note}");
+    }
+    Some(section)
 }
 
 /// Lists the skills, one line each, as many as fit into [`MAX_SKILLS_BYTES`]; `None` without any.
@@ -120,6 +136,7 @@ mod tests {
         workspace: "shop",
         platform: "linux x86_64",
         instructions: None,
+        memory: &[],
         skills: &[],
         index: None,
     };

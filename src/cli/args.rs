@@ -2,6 +2,7 @@
 
 use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
@@ -26,7 +27,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Work", &["run", "chat", "resume", "demo"]),
     ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
-    ("Setup", &["doctor", "models", "config", "trust", "policy", "agents", "skills", "tools", "help"]),
+    (
+        "Setup",
+        &["doctor", "models", "config", "trust", "policy", "agents", "skills", "memory", "tools", "help"],
+    ),
     ("Machine-readable", &["apply-patch", "schema", "completions"]),
 ];
 
@@ -112,6 +116,15 @@ pub enum Command {
     Report(ReportArgs),
     /// List the agents
     Agents(CommonArgs),
+    /// List or change what is stored for later sessions
+    Memory {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: Option<MemoryCommand>,
+        /// Configuration and workspace.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// List, create, install or remove skills
     Skills {
         /// The subcommand.

@@ -9,7 +9,8 @@ pub mod exit_code;
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help, history,
-    models, policy, redo, replay, report, run, schema, sessions, skills, start, stats, tools, trust, undo,
+    memory, models, policy, redo, replay, report, run, schema, sessions, skills, start, stats, tools, trust,
+    undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -64,6 +65,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Config { command, common } => config::config(app, &command, &common),
         Command::Policy { command, common } => policy::policy(app, command, &common),
         Command::Trust { args, common } => trust::trust(app, &args, &common),
+        Command::Memory { command, common } => memory::memory(app, command, &common),
         Command::Models { command, filter, common } => models::models(app, command, filter, &common),
         Command::Doctor(args) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),

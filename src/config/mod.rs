@@ -12,6 +12,7 @@ pub mod instructions;
 pub mod key_rules;
 pub mod layers;
 pub mod load;
+pub mod memory;
 pub mod project;
 pub mod run_loop;
 pub mod schema;

@@ -9,6 +9,7 @@
 
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
+use crate::config::memory::MemorySettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
 use crate::config::subagents::Subagents;
@@ -56,6 +57,8 @@ pub struct Document {
     pub workspace: WorkspaceSettings,
     /// The project overview in the system message.
     pub indexer: Indexer,
+    /// Facts and corrections that are kept for later sessions of the workspace.
+    pub memory: MemorySettings,
     /// Skills: instructions for kinds of tasks that the model loads when it needs them.
     pub skills: SkillSettings,
     /// Git commits of the changes that a session makes to files.

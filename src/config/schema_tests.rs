@@ -189,7 +189,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "subagents.max_per_run"
             | "policy.approvals" => Scope::NeedsTrust,
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
-            "skills.dirs" => Scope::NeverFromProject,
+            "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
             key if ["hooks.", "commands.", "agents."].iter().any(|group| key.starts_with(group)) => {
                 Scope::NeedsTrust

@@ -7,6 +7,7 @@ use super::error::ConfigError;
 use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
 use super::layers::Layers;
+use super::memory::MemorySettings;
 use super::run_loop::RunLoop;
 use super::schema::{
     AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
@@ -52,6 +53,8 @@ pub struct Settings {
     pub allow_delete: bool,
     /// The project overview in the system message.
     pub indexer: Indexer,
+    /// Whether a memory is used.
+    pub memory: MemorySettings,
     /// Skills that the run offers.
     pub skills: SkillSettings,
     /// Git commits of the changes that a session makes to files.
@@ -140,6 +143,7 @@ impl Settings {
             step_timeout: document.step_timeout_seconds.map(Duration::from_secs),
             allow_delete: document.workspace.allow_delete,
             indexer: document.indexer,
+            memory: document.memory,
             skills: document.skills,
             checkpoints: document.checkpoints,
             context: document.context,

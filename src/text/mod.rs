@@ -1,5 +1,6 @@
 //! Pure functions on text: edits, patches, diffs, shell parsing, HTML to Markdown, excerpts, lines, token estimates.
 
+pub mod corrections;
 pub mod delimiter;
 pub mod diff;
 pub mod edit;

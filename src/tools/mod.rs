@@ -14,6 +14,7 @@ pub mod observed_files;
 pub mod outputs;
 pub mod page;
 pub mod read_file;
+pub mod remember;
 pub mod rewrite;
 pub mod run_command;
 pub mod sandbox_messages;

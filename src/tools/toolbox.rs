@@ -11,6 +11,7 @@ use crate::tools::find_files::FindFiles;
 use crate::tools::grep::Grep;
 use crate::tools::list_files::ListFiles;
 use crate::tools::read_file::ReadFile;
+use crate::tools::remember::{Forget, Remember};
 use crate::tools::run_command::RunCommand;
 use crate::tools::search_code::SearchCode;
 use crate::tools::stop_command::StopCommand;
@@ -114,6 +115,8 @@ pub fn known_names() -> Vec<String> {
     let others = [
         CommandOutput::NAME,
         DISPATCH_SUBAGENT,
+        Forget::NAME,
+        Remember::NAME,
         RunCommand::NAME,
         StopCommand::NAME,
         UseSkill::NAME,

@@ -81,4 +81,5 @@ mod undo;
 mod web;
 mod window;
 mod wire;
+mod workspace_memory;
 mod wrong_turns;

@@ -11,6 +11,7 @@ use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
 use crate::cli::commands::run_setup::{RunSetup, Task};
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
+use crate::cli::compose::memory::store_correction;
 use crate::cli::compose::notices;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
@@ -444,6 +445,7 @@ fn emit_startup_events(
         emitter.emit(Event::History { messages: input_history })?;
     }
     // The task is saved before anything that takes time: a session without a task cannot be resumed.
+    let prompt = first_message.clone().filter(|text| text != messages::RESUME_MESSAGE);
     let first_message = agent.session.borrow().with_schema(first_message);
     if let Some(text) = first_message {
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
@@ -465,7 +467,8 @@ fn emit_startup_events(
     if let Some(text) = state_problem {
         emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
     }
-    Ok(())
+    // After the system message: the next session is the first to read it.
+    store_correction(settings, agent, prompt.as_deref().unwrap_or_default())
 }
 
 /// Checks whether the session has a system message of `agent`.

@@ -9,6 +9,7 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::costs;
 use crate::cli::compose::directories;
 use crate::cli::compose::input_history;
+use crate::cli::compose::memory;
 use crate::cli::compose::model_chain::ModelChain;
 use crate::cli::compose::output_schema;
 use crate::cli::compose::preparation::Preparation;
@@ -126,7 +127,9 @@ impl RunSetup {
         );
         notices.extend(warnings);
         let tool = has_tool.then(|| Box::new(UseSkill { skills: skills.clone() }) as Box<dyn Tool>);
-        let toolbox = toolbox.with(tool);
+        let toolbox = memory::tools(&settings, &app.source)
+            .into_iter()
+            .fold(toolbox.with(tool), |toolbox, tool| toolbox.with(Some(tool)));
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
             started_at,

@@ -6,6 +6,7 @@ pub mod costs;
 pub mod directories;
 pub mod input_history;
 pub mod interrupted_calls;
+pub mod memory;
 pub mod model_chain;
 pub mod notices;
 pub mod output;

@@ -86,8 +86,15 @@ impl SubagentFactory {
     /// Returns the system message of an agent with this prompt. Problems with project files were reported when the run started.
     fn system(&self, prompt: &str) -> String {
         let (instructions, _) = instructions::read(&self.settings.workspace);
-        system_message::system_message_text(&self.settings, &self.source, prompt, instructions.as_ref(), &[])
-            .0
+        system_message::system_message_text(
+            &self.settings,
+            &self.source,
+            prompt,
+            instructions.as_ref(),
+            &[],
+            &[],
+        )
+        .0
     }
 }
 

@@ -6,6 +6,7 @@ use crate::config::instructions;
 use crate::config::settings::Settings;
 use crate::core::run_result::InstructionFile;
 use crate::core::skill::Skill;
+use crate::journal::memory::Memory;
 use crate::messages;
 use crate::runtime::clock::Clock;
 use crate::text::invisible;
@@ -31,10 +32,12 @@ pub fn build_system_message(
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
     let instructions = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
+    let memory = read_memory(settings, &mut problems);
     let prompt = &settings.agent.prompt;
     let prompt =
         if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
-    let (system, problem) = system_message_text(settings, &app.source, &prompt, found.as_ref(), skills);
+    let (system, problem) =
+        system_message_text(settings, &app.source, &prompt, found.as_ref(), &memory, skills);
     problems.extend(problem);
     SystemMessage { system, instructions, problems }
 }
@@ -45,6 +48,7 @@ pub fn system_message_text(
     source: &Clock,
     prompt: &str,
     instructions: Option<&ProjectInstructions>,
+    memory: &[String],
     skills: &[Skill],
 ) -> (String, Option<String>) {
     let options = settings.indexer.options();
@@ -59,10 +63,25 @@ pub fn system_message_text(
         workspace: &name,
         platform: std::env::consts::OS,
         instructions,
+        memory,
         skills,
         index: index.as_deref(),
     });
     (system, problem)
+}
+
+/// Returns the lines of the memory, if it is enabled.
+fn read_memory(settings: &Settings, problems: &mut Vec<String>) -> Vec<String> {
+    if !settings.memory.enabled {
+        return Vec::new();
+    }
+    match Memory::new(&settings.state).entries() {
+        Ok(entries) => entries.iter().map(ToString::to_string).collect(),
+        Err(error) => {
+            problems.push(messages::memory_problem(&error.to_string()));
+            Vec::new()
+        }
+    }
 }
 
 /// Compares the project's instructions with those of earlier runs.
