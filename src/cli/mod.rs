@@ -76,13 +76,12 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
     finish(app, outcome)
 }
 
-/// Runs the command of `words`, the arguments of this program.
-fn run_words(app: &App, words: Vec<String>) -> CliResult<()> {
+/// Runs the command of `words`, the arguments of this program; returns its exit code.
+fn run_words(app: &App, words: Vec<String>) -> CliResult<u8> {
     let parsed = Cli::try_parse_from(std::iter::once("agent".to_owned()).chain(words));
     match parsed {
         Ok(Cli { command }) => {
-            command.map(|command| run_command_line(app, command));
-            Ok(())
+            Ok(command.map_or(ExitCode::Success.code(), |command| run_command_line(app, command)))
         }
         Err(error) => {
             let text = error.render().to_string();

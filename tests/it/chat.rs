@@ -84,16 +84,24 @@ fn chat_undo_undoes_the_last_message_and_then_the_one_before() {
     chat.types("second\r");
     chat.prompt(3);
     assert_eq!(lab.read("a.txt"), "three\n");
-    for (prompt, content) in [(4, "two\n"), (5, "one\n")] {
+    // An undo that is refused is not counted as done.
+    fs::write(lab.ws().join("a.txt"), "changed by someone else\n").unwrap();
+    chat.types("/undo\r");
+    let shown = chat.prompt(4);
+    assert!(shown.contains("a.txt") && lab.read("a.txt") == "changed by someone else\n", "{shown}");
+    fs::write(lab.ws().join("a.txt"), "three\n").unwrap();
+    for (prompt, content) in [(5, "two\n"), (6, "one\n")] {
         chat.types("/undo\r");
         chat.prompt(prompt);
         assert_eq!(lab.read("a.txt"), content);
     }
     chat.types("/redo\r");
-    chat.prompt(6);
+    chat.prompt(7);
     assert_eq!(lab.read("a.txt"), "two\n");
+    chat.types("/new\r");
+    chat.prompt(8);
     chat.types("/undo\r");
-    let shown = chat.prompt(7);
+    let shown = chat.prompt(9);
     assert!(shown.contains("no message of this conversation is left to undo"), "{shown}");
     chat.types(END);
     assert_eq!(chat.finish().code, Some(0));

@@ -22,7 +22,7 @@ const NAME_CHARS: usize = 60;
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn start(app: &App, run_words: fn(&App, Vec<String>) -> CliResult<()>) -> CliResult<u8> {
+pub fn start(app: &App, run_words: fn(&App, Vec<String>) -> CliResult<u8>) -> CliResult<u8> {
     let loaded = app.load(&Flags::default())?;
     if app.terminal.can_ask() && loaded.settings.llm.model.is_some() {
         return chat(app, ChatArgs::default(), run_words);

@@ -27,8 +27,8 @@ pub const NAME_CHARS: usize = 60;
 /// Exit code of a conversation that two interrupts end: 128 + SIGINT, as for an interrupted run.
 pub const INTERRUPTED: u8 = 130;
 
-/// Runs a command line of this program, given as words.
-pub type RunWords = fn(&App, Vec<String>) -> CliResult<()>;
+/// Runs a command line of this program, given as words, and returns its exit code.
+pub type RunWords = fn(&App, Vec<String>) -> CliResult<u8>;
 
 /// What follows an input of the user.
 pub enum Next {

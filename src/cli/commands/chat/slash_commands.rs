@@ -87,7 +87,9 @@ impl Conversation<'_> {
                 chat.options.effort = Some(parse_effort(value).map_err(usage)?);
                 Ok(())
             })?,
-            "diff" | "redo" | "history" | "report" => self.on_session(&[name], arguments)?,
+            "diff" | "redo" | "history" | "report" => {
+                self.on_session(&[name], arguments)?;
+            }
             "compact" => match self.session {
                 Some(_) => self.compact = true,
                 None => return Err(usage(messages::CHAT_NO_SESSION)),
@@ -101,14 +103,20 @@ impl Conversation<'_> {
                 }
                 None => self.say(messages::CHAT_NO_SESSION),
             },
-            "sessions" => self.dispatch(&["sessions", "list"], arguments)?,
+            "sessions" => {
+                self.dispatch(&["sessions", "list"], arguments)?;
+            }
             "resume" => self.resume(arguments)?,
             "fork" => {
-                self.on_session(&["sessions", "fork"], "")?;
-                self.session = Some(self.newest_session()?);
+                if self.on_session(&["sessions", "fork"], "")? {
+                    self.session = Some(self.newest_session()?);
+                    self.undo_points.clear();
+                }
+            }
+            "new" => {
+                self.session = None;
                 self.undo_points.clear();
             }
-            "new" => self.session = None,
             "edit" => return self.edit(arguments),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
             name => return self.user_command(name, arguments),
@@ -153,8 +161,8 @@ impl Conversation<'_> {
         }
     }
 
-    /// Runs a command of the program with `words` and the words of `arguments`.
-    fn dispatch(&self, words: &[&str], arguments: &str) -> CliResult<()> {
+    /// Runs a command of the program with `words` and the words of `arguments`; returns whether it succeeded.
+    fn dispatch(&self, words: &[&str], arguments: &str) -> CliResult<bool> {
         let common = &self.options.common;
         let path = |flag: &str, path: &Option<std::path::PathBuf>| {
             path.iter().map(|path| format!("--{flag}={}", path.display())).collect::<Vec<_>>()
@@ -162,11 +170,12 @@ impl Conversation<'_> {
         let words = words.iter().map(|word| (*word).to_owned());
         let arguments = arguments.split_whitespace().map(str::to_owned);
         let places = [path("config", &common.config), path("workspace", &common.workspace)].concat();
-        (self.run_words)(self.app, words.chain(arguments).chain(places).collect())
+        let code = (self.run_words)(self.app, words.chain(arguments).chain(places).collect())?;
+        Ok(code == ExitCode::Success.code())
     }
 
-    /// Runs a command of the program on the session of the conversation.
-    fn on_session(&self, words: &[&str], arguments: &str) -> CliResult<()> {
+    /// Runs a command of the program on the session of the conversation; returns whether it succeeded.
+    fn on_session(&self, words: &[&str], arguments: &str) -> CliResult<bool> {
         match &self.session {
             Some(id) => self.dispatch(&[words, &[id.as_str()]].concat(), arguments),
             None => Err(usage(messages::CHAT_NO_SESSION)),
@@ -175,8 +184,11 @@ impl Conversation<'_> {
 
     /// Undoes the changes since the last message of this conversation.
     fn undo(&mut self) -> CliResult<()> {
-        let Some(step) = self.undo_points.pop() else { return Err(usage(messages::CHAT_NOTHING_TO_UNDO)) };
-        self.on_session(&["undo"], &format!("--to-step {step}"))
+        let Some(step) = self.undo_points.last() else { return Err(usage(messages::CHAT_NOTHING_TO_UNDO)) };
+        if self.on_session(&["undo"], &format!("--to-step {step}"))? {
+            self.undo_points.pop();
+        }
+        Ok(())
     }
 
     /// Opens the user's editor; what was written is the message.
