@@ -216,6 +216,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
         ("/diff", "there is no session yet"),
         ("/help", "/fork"),
         ("/help", "/review"),
+        ("/memory rm 9", "there is no entry 9"),
     ];
     for (number, (line, answer)) in lines.into_iter().enumerate() {
         let before = chat.prompt(number + 1).len();

@@ -16,7 +16,7 @@ use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 20] = [
+const COMMANDS: [(&str, &str, &str); 22] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -30,6 +30,8 @@ const COMMANDS: [(&str, &str, &str); 20] = [
     ("history", "", "list the steps that changed files"),
     ("cost", "", "show tokens and cost of the session"),
     ("report", "[--format F] [-o FILE]", "write a report on the session"),
+    ("skills", "", "list the skills"),
+    ("memory", "[add FACT|rm N|clear]", "list or change what is stored for later sessions"),
     ("sessions", "", "list the sessions of this workspace"),
     ("resume", "[ID]", "continue another session, or the newest"),
     ("fork", "", "continue in a copy of the session"),
@@ -103,6 +105,9 @@ impl Conversation<'_> {
                 }
                 None => self.say(messages::CHAT_NO_SESSION),
             },
+            "skills" | "memory" => {
+                self.dispatch(&[name], arguments)?;
+            }
             "sessions" => {
                 self.dispatch(&["sessions", "list"], arguments)?;
             }
