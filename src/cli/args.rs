@@ -31,7 +31,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Setup",
         &["doctor", "models", "config", "trust", "policy", "agents", "skills", "memory", "tools", "help"],
     ),
-    ("Machine-readable", &["apply-patch", "schema", "completions"]),
+    ("Machine-readable", &["apply-patch", "schema", "man", "completions"]),
 ];
 
 impl Cli {
@@ -192,6 +192,12 @@ pub enum Command {
     Schema {
         /// Of which.
         what: SchemaArg,
+    },
+    /// Print the manual page, or write one for each command
+    Man {
+        /// Directory for the pages of all commands
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
     },
     /// Print a shell completion script
     Completions {

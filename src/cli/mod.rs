@@ -9,8 +9,8 @@ pub mod exit_code;
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help, history,
-    memory, models, policy, redo, replay, report, run, schema, sessions, skills, start, stats, tools, trust,
-    undo,
+    man, memory, models, policy, redo, replay, report, run, schema, sessions, skills, start, stats, tools,
+    trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -70,6 +70,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Doctor(args) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),
         Command::Schema { what } => schema::schema(&app.terminal, what),
+        Command::Man { dir } => man::man(app, dir.as_deref()),
         Command::Completions { shell } => completions::completions(&app.terminal, shell),
         Command::Help { topic } => help::help(&app.terminal, topic.as_deref()),
     };

@@ -45,6 +45,7 @@ mod interruptions;
 mod language;
 mod leftovers;
 mod llm;
+mod man;
 mod marking;
 mod memory;
 mod model;

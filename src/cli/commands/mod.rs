@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod help;
 pub mod history;
 pub mod live_tools;
+pub mod man;
 pub mod memory;
 pub mod model_readiness;
 pub mod models;
