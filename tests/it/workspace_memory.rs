@@ -2,6 +2,7 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
+use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -124,4 +125,23 @@ fn k11_the_memory_is_listed_changed_and_private() {
     assert_eq!(mode & 0o777, 0o600);
     assert!(memory(&["clear"]).exits(0).stdout.contains("removed 1 entry"));
     assert!(memory(&["edit"]).exits(3).stderr.contains("EDITOR"));
+}
+
+#[test]
+fn k11_a_prompt_from_standard_input_or_from_a_commands_file_stores_nothing() {
+    let lab = Lab::new().config(ON).stdin("Never use tabs.\n");
+    let server = server(&[done(), done()]);
+    let url = server.url();
+    let args = ["run", "-", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&args).exits(0);
+    assert!(files(&lab).is_empty());
+    fs::create_dir(lab.home().join("commands")).unwrap();
+    fs::write(lab.home().join("commands/rule.md"), "Always use tabs.").unwrap();
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("/rule\r");
+    chat.prompt(2);
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    assert!(files(&lab).is_empty());
 }

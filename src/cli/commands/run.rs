@@ -55,7 +55,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Runs `agent run` and returns the exit code.
-pub fn run(app: &App, args: RunArgs) -> u8 {
+pub fn run(app: &App, mut args: RunArgs) -> u8 {
+    args.options.prompt_is_data = is_from_stdin(args.prompt.as_deref());
     let history = args.history;
     let preparation =
         Preparation { plan: args.mixed, git_diff: args.context_git_diff, ..Preparation::default() };
@@ -65,7 +66,10 @@ pub fn run(app: &App, args: RunArgs) -> u8 {
 }
 
 /// Runs `agent resume` and returns the exit code.
-pub fn resume(app: &App, args: ResumeArgs) -> u8 {
+pub fn resume(app: &App, mut args: ResumeArgs) -> u8 {
+    // With `--last` the prompt may stand in the place of the id.
+    args.options.prompt_is_data =
+        [&args.id, &args.prompt].into_iter().any(|text| text.as_deref() == Some("-"));
     let (id, prompt) = match (args.last, args.id, args.prompt) {
         (true, prompt, None) => (None, prompt),
         (true, Some(_), Some(_)) => {
@@ -84,6 +88,11 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
         &args.options,
         prompt.map(|prompt| Task::Resume { id, prompt, preparation: Preparation::default() }),
     )
+}
+
+/// Checks whether [`read_prompt`] reads the prompt from standard input.
+fn is_from_stdin(prompt: Option<&str>) -> bool {
+    prompt.is_none_or(|prompt| prompt == "-")
 }
 
 /// A run that has ended.
@@ -198,6 +207,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
         has_system: has_system(&opened.about, &settings.agent.name),
         is_chat: options.chat.is_some(),
+        prompt_is_data: options.prompt_is_data,
         listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
         id: opened.id,
         input_history: setup.input_history,
@@ -348,6 +358,8 @@ struct StartupEvents {
     is_chat: bool,
     /// The skills in the system message.
     listed_skills: Vec<Skill>,
+    /// Whether the prompt was not written by the user for this run.
+    prompt_is_data: bool,
 }
 
 /// Removes the sessions without activity for `days`; failures do not change the run's result.
@@ -419,6 +431,7 @@ fn emit_startup_events(
         has_system,
         is_chat,
         listed_skills,
+        prompt_is_data,
         interrupted_calls,
     } = start;
     let RunStartup { start_event, model_messages, change_notices } = startup;
@@ -445,7 +458,7 @@ fn emit_startup_events(
         emitter.emit(Event::History { messages: input_history })?;
     }
     // The task is saved before anything that takes time: a session without a task cannot be resumed.
-    let prompt = first_message.clone().filter(|text| text != messages::RESUME_MESSAGE);
+    let prompt = first_message.clone().filter(|text| !prompt_is_data && text != messages::RESUME_MESSAGE);
     let first_message = agent.session.borrow().with_schema(first_message);
     if let Some(text) = first_message {
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;

@@ -172,6 +172,9 @@ pub struct RunOptions {
     /// Exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
+    /// Whether the prompt comes from standard input or a file, so that it is not searched for corrections of the user.
+    #[arg(skip)]
+    pub prompt_is_data: bool,
     /// In `agent chat`: the notices that the conversation has shown.
     #[arg(skip)]
     pub chat: Option<ShownNotices>,

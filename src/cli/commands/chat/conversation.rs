@@ -64,6 +64,8 @@ pub struct Conversation<'a> {
     pub interrupted: Option<(Duration, bool)>,
     /// The last result, for `/cost`.
     pub result: Option<RunResult>,
+    /// Whether the next message is the text of a command's file.
+    pub is_from_file: bool,
     /// Commands that the user ran since the last message, and their results.
     ran: Vec<(String, String)>,
 }
@@ -89,6 +91,7 @@ impl<'a> Conversation<'a> {
             user_commands,
             interrupted: None,
             result: None,
+            is_from_file: false,
             ran: Vec::new(),
         }
     }
@@ -118,6 +121,7 @@ impl<'a> Conversation<'a> {
             return Next::Prompt;
         }
         let mut options = self.options.clone();
+        options.prompt_is_data = std::mem::take(&mut self.is_from_file);
         if let Some(left) = self.left {
             if left == Usd::ZERO {
                 self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);

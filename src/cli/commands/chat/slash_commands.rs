@@ -232,9 +232,12 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn user_command(&self, name: &str, arguments: &str) -> CliResult<Next> {
+    fn user_command(&mut self, name: &str, arguments: &str) -> CliResult<Next> {
         match self.user_commands.message(name, arguments) {
-            Some(Ok(text)) => Ok(Next::Message(text)),
+            Some(Ok(text)) => {
+                self.is_from_file = true;
+                Ok(Next::Message(text))
+            }
             Some(Err(error)) => Err(CliError { kind: FailureKind::Config, cause: error.into() }),
             None => {
                 let known = COMMANDS.iter().map(|(name, ..)| *name).chain(self.user_commands.names());
