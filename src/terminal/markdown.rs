@@ -63,6 +63,8 @@ impl MarkdownStream {
             vec![(Style::Dim, line.to_owned())]
         } else if self.in_code {
             vec![(Style::Code, line.to_owned())]
+        } else if !has_clear_marks(line) {
+            vec![(Style::Plain, line.to_owned())]
         } else {
             match minimad::parse_line(line) {
                 Line::Normal(composite) => composite_spans(line, &composite),
@@ -82,6 +84,41 @@ fn borrowed(spans: &[(Style, String)]) -> Vec<(Style, &str)> {
     spans.iter().map(|(style, text)| (*style, text.as_str())).collect()
 }
 
+/// Checks whether each mark of emphasis and code is one of a pair around text, so that the parser, which removes every mark,
+/// changes nothing else: not in `2 * 3`, `src/**/*.rs`, `a_b` or a path with a backslash.
+fn has_clear_marks(line: &str) -> bool {
+    let text = line.trim_start();
+    let text = ["* ", "- ", "+ "].iter().find_map(|bullet| text.strip_prefix(bullet)).unwrap_or(text);
+    if text.contains(['\\', '~']) || text.matches('`').count() % 2 == 1 {
+        return false;
+    }
+    // The odd pieces are code.
+    let mut open = Vec::new();
+    text.split('`').step_by(2).all(|prose| closes_its_stars(prose, &mut open)) && open.is_empty()
+}
+
+/// Checks whether each run of stars in `prose` opens or closes emphasis; `open` has the lengths of those that are open.
+fn closes_its_stars(prose: &str, open: &mut Vec<usize>) -> bool {
+    let chars: Vec<char> = prose.chars().collect();
+    let mut at = 0;
+    while let Some(start) = chars.get(at..).and_then(|rest| rest.iter().position(|char| *char == '*')) {
+        let start = at + start;
+        let length = chars.iter().skip(start).take_while(|char| **char == '*').count();
+        let before = start.checked_sub(1).and_then(|before| chars.get(before)).copied().unwrap_or(' ');
+        let after = chars.get(start + length).copied().unwrap_or(' ');
+        let is_edge = |char: char| char.is_whitespace() || "([{<>)]}\"'.,:;!?—-".contains(char);
+        if open.last() == Some(&length) && !before.is_whitespace() && is_edge(after) {
+            open.pop();
+        } else if is_edge(before) && !after.is_whitespace() && length <= 3 {
+            open.push(length);
+        } else {
+            return false;
+        }
+        at = start + length;
+    }
+    true
+}
+
 fn composite_spans(line: &str, composite: &Composite<'_>) -> Vec<(Style, String)> {
     let indent: String = line.chars().take_while(|char| char.is_whitespace()).collect();
     let (lead, whole) = match composite.style {
@@ -89,7 +126,8 @@ fn composite_spans(line: &str, composite: &Composite<'_>) -> Vec<(Style, String)
         CompositeStyle::ListItem(_) => (format!("{indent}• "), None),
         CompositeStyle::OrderedListItem { index, .. } => (format!("{indent}{index}. "), None),
         CompositeStyle::Quote => (format!("{indent}│ "), Some(Style::Dim)),
-        CompositeStyle::Code => (indent, Some(Style::Code)),
+        // The parser removes four columns of the indent.
+        CompositeStyle::Code => return vec![(Style::Code, line.to_owned())],
         CompositeStyle::Paragraph => (indent, None),
     };
     let compounds = composite.compounds.iter().map(|compound| {
@@ -143,6 +181,35 @@ mod tests {
             "\u{1b}[1mTitle\u{1b}[0m\nSome \u{1b}[1mbold\u{1b}[0m and \u{1b}[36mcode\u{1b}[0m\n• item\n\
              \u{1b}[2m```rust\u{1b}[0m\n\u{1b}[36mlet a = 1;\u{1b}[0m\n\u{1b}[2m```\u{1b}[0m\n│ \u{1b}[2mquote\u{1b}[0m\n"
         );
+    }
+
+    #[test]
+    fn what_is_no_emphasis_is_shown_as_it_is_written() {
+        for line in [
+            "2 * 3 * 4",
+            "src/**/*.rs and *.md",
+            "~~old~~ new",
+            "a\\*b\\*",
+            "one ` tick",
+            "        eight columns of code",
+            "5*x + 3*y",
+            "**open",
+        ] {
+            let text = shown(&[line], true);
+            let text = text.replace("\u{1b}[36m", "").replace("\u{1b}[0m", "");
+            assert_eq!(text, format!("{line}\n"));
+        }
+        for (line, text) in
+            [("**a** and *b*, `c * d`", "a and b, c * d\n"), ("* a *b* (**c**).", "• a b (c).\n")]
+        {
+            let plain: String = shown(&[line], true).split('\u{1b}').fold(String::new(), |text, piece| {
+                text + piece
+                    .split_once('m')
+                    .filter(|_| piece.starts_with('['))
+                    .map_or(piece, |(_, rest)| rest)
+            });
+            assert_eq!(plain, text, "{line}");
+        }
     }
 
     #[test]
