@@ -1,10 +1,10 @@
 //! Event sink of `agent chat`: at a terminal, the answer on standard output, as Markdown while it streams; each call as one
 //! line on standard error.
 
-use crate::core::event::{Event, Record};
+use crate::core::event::{Event, FinishReason, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::message::ToolCall;
-use crate::core::run_result::RunResult;
+use crate::core::run_result::{InstructionFile, RunResult};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::messages;
 use crate::report::answer_shown::AnswerShown;
@@ -23,6 +23,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct ShownNotices(Rc<RefCell<BTreeSet<String>>>);
 
+impl ShownNotices {
+    /// Adds a notice; returns false if it was shown before.
+    fn add(&self, text: &str) -> bool {
+        self.0.borrow_mut().insert(text.to_owned())
+    }
+}
+
 impl FromIterator<String> for ShownNotices {
     fn from_iter<T: IntoIterator<Item = String>>(notices: T) -> Self {
         Self(Rc::new(RefCell::new(notices.into_iter().collect())))
@@ -40,6 +47,8 @@ pub struct ChatLog {
     shows_text: bool,
     /// Whether the current answer was streamed.
     streamed: bool,
+    /// Whether a step of this run has begun: what comes before are notices that each run repeats.
+    has_begun: bool,
     /// Text shown since the last tool call.
     shown_text: String,
     answer_shown: AnswerShown,
@@ -56,6 +65,7 @@ impl ChatLog {
             markdown: MarkdownStream::default(),
             shows_text,
             streamed: false,
+            has_begun: false,
             shown_text: String::new(),
             answer_shown: AnswerShown::default(),
         }
@@ -110,27 +120,46 @@ impl EventSink for ChatLog {
                 self.log.streamed = true;
                 self.text(text)
             }
-            Event::ModelResponse { purpose, message, .. } => {
-                if !purpose.is_internal() && !self.streamed {
-                    self.text(message.joined_text().trim_end())?;
+            Event::ModelResponse { purpose, message, finish, .. } => {
+                if !purpose.is_internal() && !std::mem::take(&mut self.streamed) {
+                    self.text(&message.joined_text())?;
                 }
-                self.end_text()
+                // The rest of a truncated answer continues its line.
+                if *finish == FinishReason::Length { Ok(()) } else { self.end_text() }
             }
-            Event::SessionStart { .. }
-            | Event::RunStart { .. }
-            | Event::Instructions { .. }
-            | Event::StepStart { .. } => Ok(()),
-            Event::ToolCallStart { call, .. } => self.tool_start(call),
-            Event::Retry { .. } => {
+            Event::StepStart { .. } => {
+                self.has_begun = true;
+                Ok(())
+            }
+            Event::RunStart { max_steps, .. } => {
+                self.log.max_steps = *max_steps;
+                Ok(())
+            }
+            Event::Instructions { file } if is_unchanged(file) => Ok(()),
+            Event::SessionStart { .. } => Ok(()),
+            Event::ToolCallStart { call, .. } => {
+                self.end_text()?;
+                self.tool_start(call)
+            }
+            Event::Retry { .. } | Event::ModelFailed { .. } | Event::ModelSwitched { .. } => {
                 self.end_text()?;
                 self.shown_text.clear();
                 self.log.emit(record)
             }
-            Event::Notice { text, .. } if !self.notices.0.borrow_mut().insert(text.clone()) => Ok(()),
+            Event::Notice { text, .. } if !self.has_begun && !self.notices.add(text) => Ok(()),
+            Event::Notice { .. } | Event::Closing { .. } => {
+                self.end_text()?;
+                self.log.emit(record)
+            }
             Event::RunEnd { result } => self.run_end(record, result),
             _ => self.log.emit(record),
         }
     }
+}
+
+/// Checks whether the model has read these instructions in an earlier session, or reads them for the first time.
+fn is_unchanged(file: &InstructionFile) -> bool {
+    file.before.as_ref().is_none_or(|before| before.hash == file.hash)
 }
 
 /// Returns the diff of a call that edits or writes a file, from its arguments; `None` for other calls.

@@ -36,7 +36,7 @@ pub struct HumanLog {
     session_id: Option<String>,
     /// Location of the session, until it is printed after the first line.
     location: Option<String>,
-    max_steps: u32,
+    pub(super) max_steps: u32,
     /// The call named in the last line of the log.
     named_call: Option<String>,
     /// Style of the last piece of streamed text.
