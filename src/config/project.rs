@@ -8,6 +8,7 @@ use super::text_file::{read_text, resolve_inside};
 use super::validate;
 use super::yaml;
 use crate::text::lines::list_first;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Maximum size of a configuration file in bytes; ten times the largest sensible one.
@@ -16,6 +17,10 @@ pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 pub const PROJECT_FILE: &str = ".agent/config.yaml";
 /// The directory of the project's agents, relative to its root.
 pub const PROJECT_AGENTS: &str = ".agent/agents";
+/// The directory of the project's slash commands, relative to its root.
+pub const PROJECT_COMMANDS: &str = ".agent/commands";
+/// Maximum size of a slash command's file in bytes.
+pub const MAX_COMMAND_BYTES: u64 = 64 << 10;
 
 /// One file of a project's configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +40,17 @@ pub struct ProjectFile {
 pub struct ProjectConfig {
     /// Its files, in the order in which they are applied.
     pub files: Vec<ProjectFile>,
+    /// Its slash commands for `agent chat`, by name; they need a trusted workspace.
+    pub commands: BTreeMap<String, ProjectCommand>,
+}
+
+/// A slash command of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectCommand {
+    /// Path from the root of the workspace.
+    pub path: String,
+    /// The text that the command sends.
+    pub text: String,
 }
 
 impl ProjectConfig {
@@ -67,12 +83,17 @@ impl ProjectConfig {
         if let Some(text) = read_project_file(root, PROJECT_FILE.as_ref(), MAX_CONFIG_BYTES, PROJECT_FILE)? {
             add(PROJECT_FILE, &text, text_layer(rules, LayerKind::Project, PROJECT_FILE, &text)?);
         }
+        if let Some(directory) =
+            resolve_inside(root, PROJECT_COMMANDS.as_ref()).map_err(at(PROJECT_COMMANDS))?
+        {
+            project.commands = read_commands(root, &directory)?;
+        }
         Ok(project)
     }
 
-    /// Checks whether some settings need a trusted workspace.
+    /// Checks whether some settings or commands need a trusted workspace.
     pub fn requires_trust(&self) -> bool {
-        self.files.iter().any(|file| !file.restricted.needs_trust.is_empty())
+        !self.commands.is_empty() || self.files.iter().any(|file| !file.restricted.needs_trust.is_empty())
     }
 
     /// Returns the settings that have an effect, as one layer.
@@ -97,9 +118,12 @@ impl ProjectConfig {
         self.files.iter().flat_map(ineffective).collect()
     }
 
-    /// Returns one notice for each file with ignored settings.
+    /// Returns one notice for each file with ignored settings, and one for ignored commands.
     pub fn notices(&self, trusted: bool) -> impl Iterator<Item = String> {
-        self.files.iter().filter_map(move |file| {
+        let names = self.commands.keys().filter(|_| !trusted).map(|name| sanitize(name));
+        let commands = list_first(names, MAX_LISTED_KEYS, ", ")
+            .map(|names| format!("{PROJECT_COMMANDS}: ignored {names} ({NEEDS_TRUST_REASON})"));
+        let files = self.files.iter().filter_map(move |file| {
             let part = |layers: &Layers, reason: &str| {
                 let keys = layers.layer_values().map(|(key, _)| sanitize(key));
                 list_first(keys, MAX_LISTED_KEYS, ", ").map(|keys| format!("{keys} ({reason})"))
@@ -110,7 +134,8 @@ impl ProjectConfig {
                 .chain(part(&file.restricted.never_from_project, NEVER_ALLOWED_REASON))
                 .collect();
             (!parts.is_empty()).then(|| format!("{}: ignored {}", file.path, parts.join("; ")))
-        })
+        });
+        files.chain(commands)
     }
 }
 
@@ -120,6 +145,19 @@ const MAX_LISTED_KEYS: usize = 20;
 const NEEDS_TRUST_REASON: &str = "needs a trusted workspace: agent trust";
 /// Reason why a value never has an effect.
 const NEVER_ALLOWED_REASON: &str = "never taken from a project";
+
+/// Reads the slash commands of the project in `directory`.
+fn read_commands(root: &Path, directory: &Path) -> Result<BTreeMap<String, ProjectCommand>, ConfigError> {
+    let mut commands = BTreeMap::new();
+    for file in agents::markdown_files(directory)? {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let path = format!("{PROJECT_COMMANDS}/{name}.md");
+        if let Some(text) = read_project_file(root, &file, MAX_COMMAND_BYTES, &sanitize(&path))? {
+            commands.insert(name, ProjectCommand { path, text });
+        }
+    }
+    Ok(commands)
+}
 
 /// Reads one file of the project; links are resolved first, and the resolved path is read.
 fn read_project_file(

@@ -129,6 +129,9 @@ fn name(text: &str) -> String {
 /// Explains why a file other than a configuration file is relevant.
 fn references(loaded: &LoadedConfig, file: &Path) -> String {
     let (root, file) = (&loaded.settings.workspace, file.to_string_lossy());
+    if loaded.project.commands.values().any(|command| command.path == file) {
+        return "a slash command: its text is sent to the model as your message".to_owned();
+    }
     let waiting = loaded.project.files.iter().map(|file| &file.restricted.needs_trust);
     let keys: Vec<&str> = waiting.flat_map(|waiting| referencing_keys(root, waiting, &file)).collect();
     format!("named by {}: read it before you trust it", name(&keys.join(", ")))

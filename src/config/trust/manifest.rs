@@ -27,13 +27,17 @@ pub struct TrustManifest {
 }
 
 impl TrustManifest {
-    /// Creates the manifest of `project` at `root`: its own files, and those to which its settings that need trust refer.
+    /// Creates the manifest of `project` at `root`: its own files, its commands, and the files to which its
+    /// settings that need trust refer.
     ///
     /// # Errors
     /// Fails for a referenced file that is unreadable or too large, and for too many files.
     pub fn for_project(root: &Path, project: &ProjectConfig) -> Result<Self, ConfigError> {
         let own = project.files.iter().map(|file| (file.path.clone(), file.hash.clone()));
-        let mut files: BTreeMap<String, String> = own.collect();
+        let commands = project.commands.values();
+        let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
+        let commands = commands.map(|command| (command.path.clone(), hash(&command.text)));
+        let mut files: BTreeMap<String, String> = own.chain(commands).collect();
         for name in referenced_files(root, project)? {
             let hash = hash_of(&root.join(&name)).map_err(|error| {
                 ConfigError::new(format!("cannot be trusted: {error}")).file(sanitize(&name))

@@ -5,49 +5,39 @@ use crate::cli::compose::app::App;
 use crate::config::agents::markdown_files;
 use crate::config::error::ConfigError;
 use crate::config::load::LoadedConfig;
-use crate::config::text_file::{read_own_text, read_text, resolve_inside};
+use crate::config::project::MAX_COMMAND_BYTES;
+use crate::config::text_file::read_own_text;
 use crate::terminal::Style;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Directory below the user's configuration.
-const USER_DIRECTORY: &str = "commands";
+const DIRECTORY: &str = "commands";
 
-/// Directory below the workspace.
-const PROJECT_DIRECTORY: &str = ".agent/commands";
-
-/// Maximum bytes of a command's file.
-const MAX_BYTES: u64 = 64 * 1024;
-
-/// A command's file.
-struct CommandFile {
-    path: PathBuf,
-    /// Whether it belongs to the user and not to the project.
-    is_own: bool,
+/// The text of a command, or the user's file that contains it.
+enum Source {
+    Text(String),
+    File(PathBuf),
 }
 
 /// The commands of the user and of the project, by name; the user's win.
-pub struct UserCommands(BTreeMap<String, CommandFile>);
+pub struct UserCommands(BTreeMap<String, Source>);
 
 impl UserCommands {
-    /// Finds the files of the commands. A directory that cannot be read is reported.
+    /// Finds the commands. A directory that cannot be read is reported.
     pub fn find(app: &App, loaded: &LoadedConfig) -> Self {
-        let settings = &loaded.settings;
         let mut found = BTreeMap::new();
-        let mut add = |files: Result<Vec<PathBuf>, ConfigError>, is_own: bool| match files {
+        if loaded.trust.status.is_trusted() {
+            let project = loaded.project.commands.iter();
+            found.extend(project.map(|(name, command)| (name.clone(), Source::Text(command.text.clone()))));
+        }
+        match markdown_files(&loaded.settings.directories.config.join(DIRECTORY)) {
             Ok(files) => found.extend(files.into_iter().filter_map(|path| {
                 let name = path.file_stem()?.to_str()?.to_owned();
-                Some((name, CommandFile { path, is_own }))
+                Some((name, Source::File(path)))
             })),
             Err(error) => app.notify(Style::Warning, &app.redact(&error.to_string())),
-        };
-        if loaded.trust.status.is_trusted() {
-            match resolve_inside(&settings.workspace, Path::new(PROJECT_DIRECTORY)) {
-                Ok(directory) => add(directory.map_or(Ok(Vec::new()), |path| markdown_files(&path)), false),
-                Err(error) => add(Err(error.file(PROJECT_DIRECTORY)), false),
-            }
         }
-        add(markdown_files(&settings.directories.config.join(USER_DIRECTORY)), true);
         Self(found)
     }
 
@@ -61,10 +51,13 @@ impl UserCommands {
     /// # Errors
     /// When its file cannot be read.
     pub fn message(&self, name: &str, arguments: &str) -> Option<Result<String, ConfigError>> {
-        let CommandFile { path, is_own } = self.0.get(name)?;
-        let text = if *is_own { read_own_text(path, MAX_BYTES) } else { read_text(path, MAX_BYTES) };
-        let text = text.and_then(|text| text.ok_or_else(|| ConfigError::new("no longer exists")));
-        Some(text.map(|text| expand(text.trim(), arguments)).map_err(|error| error.path(path)))
+        let text = match self.0.get(name)? {
+            Source::Text(text) => Ok(text.clone()),
+            Source::File(path) => read_own_text(path, MAX_COMMAND_BYTES)
+                .and_then(|text| text.ok_or_else(|| ConfigError::new("no longer exists")))
+                .map_err(|error| error.path(path)),
+        };
+        Some(text.map(|text| expand(text.trim(), arguments)))
     }
 }
 
