@@ -1,5 +1,6 @@
 //! Completion at the prompt of `agent chat`: slash commands, and paths after `@`.
 
+use crate::terminal::needs_escape;
 use crate::workspace::Workspace;
 use crate::workspace::walk::EntryKind;
 use std::path::Path;
@@ -13,7 +14,7 @@ pub fn names(names: &[String], typed: &str) -> Vec<String> {
 }
 
 /// Returns the files and directories of the workspace that begin with the path that was typed; none for an unreadable
-/// directory.
+/// directory. Names with control or invisible characters are left out, because the editor writes them to the terminal.
 pub fn paths(root: &Path, typed: &str) -> Vec<String> {
     let (directory, name) = typed.rsplit_once('/').map_or(("", typed), |(directory, name)| (directory, name));
     let found = || {
@@ -27,7 +28,8 @@ pub fn paths(root: &Path, typed: &str) -> Vec<String> {
         let file = path.rsplit('/').next().unwrap_or(path);
         let is_hidden = file.starts_with('.') && !name.starts_with('.');
         let end = if entry.kind == EntryKind::Directory { "/" } else { "" };
-        (file.starts_with(name) && !is_hidden).then(|| format!("{path}{end}"))
+        let is_plain = !path.chars().any(needs_escape);
+        (file.starts_with(name) && !is_hidden && is_plain).then(|| format!("{path}{end}"))
     });
     candidates.take(MAX_PATHS).collect()
 }
