@@ -82,7 +82,14 @@ pub fn compaction(part: &CompactionEvent, language: Language) -> String {
 
 fn compacted(part: &CompactionEvent, language: Language) -> String {
     match part {
-        CompactionEvent::Start { tokens, window, .. } => {
+        CompactionEvent::Start { tokens, requested: true, .. } => {
+            let tokens = thousands(*tokens);
+            match language {
+                Language::En => format!("{tokens} tokens, compacting at your request"),
+                Language::Es => format!("{tokens} tokens, compactando a petición"),
+            }
+        }
+        CompactionEvent::Start { tokens, window, requested: false } => {
             let percent = tokens.saturating_mul(100).checked_div(*window).unwrap_or(100);
             let (tokens, window) = (thousands(*tokens), thousands(*window));
             match language {

@@ -305,9 +305,12 @@ impl Session {
 
     /// Records the end of a compaction: the step follows, or the run ends.
     fn end_compaction(&mut self, enough: bool) {
-        self.run.compaction = None;
+        let requested = self.run.compaction.take().is_some_and(|progress| progress.requested);
         self.run.still_full = !enough;
-        self.compacted_at = Some(self.tally.steps);
+        // One that the user requested does not delay the next one that is needed.
+        if !requested {
+            self.compacted_at = Some(self.tally.steps);
+        }
         self.tally.compactions = self.tally.compactions.saturating_add(1);
         let refused = |failure: &Failure| failure.kind == FailureKind::ContextOverflow;
         if enough && self.run.failure.as_ref().is_some_and(refused) {
