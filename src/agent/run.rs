@@ -116,12 +116,7 @@ impl<S: LoopServices> Agent<S> {
     async fn compact(&self, compact: CompactionAction) -> Result<(), EmitError> {
         let part = match compact {
             CompactionAction::Start { tokens, window } => {
-                self.emitter.emit(Event::Compaction {
-                    part: CompactionEvent::Start { tokens, window, requested: false },
-                })?;
-                let input = HookInput { context_tokens: Some(tokens), ..self.input() };
-                self.fire(HookEvent::ContextCompress, input).await?;
-                return Ok(());
+                return self.start_compaction(tokens, window, false).await;
             }
             CompactionAction::Outputs(outputs) => {
                 let stored = outputs.into_iter().filter(|(id, text)| self.engine.store_output(id, text));
@@ -130,6 +125,18 @@ impl<S: LoopServices> Agent<S> {
             CompactionAction::Record(part) => part,
         };
         self.emitter.emit(Event::Compaction { part })?;
+        Ok(())
+    }
+
+    /// Starts a compaction and fires its hooks. The user requests one with `/compact`, else it is needed.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn start_compaction(&self, tokens: u64, window: u64, requested: bool) -> Result<(), EmitError> {
+        let part = CompactionEvent::Start { tokens, window, requested };
+        self.emitter.emit(Event::Compaction { part })?;
+        let input = HookInput { context_tokens: Some(tokens), ..self.input() };
+        self.fire(HookEvent::ContextCompress, input).await?;
         Ok(())
     }
 

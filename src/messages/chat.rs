@@ -82,6 +82,33 @@ pub fn chat_unknown_command(name: &str, hint: &str) -> String {
     format!("there is no command `/{name}`{hint}; nothing was sent. /help lists the commands")
 }
 
+/// Error for bytes at the prompt that are no text.
+pub const CHAT_UNREADABLE: &str = "error: the line is not UTF-8 text and was not sent";
+
+/// Error of `/cost` before the first message.
+pub const CHAT_NO_MESSAGE: &str = "no message was sent yet";
+
+/// Error for arguments of a slash command that end within quotes.
+pub const CHAT_OPEN_QUOTE: &str = "a quote of the arguments is not closed; nothing was done";
+
+/// Confirmation of `/compact`.
+pub const CHAT_COMPACTS: &str = "older messages are summarized before the next message is sent";
+
+/// Warning when the history of the prompt cannot be read or written.
+pub fn history_problem(why: &str) -> String {
+    format!("the history of the prompt is not stored: {why}")
+}
+
+/// Error for a slash command with arguments that have no meaning.
+pub fn chat_no_arguments(name: &str) -> String {
+    format!("`/{name}` takes no arguments; nothing was done")
+}
+
+/// Hint where the text of the editor is, when its message was not sent.
+pub fn chat_draft_kept(path: &str) -> String {
+    format!("your text is kept in {path}")
+}
+
 /// Error when no editor is set for `/edit`.
 pub const CHAT_NO_EDITOR: &str = "/edit needs an editor: export VISUAL or EDITOR";
 

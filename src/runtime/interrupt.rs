@@ -26,6 +26,20 @@ struct Armed {
     on_second: Arc<dyn Fn() + Send + Sync>,
     /// Whether SIGINT has no effect.
     ignores_interrupt: bool,
+    /// Whether no run is under way: the next one takes over the signal.
+    is_idle: bool,
+}
+
+impl Armed {
+    fn idle() -> Self {
+        Self {
+            token: CancellationToken::new(),
+            on_first: None,
+            on_second: Arc::new(|| ()),
+            ignores_interrupt: false,
+            is_idle: true,
+        }
+    }
 }
 
 /// Cancellation of runs by signals. A process has one; each of its runs arms it.
@@ -42,14 +56,8 @@ impl Interrupt {
     /// # Errors
     /// When a handler cannot be installed, or one was installed before.
     pub fn install() -> io::Result<Self> {
-        let armed = Armed {
-            token: CancellationToken::new(),
-            on_first: None,
-            on_second: Arc::new(|| ()),
-            ignores_interrupt: false,
-        };
-        let interrupt =
-            Self { armed: Arc::new(Mutex::new(armed)), first: Arc::default(), ends_process: Arc::default() };
+        let armed = Arc::new(Mutex::new(Armed::idle()));
+        let interrupt = Self { armed, first: Arc::default(), ends_process: Arc::default() };
         let listener = interrupt.clone();
         tokio::spawn(async move {
             loop {
@@ -86,25 +94,35 @@ impl Interrupt {
     pub fn arm(&self, handlers: SignalHandlers) -> CancellationToken {
         let SignalHandlers { on_first_signal, on_second_signal } = handlers;
         let token = CancellationToken::new();
-        *self.lock() = Armed {
+        let armed = Armed {
             token: token.clone(),
             on_first: Some(on_first_signal),
             on_second: on_second_signal.into(),
             ignores_interrupt: false,
+            is_idle: false,
         };
+        let before = std::mem::replace(&mut *self.lock(), armed);
+        if before.is_idle && before.token.is_cancelled() {
+            self.cancel();
+        }
         token
     }
 
-    /// Makes the next SIGTERM or SIGHUP exit the process with 130, after `before`, while the user edits a line. SIGINT has no
-    /// effect then, as in a shell: the editor reads Ctrl+C as a key.
-    pub fn arm_exit(&self, before: impl Fn() + Send + Sync + 'static) {
+    /// Makes the next signal cancel the next run, and a second one exit at once, while no run is under way.
+    pub fn disarm(&self) {
+        *self.lock() = Armed::idle();
+    }
+
+    /// Makes the next SIGTERM or SIGHUP exit the process with 130, after `before`, while the user edits a line. With
+    /// `ignores_interrupt` SIGINT has no effect then, as in a shell: the editor reads Ctrl+C as a key.
+    pub fn arm_exit(&self, ignores_interrupt: bool, before: impl Fn() + Send + Sync + 'static) {
         let before = Arc::new(before);
         let second = Arc::clone(&before);
         let _token = self.arm(SignalHandlers {
             on_first_signal: Box::new(move || exit_now(&*before)),
             on_second_signal: Box::new(move || second()),
         });
-        self.lock().ignores_interrupt = true;
+        self.lock().ignores_interrupt = ignores_interrupt;
     }
 
     /// Checks whether SIGTERM or SIGHUP was received, which end the process and not only its present run.

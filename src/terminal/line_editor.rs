@@ -8,12 +8,16 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Cmd, Context, Editor, Helper, KeyCode, KeyEvent, Modifiers};
+use rustyline::validate::Validator;
+use rustyline::{
+    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, Helper, KeyCode,
+    KeyEvent, Modifiers, RepeatCount,
+};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of lines in the history.
 const HISTORY_LINES: usize = 1_000;
@@ -31,6 +35,8 @@ pub enum Input {
     Line(String),
     /// Ctrl+C.
     Interrupted,
+    /// Bytes that are not UTF-8.
+    Unreadable,
     /// Ctrl+D on an empty line, or the end of the input.
     End,
 }
@@ -59,13 +65,18 @@ pub struct LineEditor {
     may_store: Box<dyn Fn(&str) -> bool + Send>,
     /// Whether lines are read without editing.
     is_plain: bool,
+    /// Why the history cannot be read or written, until it is reported.
+    problem: Option<String>,
+    /// Whether lines are added to the file of the history; not to one that could not be read.
+    stores_history: bool,
 }
 
 impl LineEditor {
-    /// Creates an editor on the controlling terminal and loads its history.
+    /// Creates an editor on the controlling terminal and loads its history. A history that cannot be read is left alone and
+    /// reported by [`take_problem`](Self::take_problem).
     ///
     /// # Errors
-    /// When the terminal cannot be used, or the history exists and cannot be read.
+    /// When the terminal cannot be used.
     pub fn new(options: LineEditorOptions) -> io::Result<Self> {
         let LineEditorOptions { history, may_store, commands, paths, term } = options;
         let config = Config::builder()
@@ -75,21 +86,34 @@ impl LineEditor {
             .behavior(Behavior::PreferTerm)
             .build();
         let mut editor = Editor::with_config(config).map_err(io_error)?;
-        editor.set_helper(Some(LineHelper { commands, paths }));
+        let continues = Arc::new(AtomicBool::new(false));
+        editor.set_helper(Some(LineHelper { commands, paths, continues: Arc::clone(&continues) }));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-        match editor.load_history(&history) {
-            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
-            loaded => loaded.map_err(io_error)?,
-        }
+        let enter = EventHandler::Conditional(Box::new(BackslashContinues(continues)));
+        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), enter);
+        let problem = match editor.load_history(&history) {
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            loaded => loaded.err().map(|error| error.to_string()),
+        };
         let is_plain = PLAIN_TERMINALS.contains(&term.as_str());
-        Ok(Self { editor, history, may_store, is_plain })
+        let stores_history = problem.is_none();
+        Ok(Self { editor, history, may_store, is_plain, problem, stores_history })
+    }
+
+    /// Checks whether lines are read without editing.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Returns why the history cannot be read or written, once.
+    pub fn take_problem(&mut self) -> Option<String> {
+        self.problem.take()
     }
 
     /// Reads the next input on a thread of its own, which ends with it, and stores it in the history.
     ///
     /// # Errors
-    /// When the thread cannot be started, the terminal cannot be read, or the history cannot be written; with the editor
-    /// if it is still usable.
+    /// When the thread cannot be started or the terminal cannot be read; with the editor if it is still usable.
     pub async fn read(self, terminal: &Terminal, prompt: &str) -> (Option<Self>, io::Result<Input>) {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let prompt = if self.is_plain {
@@ -112,6 +136,8 @@ impl LineEditor {
         };
         let received = receiver.await;
         drop(thread.join());
+        // The user's Enter has ended the line of the prompt.
+        terminal.end_prompt();
         match received {
             Ok((editor, input)) => (Some(editor), input),
             Err(_) => (None, Err(io::Error::other("the line editor failed"))),
@@ -121,12 +147,13 @@ impl LineEditor {
     fn read_blocking(&mut self, prompt: &str) -> io::Result<Input> {
         match self.editor.readline(prompt) {
             Ok(line) => {
-                let line = line.replace("\\\n", "\n");
                 if !line.trim().is_empty() && (self.may_store)(&line) {
-                    self.editor.add_history_entry(line.as_str()).map_err(io_error)?;
-                    self.editor.append_history(&self.history).map_err(io_error)?;
+                    self.store(&line);
                 }
                 Ok(Input::Line(line))
+            }
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Ok(Input::Unreadable)
             }
             Err(ReadlineError::Interrupted) => Ok(Input::Interrupted),
             Err(ReadlineError::Eof) => Ok(Input::End),
@@ -134,9 +161,27 @@ impl LineEditor {
         }
     }
 
-    /// Returns the lines of the history, oldest first.
-    pub fn history(&self) -> impl Iterator<Item = &str> {
-        self.editor.history().iter().map(String::as_str)
+    /// Adds a line to the history, and to its file.
+    fn store(&mut self, line: &str) {
+        let added = self.editor.add_history_entry(line);
+        let stored = added.and_then(|_| {
+            if self.stores_history { self.editor.append_history(&self.history) } else { Ok(()) }
+        });
+        self.problem = stored.err().map(|error| error.to_string());
+    }
+}
+
+/// Enter after a backslash at the end completes the backslash to a new line, because no other command of the editor both
+/// removes and inserts. Pasted backslashes stay.
+struct BackslashContinues(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for BackslashContinues {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        let is_continued = context.line().ends_with('\\') && context.pos() == context.line().len();
+        is_continued.then(|| {
+            self.0.store(true, Ordering::Relaxed);
+            Cmd::Complete
+        })
     }
 }
 
@@ -144,10 +189,12 @@ fn io_error(error: impl Display) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// Completion and continuation of lines.
+/// Completion of lines.
 struct LineHelper {
     commands: Complete,
     paths: Complete,
+    /// Whether the next completion is that of a backslash to a new line.
+    continues: Arc<AtomicBool>,
 }
 
 impl Completer for LineHelper {
@@ -160,6 +207,11 @@ impl Completer for LineHelper {
         _context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let before = line.get(..position).unwrap_or_default();
+        if self.continues.swap(false, Ordering::Relaxed)
+            && let Some(text) = before.strip_suffix('\\')
+        {
+            return Ok((text.len(), vec!["\n".to_owned()]));
+        }
         if before.starts_with('/') && !before.contains(char::is_whitespace) {
             return Ok((0, (self.commands)(before)));
         }
@@ -171,15 +223,7 @@ impl Completer for LineHelper {
     }
 }
 
-impl Validator for LineHelper {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if context.input().ends_with('\\') {
-            ValidationResult::Incomplete
-        } else {
-            ValidationResult::Valid(None)
-        })
-    }
-}
+impl Validator for LineHelper {}
 
 impl Hinter for LineHelper {
     type Hint = String;

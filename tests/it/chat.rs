@@ -186,15 +186,14 @@ fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_ter
         assert_eq!(code, (signal != Signal::KILL).then_some(130), "{signal:?}");
         let next = server(&[json!({"text": "third"})]);
         let mut chat = AtTerminal::chat(&lab, &next, &["--last"]);
-        let before = chat.modes();
         chat.prompt(1);
         chat.types("three\r");
         chat.prompt(2);
         assert_eq!(user_messages(&next.requests()[0]), ["\"one\"", "\"two\"", "\"three\""]);
         if signal != Signal::KILL {
-            assert_ne!(chat.modes(), before, "a line is being edited");
+            assert_ne!(chat.modes(), chat.modes_before, "a line is being edited");
             chat.signal(signal);
-            chat.wait("restored modes", |_| chat.modes() == before);
+            chat.wait("restored modes", |_| chat.modes() == chat.modes_before);
             assert_eq!(chat.finish().code, Some(130), "{signal:?}");
         }
     }
@@ -217,6 +216,8 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
         ("/help", "/fork"),
         ("/help", "/review"),
         ("/memory rm 9", "there is no entry 9"),
+        ("/memory add \"Use 'tabs'\"", ""),
+        ("/memory add \"open", "not closed"),
     ];
     for (number, (line, answer)) in lines.into_iter().enumerate() {
         let before = chat.prompt(number + 1).len();
@@ -237,6 +238,7 @@ fn chat_slash_commands_are_not_sent_and_an_unknown_one_names_the_nearest() {
     let requests = server.requests();
     assert_eq!(user_messages(&requests[0]), ["\"Review src/a.rs and report.\""]);
     assert_eq!(user_messages(&requests[1]), ["\"hello\""], "a new session");
+    assert!(done.stdout.contains("Fact: Use 'tabs'"), "{}", done.stdout);
     assert_eq!(
         done.stdout.lines().filter(|line| line.contains("success (llm_done)")).count(),
         2,
@@ -435,13 +437,15 @@ fn chat_of_200_messages_grows_by_less_than_2_mib() {
 fn chat_without_a_terminal_names_run() {
     let done = Lab::new().agent(&["chat"]).exits(3);
     assert!(done.stderr.contains("needs a terminal") && done.stderr.contains("agent run"), "{}", done.stderr);
-    let done = Lab::new().agent(&["chat", "--json"]).exits(3);
-    assert!(done.stdout.is_empty(), "{}", done.stdout);
+    let done = AtTerminal::chat(&Lab::new(), &server(&[]), &["--json"]).finish();
+    assert_eq!((done.code, done.stdout.as_str()), (Some(3), ""));
+    assert!(done.stderr.contains("has no JSON output"), "{}", done.stderr);
 }
 
 #[test]
 fn chat_compact_summarizes_the_older_messages_and_replay_knows_it() {
-    let lab = Lab::new().config("context: {keep_recent_steps: 1}\n");
+    let hook = "hooks: {context_compress: [{command: 'echo $AGENT_CONTEXT_TOKENS > tokens'}]}\n";
+    let lab = Lab::new().config(&format!("context: {{keep_recent_steps: 1}}\n{hook}"));
     let long = "a long answer ".repeat(100);
     let server = server(&[
         json!({ "text": long }),
@@ -461,5 +465,278 @@ fn chat_compact_summarizes_the_older_messages_and_replay_knows_it() {
     let last = requests[3].body["messages"].to_string();
     assert!(last.contains("the summary") && !last.contains("\"two\""), "{last}");
     assert_eq!(last.matches(&long).count(), 1, "the last exchange stays: {last}");
+    assert!(lab.read("tokens").trim().parse::<u32>().unwrap() > 0);
     lab.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn chat_class_54_names_of_files_do_not_reach_the_terminal_through_completion() {
+    let lab = Lab::new()
+        .file("notes\u{1b}]52;c;x\u{7}.txt", "x")
+        .file("notes-\u{202e}.txt", "x")
+        .file("notes.txt", "x");
+    let server = server(&[json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("see @no\t\r");
+    let shown = chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    assert!(!shown.contains("\u{1b}]52") && !shown.contains('\u{202e}'), "{shown:?}");
+    assert_eq!(user_messages(&server.requests()[0]), ["\"see @notes.txt\""]);
+}
+
+#[test]
+fn chat_commands_of_a_project_are_part_of_its_trust_and_never_read_through_a_link_out_of_it() {
+    let lab = Lab::new().file(".agent/commands/ship.md", "Ship it.");
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let says = |lines: &[&str]| {
+        let mut chat = AtTerminal::chat(&lab, &server, &[]);
+        for (number, line) in lines.iter().enumerate() {
+            chat.prompt(number + 1);
+            chat.types(&format!("{line}\r"));
+        }
+        chat.prompt(lines.len() + 1);
+        chat.types(END);
+        chat.finish().stderr
+    };
+    let shown = says(&["/ship"]);
+    assert!(server.requests().is_empty() && shown.contains("agent trust"), "{shown}");
+    let listed = lab.agent(&["trust", "--show"]).exits(0).stdout;
+    let hash = listed.split_whitespace().find(|word| word.len() == 64).unwrap().to_owned();
+    assert!(listed.contains(".agent/commands/ship.md"), "{listed}");
+    let trusted = || AtTerminal::chat(&lab, &server, &[&format!("--trust-workspace={hash}")]);
+    let mut chat = trusted();
+    chat.prompt(1);
+    chat.types("/ship\r");
+    chat.prompt(2);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    assert_eq!(user_messages(&server.requests()[0]), ["\"Ship it.\""]);
+    fs::write(lab.ws().join(".agent/commands/ship.md"), "Ship something else.").unwrap();
+    assert_eq!(trusted().finish().code, Some(3), "trust is in the content");
+    fs::write(lab.outside().join("secret"), "the secret").unwrap();
+    fs::remove_file(lab.ws().join(".agent/commands/ship.md")).unwrap();
+    std::os::unix::fs::symlink(lab.outside().join("secret"), lab.ws().join(".agent/commands/ship.md"))
+        .unwrap();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--trust-workspace"]);
+    chat.wait("refusal", |text| text.contains("leaves the workspace") || text.contains("> "));
+    chat.types("/ship\r/quit\r");
+    chat.finish();
+    assert_eq!(server.requests().len(), 1, "nothing of the file was sent");
+}
+
+#[test]
+fn chat_budget_total_never_lifts_the_configured_budget_of_a_run() {
+    let lab = Lab::new()
+        .file("prices.yaml", "models: {openai/mock: {input: 1000, output: 1, output_limit: 10}}")
+        .config("costs: {prices_file: prices.yaml, budget_usd: 0.01}\n");
+    let server = server(&[json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--budget-total", "100"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    let shown = chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    assert!(server.requests().is_empty() && shown.contains("budget_exceeded"), "{shown}");
+}
+
+#[test]
+fn chat_ends_after_sigterm_also_in_a_command_of_the_user_and_when_a_message_cannot_begin() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "never"})]);
+    let seconds = unique_seconds();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types(&format!("!touch begun; sleep {seconds}\r"));
+    lab.wait_for_file("begun");
+    chat.signal(Signal::TERM);
+    let done = chat.finish();
+    assert_eq!((done.code, survivors(&seconds)), (Some(130), 0), "{}", done.stderr);
+    // Also while the user's editor runs: the terminal is as it was.
+    let editor = lab.ws().join("editor.sh");
+    fs::write(&editor, "touch editing; mkfifo gate; read -r line < gate\n").unwrap();
+    let lab = lab.env("EDITOR", &format!("sh {}", editor.display()));
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("/edit\r");
+    lab.wait_for_file("editing");
+    chat.signal(Signal::TERM);
+    fs::write(lab.ws().join("gate"), "go\n").unwrap();
+    chat.wait("restored modes", |_| chat.modes() == chat.modes_before);
+    assert_eq!(chat.finish().code, Some(130));
+}
+
+#[test]
+fn chat_commands_of_the_user_obey_dry_run_and_the_agent_of_the_session() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo", "--dry-run"]);
+    chat.prompt(1);
+    chat.types("!touch marker\r");
+    let shown = chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    assert!(!lab.exists("marker"), "{shown}");
+    let mut chat = AtTerminal::chat(&lab, &server, &["--agent", "plan"]);
+    chat.prompt(1);
+    chat.types("plan it\r");
+    chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--last"]);
+    chat.prompt(1);
+    chat.types("/agent\r");
+    let shown = chat.prompt(2);
+    assert!(shown.contains("agent plan"), "{shown}");
+    chat.types(END);
+    chat.finish();
+}
+
+#[test]
+fn chat_what_is_typed_is_not_lost_when_the_history_or_a_message_fails() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("first\r");
+    chat.prompt(2);
+    let workspaces = fs::read_dir(lab.home().join("state/workspaces")).unwrap();
+    let state = workspaces
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.join("chat-history").exists())
+        .unwrap();
+    // A directory in its place can be neither read nor written.
+    fs::remove_file(state.join("chat-history")).unwrap();
+    fs::create_dir(state.join("chat-history")).unwrap();
+    chat.types("second\r");
+    let shown = chat.prompt(3);
+    assert!(shown.contains("history") && server.requests().len() == 2, "{shown}");
+    // Bytes that are no text do not end the conversation.
+    chat.types_bytes(b"\xff\xfe\r");
+    chat.wait("refusal", |text| text.contains("is not UTF-8 text"));
+    chat.types("/mode\r");
+    chat.wait("mode", |text| text.contains("mode confirm-sensitive"));
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    let mut chat = AtTerminal::chat(&lab, &server, &["--last"]);
+    let shown = chat.prompt(1);
+    assert!(shown.contains("history"), "{shown}");
+    // The text of the editor is kept until its run has begun.
+    chat.types(END);
+    chat.finish();
+    fs::write(lab.ws().join("editor.sh"), "printf 'a long message' > \"$1\"\n").unwrap();
+    let editor = format!("sh {}", lab.ws().join("editor.sh").display());
+    let lab = lab.env("EDITOR", &editor);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--output-schema", "missing.json"]);
+    chat.prompt(1);
+    chat.types("/edit\r");
+    let shown = chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    let kept = shown
+        .split(|char: char| char.is_whitespace() || char.is_control())
+        .find(|word| word.contains("chat-message-"))
+        .unwrap_or_else(|| panic!("{shown}"));
+    let draft = fs::read_to_string(kept);
+    assert_eq!(draft.as_ref().map(|text| text.trim()).ok(), Some("a long message"), "{shown}");
+}
+
+#[test]
+fn chat_a_pasted_backslash_stays_and_a_typed_one_at_the_end_is_a_new_line() {
+    let lab = Lab::new();
+    let server = server(&vec![json!({"text": "ok"}); 2]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("\u{1b}[200~cc \\\r  -o x\u{1b}[201~\r");
+    chat.prompt(2);
+    chat.types("one\\\rtwo\r");
+    chat.prompt(3);
+    chat.types(END);
+    chat.finish();
+    let requests = server.requests();
+    assert_eq!(user_messages(&requests[0]), [r#""cc \\\n  -o x""#]);
+    assert_eq!(user_messages(&requests[1]).last().unwrap(), r#""one\ntwo""#);
+}
+
+#[test]
+fn chat_redo_brings_an_undo_point_back() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let done = || json!({"text": "done"});
+    let server = server(&[edit("one", "two"), done(), edit("two", "three"), done()]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    let lines = [
+        ("first", "two\n"),
+        ("second", "three\n"),
+        ("/undo", "two\n"),
+        ("/redo", "three\n"),
+        ("/undo", "two\n"),
+    ];
+    for (number, (line, content)) in lines.into_iter().enumerate() {
+        chat.prompt(number + 1);
+        chat.types(&format!("{line}\r"));
+        chat.prompt(number + 2);
+        assert_eq!(lab.read("a.txt"), content, "{line}");
+    }
+    chat.types(END);
+    chat.finish();
+}
+
+#[test]
+fn chat_a_continued_answer_and_one_of_a_fallback_model_are_shown_whole_and_once() {
+    for streams in [&[][..], &["--no-stream"]] {
+        let lab = Lab::new().env("TERM", "xterm-256color");
+        let first = json!({"text": "half of a wo", "finish": "length"});
+        let server = server(&[first, json!({"text": "rd, done"})]);
+        let mut chat = AtTerminal::chat_on_screen(&lab, &server, streams);
+        chat.prompt(1);
+        chat.types("hello\r");
+        chat.prompt(2);
+        chat.types(END);
+        let screen = chat.finish().stderr;
+        assert_eq!(screen.matches("half of a word, done").count(), 1, "{streams:?}: {screen}");
+        assert_eq!(screen.matches("done").count(), 1, "{streams:?}: {screen}");
+    }
+}
+
+#[test]
+fn chat_another_session_gets_nothing_of_the_one_before_and_arguments_that_have_no_meaning_are_told() {
+    let lab = Lab::new();
+    let server = server(&vec![json!({"text": "ok"}); 3]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    let lines = ["one", "!echo output", "/compact", "/new now", "/new", "/cost", "two"];
+    for (number, line) in lines.iter().enumerate() {
+        chat.prompt(number + 1);
+        chat.types(&format!("{line}\r"));
+    }
+    let shown = chat.prompt(lines.len() + 1);
+    chat.types(END);
+    chat.finish();
+    assert!(
+        shown.contains("`/new` takes no arguments") && shown.contains("no message was sent yet"),
+        "{shown}"
+    );
+    assert_eq!(user_messages(&server.requests()[1]), ["\"two\""]);
+}
+
+#[test]
+fn chat_tells_of_changed_instructions_and_counts_limits() {
+    let lab = Lab::new().file("AGENTS.md", "Use tabs.");
+    let looks = || call("read_file", &json!({"path": "AGENTS.md"}));
+    let server = server(&[json!({"text": "ok"}), looks(), json!({"text": "end"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("one\r");
+    chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    fs::write(lab.ws().join("AGENTS.md"), "Use spaces.").unwrap();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--max-steps", "1"]);
+    chat.prompt(1);
+    chat.types("two\r");
+    let shown = chat.prompt(2);
+    chat.types(END);
+    chat.finish();
+    assert!(shown.contains("AGENTS.md") && shown.contains("changed"), "{shown}");
+    assert!(!shown.contains("/0") && shown.contains("1/1"), "{shown}");
 }

@@ -180,7 +180,7 @@ impl SimulatedSession {
         };
         let work = async {
             self.open(&agent, &state)?;
-            run::run(&agent, async { self.prepare(&agent, &state) }).await
+            run::run(&agent, self.prepare(&agent, &state)).await
         };
         tokio::pin!(work);
         let outcome = tokio::select! {
@@ -325,12 +325,12 @@ impl SimulatedSession {
     }
 
     /// Does what a person may request before the work on the next prompt.
-    fn prepare(&self, agent: &Agent<SimulatedServices>, state: &SessionState) -> Result<(), EmitError> {
+    async fn prepare(&self, agent: &Agent<SimulatedServices>, state: &SessionState) -> Result<(), EmitError> {
         let resumed = state.about.next_seq > 0;
         if resumed && !self.shared.scenario.is_deterministic && self.random.one_in(8) {
-            let part = agent.session.borrow().requested_compaction();
+            let tokens = agent.session.borrow().prompt_tokens();
             self.shared.count("compaction", "requested");
-            agent.emitter.emit(Event::Compaction { part })?;
+            agent.start_compaction(tokens, tokens, true).await?;
         }
         Ok(())
     }

@@ -74,6 +74,8 @@ impl Playback {
                         | MessageOrigin::GitDiff
                 )
             }
+            // Here only those of a requested compaction: a needed one begins within the loop.
+            Event::HookEnd { on, .. } if on == HookEvent::ContextCompress.name() => true,
             event => is_observation(event),
         });
     }

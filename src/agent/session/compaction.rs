@@ -121,12 +121,6 @@ impl Session {
         Some(NextAction::Compact(next))
     }
 
-    /// Returns the event that starts a compaction at the user's request.
-    pub fn requested_compaction(&self) -> CompactionEvent {
-        let tokens = self.prompt_tokens();
-        CompactionEvent::Start { tokens, window: tokens, requested: true }
-    }
-
     /// Whether the last compaction did not free enough.
     pub(super) fn is_still_full(&self) -> bool {
         self.run.still_full
@@ -146,7 +140,7 @@ impl Session {
     }
 
     /// Returns the estimated tokens of the next prompt.
-    fn prompt_tokens(&self) -> u64 {
+    pub fn prompt_tokens(&self) -> u64 {
         self.prompt_estimate.estimate(self.limits.tools_bytes)
     }
 

@@ -7,6 +7,7 @@ use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::config::trust::TrustFlag;
 use crate::core::evaluation::EvaluationMode;
+use crate::core::price::Usd;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
 use crate::engine::policy::Mode;
@@ -175,6 +176,9 @@ pub struct RunOptions {
     /// Whether the prompt comes from standard input or a file, so that it is not searched for corrections of the user.
     #[arg(skip)]
     pub prompt_is_data: bool,
+    /// In `agent chat` with `--budget-total`: the money left, which bounds the run besides its own budget.
+    #[arg(skip)]
+    pub budget_left: Option<Usd>,
     /// In `agent chat`: the notices that the conversation has shown.
     #[arg(skip)]
     pub chat: Option<ShownNotices>,

@@ -178,6 +178,10 @@ fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig
         loaded = app.load(&session.with_session_defaults(options.flags(), &loaded))?;
         resumed_session = Some(session);
     }
+    if let Some(left) = options.budget_left.map(f64::from) {
+        let budget = &mut loaded.settings.costs.budget_usd;
+        *budget = Some(budget.map_or(left, |budget| budget.min(left)));
+    }
     loaded.settings.guardrails.set_gates(&options.check, options.dry_run);
     if options.dry_run {
         loaded.settings.evaluation.mode = EvaluationMode::Off;

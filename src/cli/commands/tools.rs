@@ -6,6 +6,7 @@ use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::directories;
 use crate::cli::compose::output::print;
+use crate::cli::compose::session::session_store;
 use crate::cli::compose::subagents;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
@@ -45,7 +46,8 @@ pub fn call(
 ) -> CliResult<()> {
     let flags = Flags { mode, ..common_flags(common) };
     let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
-    let result = app.block_on(run_one(app, &flags, call))?;
+    let single = SingleCall { call, flags, dry_run: false, session: None };
+    let result = app.block_on(run_one(app, single))?;
     if result.is_error {
         let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
         return Err(CliError::new(FailureKind::Request, reason.to_owned()));
@@ -77,12 +79,25 @@ impl EventSink for ResultRecorder {
     }
 }
 
-/// Calls a tool like the model does, without a session, and returns its result.
+/// A call of a tool outside of a run.
+pub struct SingleCall<'a> {
+    /// The call.
+    pub call: ToolCall,
+    /// The flags for its settings.
+    pub flags: Flags,
+    /// Whether changes and commands are only described.
+    pub dry_run: bool,
+    /// The session that may read a long result as `output:ID`.
+    pub session: Option<&'a str>,
+}
+
+/// Calls a tool like the model does, outside of a run, and returns its result.
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the call gives no result.
-pub async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
-    let loaded = app.load_and_notify(flags)?;
+pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult> {
+    let SingleCall { call, flags, dry_run, session } = single;
+    let loaded = app.load_and_notify(&flags)?;
     let settings = &loaded.settings;
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
@@ -91,7 +106,10 @@ pub async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<Tool
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&recorded)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
         .with_redactor(app.redactor(settings));
-    let outputs = settings.state.join("calls").join(app.source.session_id());
+    let outputs = match session {
+        Some(id) => session_store(settings).outputs_dir(id)?,
+        None => settings.state.join("calls").join(app.source.session_id()),
+    };
     let parts = compose::EngineParts {
         launcher,
         emitter: Rc::new(emitter),
@@ -100,7 +118,10 @@ pub async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<Tool
         skills: SkillSet::default(),
         toolbox: compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
     };
-    let interaction = compose::InteractionOptions::for_single_call(Some(interrupt.clone()));
+    let interaction = compose::InteractionOptions {
+        dry_run,
+        ..compose::InteractionOptions::for_single_call(Some(interrupt.clone()))
+    };
     let engine = compose::engine(app, settings, parts, interaction)?;
     for text in compose::recover_transactions(&engine.workspace) {
         app.notify(Style::Warning, &text);

@@ -37,8 +37,8 @@ impl Preparation {
     /// Fails when the journal cannot be written.
     pub async fn run(&self, agent: &Agent, host: &OnceCell<SubagentHost>) -> Result<(), EmitError> {
         if self.compact {
-            let part = agent.session.borrow().requested_compaction();
-            agent.emitter.emit(Event::Compaction { part })?;
+            let tokens = agent.session.borrow().prompt_tokens();
+            agent.start_compaction(tokens, tokens, true).await?;
         }
         for (command, output) in &self.user_commands {
             let delimiter = Delimiter::for_session(agent.session.borrow().id());

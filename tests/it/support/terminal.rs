@@ -7,6 +7,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -24,6 +25,8 @@ pub struct AtTerminal {
     screen: Arc<(Mutex<(String, bool)>, Condvar)>,
     stdout: JoinHandle<String>,
     answered: usize,
+    /// The modes of the terminal before the start.
+    pub modes_before: String,
 }
 
 impl AtTerminal {
@@ -47,6 +50,7 @@ impl AtTerminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
         tcsetwinsize(&slave, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let modes_before = modes(&slave);
         command
             .stdin(Stdio::from(slave.try_clone().unwrap()))
             .stderr(Stdio::from(slave.try_clone().unwrap()));
@@ -67,7 +71,7 @@ impl AtTerminal {
         let keyboard = File::from(master);
         let screen = Arc::new((Mutex::new((String::new(), false)), Condvar::new()));
         follow(keyboard.try_clone().unwrap(), Arc::clone(&screen));
-        Self { child, keyboard, screen, stdout, answered: 0 }
+        Self { child, keyboard, screen, stdout, answered: 0, modes_before }
     }
 
     /// Starts `agent chat` against `server` at a terminal that controls it, as a shell does.
@@ -104,7 +108,7 @@ impl AtTerminal {
 
     /// The modes of the terminal.
     pub fn modes(&self) -> String {
-        format!("{:?}", rustix::termios::tcgetattr(&self.keyboard).unwrap())
+        modes(&self.keyboard)
     }
 
     /// Waits for the next question and types `keys`; gives back what the screen shows until there.
@@ -121,6 +125,11 @@ impl AtTerminal {
     /// Types `keys`, whatever is on the screen.
     pub fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types bytes that may be no text.
+    pub fn types_bytes(&mut self, bytes: &[u8]) {
+        self.keyboard.write_all(bytes).unwrap();
     }
 
     /// Waits until the screen is as `ready` wants it.
@@ -180,4 +189,8 @@ fn follow(mut terminal: File, screen: Arc<(Mutex<(String, bool)>, Condvar)>) {
             }
         }
     });
+}
+
+fn modes(terminal: impl AsFd) -> String {
+    format!("{:?}", rustix::termios::tcgetattr(terminal).unwrap())
 }

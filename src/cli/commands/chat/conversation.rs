@@ -4,10 +4,12 @@ use super::user_commands::UserCommands;
 use crate::cli::commands::run::{FinishedRun, catch_panic, run_session};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
-use crate::cli::commands::tools;
+use crate::cli::commands::tools::{self, SingleCall};
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::session::LockedSession;
 use crate::cli::error::CliResult;
+use crate::config::flags::Flags;
 use crate::core::message::ToolCall;
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
@@ -16,6 +18,7 @@ use crate::messages;
 use crate::report::{self, OutputFormat};
 use crate::terminal::{Style, one_line};
 use std::time::Duration;
+use tempfile::TempPath;
 use tokio::runtime::Runtime;
 
 /// Maximum bytes of one message; a longer one should be a file of the workspace.
@@ -54,8 +57,12 @@ pub struct Conversation<'a> {
     pub session: Option<String>,
     /// Money left of `--budget-total`.
     pub left: Option<Usd>,
+    /// What the options leave to the session that is continued: its agent, its model, whether it pauses for approvals.
+    session_defaults: RunOptions,
     /// Number of steps of the session before each message of this conversation, for `/undo`.
     pub undo_points: Vec<u32>,
+    /// The points that were undone, for `/redo`.
+    pub undone_points: Vec<u32>,
     /// Whether the conversation is compacted before the next message.
     pub compact: bool,
     /// The user's own slash commands.
@@ -66,8 +73,10 @@ pub struct Conversation<'a> {
     pub result: Option<RunResult>,
     /// Whether the next message is the text of a command's file.
     pub is_from_file: bool,
+    /// The file with the text of the next message from the editor, until its run has begun.
+    pub draft: Option<TempPath>,
     /// Commands that the user ran since the last message, and their results.
-    ran: Vec<(String, String)>,
+    pub ran: Vec<(String, String)>,
 }
 
 impl<'a> Conversation<'a> {
@@ -86,14 +95,50 @@ impl<'a> Conversation<'a> {
             run_words,
             session: None,
             left: None,
+            session_defaults: RunOptions::default(),
             undo_points: Vec::new(),
+            undone_points: Vec::new(),
             compact: false,
             user_commands,
             interrupted: None,
             result: None,
             is_from_file: false,
+            draft: None,
             ran: Vec::new(),
         }
+    }
+
+    /// Continues `session`, or begins a new one: nothing of the session before applies to it.
+    ///
+    /// # Errors
+    /// When the session cannot be opened.
+    pub fn change_session(&mut self, session: Option<String>) -> CliResult<()> {
+        let defaults = match &session {
+            None => RunOptions::default(),
+            Some(id) => {
+                let loaded = self.app.load(&self.options.flags())?;
+                let opened = LockedSession::open(&loaded.settings, Some(id))?;
+                let flags = opened.with_session_defaults(Flags::default(), &loaded);
+                let Flags { agent, model, approvals, .. } = flags;
+                RunOptions { agent, approvals, model, ..RunOptions::default() }
+            }
+        };
+        (self.session, self.session_defaults) = (session, defaults);
+        self.undo_points.clear();
+        self.undone_points.clear();
+        self.ran.clear();
+        (self.compact, self.result) = (false, None);
+        Ok(())
+    }
+
+    /// Returns the options of the next message, with the defaults of the session.
+    pub fn options_in_force(&self) -> RunOptions {
+        let defaults = self.session_defaults.clone();
+        let mut options = self.options.clone();
+        options.agent = options.agent.or(defaults.agent);
+        options.model = options.model.or(defaults.model);
+        options.approvals = options.approvals.or(defaults.approvals);
+        options
     }
 
     /// Runs a shell command of the user like a call of `run_command`; the model receives it with the next message.
@@ -102,10 +147,16 @@ impl<'a> Conversation<'a> {
             return;
         }
         let arguments = serde_json::json!({ "command": command }).to_string();
-        let call =
-            ToolCall { id: "user".to_owned(), name: "run_command".to_owned(), arguments, opaque: None };
-        let flags = self.options.flags();
-        match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, &flags, call))) {
+        let id = format!("user_{}", self.app.source.short_id());
+        let call = ToolCall { id, name: "run_command".to_owned(), arguments, opaque: None };
+        let options = self.options_in_force();
+        let single = SingleCall {
+            call,
+            flags: options.flags(),
+            dry_run: options.dry_run,
+            session: self.session.as_deref(),
+        };
+        match catch_panic(|| self.runtime.block_on(tools::run_one(self.app, single))) {
             Ok(result) => {
                 self.app.notify(if result.is_error { Style::Error } else { Style::Plain }, &result.text);
                 self.ran.push((command.to_owned(), result.text));
@@ -118,18 +169,15 @@ impl<'a> Conversation<'a> {
     pub fn send(&mut self, text: String) -> Next {
         if text.len() > MAX_MESSAGE_BYTES {
             self.app.notify(Style::Error, messages::CHAT_MESSAGE_TOO_LONG);
-            return Next::Prompt;
+            return self.not_sent();
         }
-        let mut options = self.options.clone();
+        let mut options = self.options_in_force();
         options.prompt_is_data = std::mem::take(&mut self.is_from_file);
-        if let Some(left) = self.left {
-            if left == Usd::ZERO {
-                self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);
-                return Next::Prompt;
-            }
-            let left = f64::from(left);
-            options.budget = Some(options.budget.map_or(left, |budget| budget.min(left)));
+        if self.left == Some(Usd::ZERO) {
+            self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);
+            return self.not_sent();
         }
+        options.budget_left = self.left;
         let preparation =
             Preparation { user_commands: self.ran.clone(), compact: self.compact, ..Preparation::default() };
         let task = match self.session.clone() {
@@ -141,19 +189,33 @@ impl<'a> Conversation<'a> {
             Ok(finished) => self.finish(finished),
             Err(error) => {
                 self.app.report_error(&error);
-                Next::Prompt
+                self.not_sent()
             }
         }
     }
 
-    /// Prints what is left to print of a run, and updates the conversation.
+    /// Keeps the text of the editor, whose message was not sent.
+    pub fn not_sent(&mut self) -> Next {
+        match self.draft.take().map(TempPath::keep) {
+            Some(Ok(path)) => {
+                let hint = messages::chat_draft_kept(&path.to_string_lossy());
+                self.app.notify(Style::Warning, &hint);
+            }
+            Some(Err(error)) => self.app.notify(Style::Error, &error.to_string()),
+            None => {}
+        }
+        Next::Prompt
+    }
+
+    /// Prints the rest of a run's output, and updates the conversation.
     fn finish(&mut self, finished: FinishedRun) -> Next {
         let FinishedRun { result, shown, settings, spent, first_step } = finished;
         self.ran.clear();
-        // Once is enough.
+        (self.draft, self.compact) = (None, false);
+        // The answers are removed once, not before each message.
         self.options.cache_clear = false;
-        self.compact = false;
         self.undo_points.push(first_step);
+        self.undone_points.clear();
         self.session.clone_from(&result.session_id);
         self.left = self.left.map(|left| left.saturating_sub(spent));
         // A failure is reported there.
@@ -166,9 +228,6 @@ impl<'a> Conversation<'a> {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
         self.result = Some(result);
-        match self.app.interrupt() {
-            Ok(interrupt) if interrupt.ends_process() => Next::Exit(INTERRUPTED),
-            _ => Next::Prompt,
-        }
+        Next::Prompt
     }
 }

@@ -9,7 +9,7 @@ mod user_commands;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
-use crate::cli::compose::session::{LockedSession, session_store};
+use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
@@ -18,6 +18,7 @@ use crate::core::price::Usd;
 use crate::messages;
 use crate::report::OutputFormat;
 use crate::report::chat_log::ShownNotices;
+use crate::runtime::interrupt::Interrupt;
 use crate::terminal::line_editor::{Input, LineEditor, LineEditorOptions, SavedModes};
 use crate::terminal::{Style, one_line};
 use args::ChatArgs;
@@ -73,28 +74,36 @@ impl<'a> Chat<'a> {
         options.chat = Some(shown);
         let settings = &loaded.settings;
         let session = if last { Some(session_store(settings).id_or_newest(None)?) } else { resume };
-        if let Some(id) = &session {
-            // Fails now, not at the first message, if the session is unusable.
-            drop(LockedSession::open(settings, Some(id))?);
-        }
         let budget = budget_total
             .map(Usd::try_from)
             .transpose()
             .map_err(|error| CliError::new(FailureKind::Usage, format!("--budget-total: {error}")))?;
         let user_commands = UserCommands::find(app, &loaded);
         let editor = line_editor(app, settings, &user_commands)?;
-        let model = settings.llm.model.clone().unwrap_or_default();
-        app.notify(Style::Dim, &messages::chat_start(&one_line(&model, NAME_CHARS), session.as_deref()));
         let mut conversation = Conversation::new(app, runtime, options, run_words, user_commands);
-        (conversation.session, conversation.left) = (session, budget);
+        // Fails now, not at the first message, if the session is unusable.
+        conversation.change_session(session)?;
+        conversation.left = budget;
+        let options = conversation.options_in_force();
+        let model = options.model.or_else(|| settings.llm.model.clone()).unwrap_or_default();
+        let session = conversation.session.as_deref();
+        app.notify(Style::Dim, &messages::chat_start(&one_line(&model, NAME_CHARS), session));
         Ok(Self { conversation, editor: Some(editor), modes: Arc::new(SavedModes::save()) })
     }
 
     /// Reads inputs until the user ends the conversation, and returns the exit code.
     fn run(&mut self) -> CliResult<u8> {
         loop {
-            let next = match self.read()? {
+            let input = self.read()?;
+            if self.is_terminated() {
+                return Ok(INTERRUPTED);
+            }
+            let next = match input {
                 Input::End => return Ok(ExitCode::Success.code()),
+                Input::Unreadable => {
+                    self.conversation.app.notify(Style::Error, messages::CHAT_UNREADABLE);
+                    Next::Prompt
+                }
                 Input::Interrupted => self.interrupt(),
                 Input::Line(line) => self.handle(line.trim()),
             };
@@ -102,6 +111,9 @@ impl<'a> Chat<'a> {
                 Next::Message(text) => self.conversation.send(text),
                 next => next,
             };
+            if self.is_terminated() {
+                return Ok(INTERRUPTED);
+            }
             if let Next::Exit(code) = next {
                 return Ok(code);
             }
@@ -110,17 +122,36 @@ impl<'a> Chat<'a> {
 
     /// Reads the next input. A signal meanwhile restores the terminal and ends the process.
     fn read(&mut self) -> CliResult<Input> {
-        let Some(editor) = self.editor.take() else { return Ok(Input::End) };
+        let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
+        if let Some(problem) = editor.take_problem() {
+            let app = self.conversation.app;
+            app.notify(Style::Warning, &messages::history_problem(&app.redact(&problem)));
+        }
         let (app, modes) = (self.conversation.app, Arc::clone(&self.modes));
         let (editor, input) = self.conversation.runtime.block_on(async {
-            app.interrupt()?.arm_exit(move || modes.restore());
-            Ok::<_, CliError>(editor.read(&app.terminal, PROMPT).await)
+            let interrupt = app.interrupt()?;
+            // A command of the program has run without the runtime: its signals arrive now, before the modes change.
+            for _turn in 0..2 {
+                tokio::task::yield_now().await;
+            }
+            if interrupt.ends_process() {
+                return Ok((Some(editor), Ok(Input::End)));
+            }
+            interrupt.arm_exit(!editor.is_plain(), move || modes.restore());
+            let read = editor.read(&app.terminal, PROMPT).await;
+            interrupt.disarm();
+            Ok::<_, CliError>(read)
         })?;
         self.editor = editor;
         if input.is_err() {
             self.modes.restore();
         }
         input.map_err(|error| CliError::new(FailureKind::Internal, messages::cannot_read_line(&error)))
+    }
+
+    /// Checks whether SIGTERM or SIGHUP was received.
+    fn is_terminated(&self) -> bool {
+        self.conversation.app.interrupt().is_ok_and(Interrupt::ends_process)
     }
 
     /// Handles Ctrl+C at the prompt: the second one ends the conversation.
@@ -130,7 +161,7 @@ impl<'a> Chat<'a> {
         let is_soon = |at: Duration| now.saturating_sub(at) <= SECOND_INTERRUPT;
         match before {
             Some((at, true)) if is_soon(at) => Next::Exit(INTERRUPTED),
-            Some((_, false)) => Next::Exit(ExitCode::Success.code()),
+            Some((at, false)) if is_soon(at) => Next::Exit(ExitCode::Success.code()),
             _ => {
                 self.conversation.app.notify(Style::Dim, messages::CHAT_INTERRUPT_AGAIN);
                 Next::Prompt

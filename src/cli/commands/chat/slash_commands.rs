@@ -2,7 +2,7 @@
 
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
 use super::user_commands::UserCommands;
-use crate::cli::commands::run_args::{parse_effort, parse_mode};
+use crate::cli::commands::run_args::{RunOptions, parse_effort, parse_mode};
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
@@ -67,33 +67,26 @@ impl Conversation<'_> {
     }
 
     fn try_slash_command(&mut self, name: &str, arguments: &str) -> CliResult<Next> {
+        let takes_none = |(known, takes, _): &(&str, &str, &str)| *known == name && takes.is_empty();
+        if !arguments.is_empty() && COMMANDS.iter().any(takes_none) {
+            return Err(usage(messages::chat_no_arguments(name)));
+        }
         match name {
             "help" => self.say(&self.help()),
-            "model" => self.set(arguments, |chat, value| {
-                chat.options.model = Some(value.to_owned());
-                Ok(())
-            })?,
-            "agent" => self.set(arguments, |chat, value| {
-                chat.options.agent = Some(value.to_owned());
-                Ok(())
-            })?,
-            "plan" => self.set("plan", |chat, value| {
-                chat.options.agent = Some(value.to_owned());
-                Ok(())
-            })?,
-            "mode" => self.set(arguments, |chat, value| {
-                chat.options.mode = Some(parse_mode(value).map_err(usage)?);
-                Ok(())
-            })?,
-            "effort" => self.set(arguments, |chat, value| {
-                chat.options.effort = Some(parse_effort(value).map_err(usage)?);
-                Ok(())
-            })?,
-            "diff" | "redo" | "history" | "report" => {
+            "model" | "agent" | "plan" | "mode" | "effort" => self.set_option(name, arguments)?,
+            "diff" | "history" | "report" => {
                 self.on_session(&[name], arguments)?;
             }
+            "redo" => {
+                if self.on_session(&[name], "")? {
+                    self.undo_points.extend(self.undone_points.pop());
+                }
+            }
             "compact" => match self.session {
-                Some(_) => self.compact = true,
+                Some(_) => {
+                    self.compact = true;
+                    self.say(messages::CHAT_COMPACTS);
+                }
                 None => return Err(usage(messages::CHAT_NO_SESSION)),
             },
             "undo" => self.undo()?,
@@ -103,7 +96,7 @@ impl Conversation<'_> {
                         messages::costs(&result.cost, result.usage, crate::core::language::Language::En);
                     self.say(&text);
                 }
-                None => self.say(messages::CHAT_NO_SESSION),
+                None => self.say(messages::CHAT_NO_MESSAGE),
             },
             "skills" | "memory" => {
                 self.dispatch(&[name], arguments)?;
@@ -112,21 +105,41 @@ impl Conversation<'_> {
                 self.dispatch(&["sessions", "list"], arguments)?;
             }
             "resume" => self.resume(arguments)?,
-            "fork" => {
-                if self.on_session(&["sessions", "fork"], "")? {
-                    self.session = Some(self.newest_session()?);
-                    self.undo_points.clear();
-                }
-            }
-            "new" => {
-                self.session = None;
-                self.undo_points.clear();
-            }
+            "fork" => self.fork()?,
+            "new" => self.change_session(None)?,
             "edit" => return self.edit(arguments),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
             name => return self.user_command(name, arguments),
         }
         Ok(Next::Prompt)
+    }
+
+    /// Changes the option `name` of the following messages; without a value, shows the options.
+    fn set_option(&mut self, name: &str, value: &str) -> CliResult<()> {
+        let text = || Some(value.to_owned());
+        match (name, value) {
+            ("plan", _) => self.set(|options| {
+                options.agent = Some("plan".to_owned());
+                Ok(())
+            }),
+            (_, "") => self.set(|_| Ok(())),
+            ("model", _) => self.set(|options| {
+                options.model = text();
+                Ok(())
+            }),
+            ("agent", _) => self.set(|options| {
+                options.agent = text();
+                Ok(())
+            }),
+            ("mode", _) => self.set(|options| {
+                options.mode = Some(parse_mode(value).map_err(usage)?);
+                Ok(())
+            }),
+            _ => self.set(|options| {
+                options.effort = Some(parse_effort(value).map_err(usage)?);
+                Ok(())
+            }),
+        }
     }
 
     fn say(&self, text: &str) {
@@ -144,12 +157,12 @@ impl Conversation<'_> {
         text + messages::CHAT_HELP
     }
 
-    /// Changes an option of the following messages with `change`, unless the configuration then is invalid. Shows the
+    /// Changes the options of the following messages with `change`, unless the configuration then is invalid. Shows the
     /// options in force.
-    fn set(&mut self, value: &str, change: impl FnOnce(&mut Self, &str) -> CliResult<()>) -> CliResult<()> {
+    fn set(&mut self, change: impl FnOnce(&mut RunOptions) -> CliResult<()>) -> CliResult<()> {
         let before = self.options.clone();
-        let changed = if value.is_empty() { Ok(()) } else { change(self, value) };
-        let loaded = changed.and_then(|()| self.app.load(&self.options.flags()));
+        let changed = change(&mut self.options);
+        let loaded = changed.and_then(|()| self.app.load(&self.options_in_force().flags()));
         match loaded {
             Ok(loaded) => {
                 let settings = loaded.settings;
@@ -173,7 +186,7 @@ impl Conversation<'_> {
             path.iter().map(|path| format!("--{flag}={}", path.display())).collect::<Vec<_>>()
         };
         let words = words.iter().map(|word| (*word).to_owned());
-        let arguments = arguments.split_whitespace().map(str::to_owned);
+        let Some(arguments) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
         let places = [path("config", &common.config), path("workspace", &common.workspace)].concat();
         let code = (self.run_words)(self.app, words.chain(arguments).chain(places).collect())?;
         Ok(code == ExitCode::Success.code())
@@ -191,31 +204,56 @@ impl Conversation<'_> {
     fn undo(&mut self) -> CliResult<()> {
         let Some(step) = self.undo_points.last() else { return Err(usage(messages::CHAT_NOTHING_TO_UNDO)) };
         if self.on_session(&["undo"], &format!("--to-step {step}"))? {
-            self.undo_points.pop();
+            self.undone_points.extend(self.undo_points.pop());
         }
         Ok(())
     }
 
-    /// Opens the user's editor; what was written is the message.
-    fn edit(&self, text: &str) -> CliResult<Next> {
+    /// Opens the user's editor on a file of the state directory; the text that was written is the message.
+    fn edit(&mut self, text: &str) -> CliResult<Next> {
         let variable = |name| self.app.environment.get(name).filter(|value| !value.trim().is_empty());
         let editor = variable("VISUAL").or_else(|| variable("EDITOR"));
         let Some(editor) = editor else { return Err(usage(messages::CHAT_NO_EDITOR)) };
         let failed = |why: &dyn Display| usage(messages::chat_editor_failed(editor, &why.to_string()));
+        let state = self.app.load(&self.options.flags())?.settings.state;
         let mut file = tempfile::Builder::new()
-            .prefix("agent-message-")
+            .prefix("chat-message-")
             .suffix(".md")
-            .tempfile()
+            .tempfile_in(state)
             .map_err(|error| failed(&error))?;
         writeln!(file, "{text}").map_err(|error| failed(&error))?;
-        let status = run_editor(editor, file.path(), self.app.environment.variables());
+        let file = file.into_temp_path();
+        let status = run_editor(editor, &file, self.app.environment.variables());
         let status = status.map_err(|error| failed(&error))?;
         if !status.success() {
             return Err(failed(&status));
         }
-        let text = read_text(file.path(), MAX_MESSAGE_BYTES as u64).map_err(|error| failed(&error))?;
-        let text = text.unwrap_or_default().trim().to_owned();
-        Ok(if text.is_empty() { Next::Prompt } else { Next::Message(text) })
+        let read = read_text(&file, MAX_MESSAGE_BYTES as u64);
+        self.draft = Some(file);
+        let text = match read {
+            Ok(text) => text.unwrap_or_default().trim().to_owned(),
+            Err(error) => {
+                self.app.report_error(&failed(&error));
+                return Ok(self.not_sent());
+            }
+        };
+        if text.is_empty() {
+            self.draft = None;
+            return Ok(Next::Prompt);
+        }
+        Ok(Next::Message(text))
+    }
+
+    /// Continues in a copy of the session.
+    fn fork(&mut self) -> CliResult<()> {
+        if self.on_session(&["sessions", "fork"], "")? {
+            let fork = self.newest_session()?;
+            let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
+            self.change_session(Some(fork))?;
+            // It is the same conversation.
+            (self.ran, self.compact) = (ran, compact);
+        }
+        Ok(())
     }
 
     fn newest_session(&self) -> CliResult<String> {
@@ -224,11 +262,8 @@ impl Conversation<'_> {
 
     fn resume(&mut self, id: &str) -> CliResult<()> {
         let id = if id.is_empty() { self.newest_session()? } else { id.to_owned() };
-        let settings = self.app.load(&self.options.flags())?.settings;
-        drop(crate::cli::compose::session::LockedSession::open(&settings, Some(&id))?);
+        self.change_session(Some(id.clone()))?;
         self.say(&messages::chat_session(&id));
-        self.session = Some(id);
-        self.undo_points.clear();
         Ok(())
     }
 
