@@ -437,7 +437,7 @@ fn chat_of_200_messages_grows_by_less_than_2_mib() {
 fn chat_without_a_terminal_names_run() {
     let done = Lab::new().agent(&["chat"]).exits(3);
     assert!(done.stderr.contains("needs a terminal") && done.stderr.contains("agent run"), "{}", done.stderr);
-    let done = AtTerminal::chat(&Lab::new(), &server(&[]), &["--json"]).finish();
+    let done = AtTerminal::chat(&Lab::new(), &server(&[json!({"text": "ok"})]), &["--json"]).finish();
     assert_eq!((done.code, done.stdout.as_str()), (Some(3), ""));
     assert!(done.stderr.contains("has no JSON output"), "{}", done.stderr);
 }
