@@ -22,4 +22,5 @@ pub mod subagents;
 pub mod text_file;
 pub mod trust;
 pub mod validate;
+pub mod web;
 pub mod yaml;

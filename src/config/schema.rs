@@ -13,6 +13,7 @@ use crate::config::memory::MemorySettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
 use crate::config::subagents::Subagents;
+use crate::config::web::Web;
 use crate::core::language::Language;
 use crate::engine::approver::NoApprover;
 use crate::engine::guardrails::GuardrailSettings;
@@ -73,7 +74,7 @@ pub struct Document {
     pub commands: Commands,
     /// Confinement of commands and hooks.
     pub sandbox: Sandbox,
-    /// The tool `web_fetch`.
+    /// The tools `web_fetch` and `web_search`.
     pub web: Web,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
@@ -342,21 +343,6 @@ pub enum SandboxMode {
 }
 
 crate::core::impl_name!(SandboxMode);
-
-/// The tool `web_fetch`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Web {
-    /// Whether the tool exists. It fetches public addresses only; modes that ask show the whole address.
-    #[schemars(extend("x-scope" = "never-from-project", "x-tightens" = [false]))]
-    pub enabled: bool,
-    /// Hosts it may fetch from: `example.org`, `*.example.org` (all subdomains), `*` (every host); empty: none.
-    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "host"))]
-    pub allowed_hosts: Vec<String>,
-    /// Addresses with a port, such as `127.0.0.1:8080`, that it may fetch although they are not public.
-    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "socket"))]
-    pub allowed_private: Vec<String>,
-}
 
 /// Programs that run before and after tool calls and model calls, by event.
 // Only the schema of `Document::hooks`.

@@ -11,10 +11,11 @@ use super::memory::MemorySettings;
 use super::run_loop::RunLoop;
 use super::schema::{
     AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
-    Tools, Web,
+    Tools,
 };
 use super::skills::SkillSettings;
 use super::subagents::Subagents;
+use super::web::Web;
 use crate::core::language::Language;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
@@ -73,8 +74,10 @@ pub struct Settings {
     pub trusted_files: Vec<PathBuf>,
     /// Whether commands are not confined at all; only a flag can set this.
     pub sandbox_off: bool,
-    /// The tool `web_fetch`.
+    /// The tools `web_fetch` and `web_search`.
     pub web: Web,
+    /// The key of `web_search`.
+    pub search_key: Option<Secret>,
     /// Hooks by event.
     pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
     /// The options of the policy on tool calls.
@@ -117,6 +120,8 @@ impl Settings {
         if !document.llm.providers.is_empty() {
             provider_table::load(&document.llm.providers).map_err(|error| provider_error(&error, layers))?;
         }
+        let search = document.web.search.service();
+        search.map_err(|why| layers.locate(ConfigError::new(why), "web.search.provider"))?;
         check_writable_dirs(&flags.allow_write, environment)?;
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
@@ -157,6 +162,7 @@ impl Settings {
             },
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
+            search_key: document.web.search.key(environment),
             web: document.web,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,

@@ -99,7 +99,7 @@ mod tests {
         let grant = fetch("example.org", "http://example.org/a");
         assert_eq!(grant, fetch("example.org", "http://example.org/b"));
         assert!(
-            grant.description(Language::En).contains("every page of example.org"),
+            grant.description(Language::En).contains("every request to example.org"),
             "{}",
             grant.description(Language::En)
         );

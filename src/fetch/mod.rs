@@ -1,15 +1,16 @@
-//! Fetches a web page for the model, from addresses that are checked before they are dialled, under a time limit and a size limit.
+//! Fetches web pages and search results for the model, from addresses that are checked before they are dialled, under a time limit and a size limit.
 //!
 //! Each host, including those of redirects, is resolved once, here. Every resolved address is checked, and the client can
 //! dial no other, because its resolver returns only those. No proxy is used: it would resolve the name itself.
 
 pub mod page_url;
 pub mod public_ip;
+pub mod search_provider;
 
 use crate::http::{client_builder, is_tls, root_cause};
 use page_url::HostPattern;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -103,6 +104,19 @@ pub struct Fetcher {
     pub hosts_with_rules: Vec<HostPattern>,
 }
 
+/// A request to a service, whose redirects are not followed, because its headers may contain a key.
+#[derive(Debug)]
+pub struct WebRequest {
+    /// The method.
+    pub method: Method,
+    /// The URL.
+    pub url: Url,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Option<String>,
+}
+
 /// A response with a known status and an unread body.
 #[derive(Debug)]
 pub struct PageResponse {
@@ -143,6 +157,28 @@ impl Fetcher {
         let deadline = Instant::now() + FETCH_TIMEOUT;
         let followed = self.follow_redirects(&method, url.clone(), deadline);
         timeout_at(deadline, followed).await.map_err(|_| FetchError::Timeout(url))?
+    }
+
+    /// Sends `request` and returns the first response, also if it is a redirect.
+    ///
+    /// # Errors
+    /// When an address is not allowed, or there is no response.
+    pub async fn request(&self, request: WebRequest) -> Result<PageResponse, FetchError> {
+        let deadline = Instant::now() + FETCH_TIMEOUT;
+        let WebRequest { method, url, headers, body } = request;
+        let sent = async {
+            self.check_host(&url)?;
+            let broken = |error| transfer_error(&url, error);
+            let client = client(&url, self.addresses(&url).await?).map_err(broken)?;
+            let request = client.request(method, url.clone()).headers(headers);
+            let request = match body {
+                Some(body) => request.body(body),
+                None => request,
+            };
+            let response = request.send().await.map_err(broken)?;
+            Ok(PageResponse { url: url.clone(), deadline, response })
+        };
+        timeout_at(deadline, sent).await.map_err(|_| FetchError::Timeout(url.clone()))?
     }
 
     async fn follow_redirects(
@@ -275,9 +311,9 @@ impl Resolve for PinnedResolver {
 }
 
 impl PageResponse {
-    /// Checks whether the status reports success.
-    pub fn is_success(&self) -> bool {
-        self.response.status().is_success()
+    /// Returns the status.
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
     }
 
     /// Returns the status code with its reason phrase.

@@ -35,7 +35,7 @@ pub fn always_scope_files(tool: &str, files: &str, language: Language) -> String
 
 /// Scope of the answer `s`: every request of this tool to this host.
 pub fn always_scope_host(tool: &str, host: &str, language: Language) -> String {
-    format!("{tool} {} {host}", language.pick("on every page of", "en todas las páginas de"))
+    format!("{tool} {} {host}", language.pick("with every request to", "en todas las peticiones a"))
 }
 
 /// Scope of the answer `s`: the same call with the same arguments.

@@ -26,6 +26,7 @@ mod test_fixture;
 pub mod toolbox;
 pub mod use_skill;
 pub mod web_fetch;
+pub mod web_search;
 pub mod write_file;
 
 use crate::core::file_change::{Change, ObservedFile};

@@ -17,6 +17,7 @@ use crate::tools::search_code::SearchCode;
 use crate::tools::stop_command::StopCommand;
 use crate::tools::use_skill::UseSkill;
 use crate::tools::web_fetch::WebFetch;
+use crate::tools::web_search::WebSearch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
 use std::cell::OnceCell;
@@ -121,6 +122,7 @@ pub fn known_names() -> Vec<String> {
         StopCommand::NAME,
         UseSkill::NAME,
         WebFetch::NAME,
+        WebSearch::NAME,
     ];
     tools.iter().map(|tool| tool.name().to_owned()).chain(others.map(str::to_owned)).collect()
 }

@@ -99,7 +99,7 @@ impl WebFetch {
         let message = |error: FetchError| error.to_string();
         let method = if args.method == FetchMethod::Head { Method::HEAD } else { Method::GET };
         let answer = self.fetcher.fetch(method, url).await.map_err(message)?;
-        let (is_error, base) = (!answer.is_success(), answer.url.clone());
+        let (is_error, base) = (!answer.status().is_success(), answer.url.clone());
         let mut text = head(&answer);
         if args.method == FetchMethod::Head {
             text.push_str(&headers(&answer));

@@ -80,6 +80,7 @@ mod tls;
 mod trust;
 mod undo;
 mod web;
+mod web_search;
 mod window;
 mod wire;
 mod workspace_memory;

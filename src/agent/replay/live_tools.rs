@@ -19,6 +19,7 @@ use crate::tools::run_command::RunCommand;
 use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::DISPATCH_SUBAGENT;
 use crate::tools::web_fetch::WebFetch;
+use crate::tools::web_search::WebSearch;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -116,7 +117,7 @@ impl LiveTools {
         match tool {
             _ if !is_offered || !did_run => Some(messages::DID_NOT_RUN),
             _ if is_cut_short => Some(messages::IN_INTERRUPTED_STEP),
-            WebFetch::NAME => Some(messages::WEB_CALL),
+            WebFetch::NAME | WebSearch::NAME => Some(messages::WEB_CALL),
             DISPATCH_SUBAGENT => Some(messages::SUBAGENT_CALL),
             RunCommand::NAME | CommandOutput::NAME | StopCommand::NAME if !is_held => {
                 Some(messages::UNSANDBOXED_COMMAND)

@@ -3,6 +3,7 @@
 use crate::agent::replay::{LastToolEnd, LiveTools, ReplayedFiles, RerunCounts, WorkspacePaths};
 use crate::cli::compose::app::App;
 use crate::cli::compose::session::session_store;
+use crate::cli::compose::toolbox::toolbox;
 use crate::cli::compose::undo_store;
 use crate::cli::compose::{self, EngineParts, InteractionOptions};
 use crate::cli::error::{CliError, CliResult};
@@ -96,6 +97,7 @@ impl WorkspaceCopy {
 /// filesystem view of their own, it runs neither commands nor hooks.
 fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastToolEnd)> {
     own.web.enabled = false;
+    own.web.search.provider = None;
     if !launcher.tier().has_own_view() {
         own.commands.enabled = false;
         own.hooks.clear();
@@ -104,7 +106,7 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ends.clone()), Box::new(reporter)];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks);
     let emitter = Rc::new(emitter.with_redactor(app.redactor(&own)));
-    let (outputs, toolbox) = (own.state.join("outputs"), compose::toolbox(&own));
+    let (outputs, toolbox) = (own.state.join("outputs"), toolbox(&own));
     let parts =
         EngineParts { launcher, emitter, outputs, undo_store: None, toolbox, skills: SkillSet::default() };
     Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))

@@ -6,6 +6,7 @@ use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::output::print;
 use crate::cli::compose::subagents;
+use crate::cli::compose::toolbox::toolbox;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::core::decision::Decision;
@@ -16,8 +17,9 @@ use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, call_arguments};
 use crate::fetch::page_url;
 use crate::runtime::emitter::Emitter;
-use crate::tools::{Access, Plan, Tool};
-use serde_json::Value;
+use crate::tools::web_search::WebSearch;
+use crate::tools::{Access, Plan, Tool, TypedTool};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -35,7 +37,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     let launcher = compose::launcher(app, settings)?;
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let outputs = settings.state.join("calls");
-    let toolbox = compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
+    let toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
     let parts = compose::EngineParts {
         launcher,
         emitter: Rc::new(emitter),
@@ -69,6 +71,7 @@ fn plan_from_text(tool: &dyn Tool, target_text: &str) -> Result<Plan, String> {
             command: Some(target_text.to_owned()),
             ..Plan::default()
         }),
+        Access::Network if tool.name() == WebSearch::NAME => tool.plan(&json!({ "query": target_text })),
         Access::Network => {
             let host = page_url::parse_page_url(target_text)?.host_str().map(str::to_owned);
             Ok(Plan { summary: target_text.to_owned(), host, ..Plan::default() })

@@ -16,6 +16,7 @@ use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::LockedSession;
 use crate::cli::compose::skills::{self, OfferedSkills};
 use crate::cli::compose::subagents;
+use crate::cli::compose::toolbox::toolbox_for;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::load::LoadedConfig;
 use crate::config::settings::Settings;
@@ -118,7 +119,7 @@ impl RunSetup {
         let window = models.smallest_window();
         let context = &mut settings.context;
         context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
-        let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
+        let toolbox = toolbox_for(&settings, &models.terms.first.model)?;
         let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
         let OfferedSkills { skills, has_tool, warnings } = skills::offered(
             &settings,

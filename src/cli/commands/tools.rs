@@ -8,6 +8,7 @@ use crate::cli::compose::directories;
 use crate::cli::compose::output::print;
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::subagents;
+use crate::cli::compose::toolbox::toolbox;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::core::event::{Event, Record};
@@ -58,7 +59,7 @@ pub fn call(
 fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
     let loaded = app.load_settings(common)?;
     let subagents = subagents::dispatch_tool(&loaded.settings, &Rc::default());
-    let toolbox = compose::toolbox(&loaded.settings).with(subagents);
+    let toolbox = toolbox(&loaded.settings).with(subagents);
     let mut text = String::new();
     for tool in toolbox.definitions() {
         let first = tool.description.split(". ").next().unwrap_or_default();
@@ -116,7 +117,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         outputs,
         undo_store: None,
         skills: SkillSet::default(),
-        toolbox: compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
+        toolbox: toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
     };
     let interaction = compose::InteractionOptions {
         dry_run,

@@ -21,6 +21,7 @@ pub mod skills;
 pub mod startup;
 pub mod subagents;
 pub mod system_message;
+pub mod toolbox;
 pub mod undo_store;
 
 use crate::agent::session::Session;
@@ -28,10 +29,11 @@ use crate::agent::session_state::SessionState;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::TerminalApprover;
 use crate::cli::compose::costs::definitions_size;
+use crate::cli::compose::toolbox::max_result_tokens;
 use crate::cli::compose::undo_store::UndoStore;
 use crate::cli::error::{CliError, CliResult, InsufficientSandbox};
 use crate::config::load::{USER_AGENTS, USER_FILE};
-use crate::config::schema::{SandboxMode, Web};
+use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
@@ -42,15 +44,11 @@ use crate::engine::command_class::{BlockedPatternError, CommandOptions};
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
-use crate::engine::rules::{Action, PolicyRule};
 use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
-use crate::fetch::Fetcher;
-use crate::fetch::page_url::HostPattern;
 use crate::http::Deadlines;
 use crate::journal::approvals::Approvals;
 use crate::llm::connect::connect;
-use crate::llm::edit_format::EditFormat;
 use crate::llm::model_options::ModelOptions;
 use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
@@ -65,14 +63,9 @@ use crate::process::sandbox::settings::SandboxSettings;
 use crate::runtime::emitter::Emitter;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
-use crate::tools::Tool;
-use crate::tools::command_output::CommandOutput;
 use crate::tools::observed_files::ObservedFiles;
 use crate::tools::outputs::Outputs;
-use crate::tools::run_command::{RunCommand, RunCommandOptions};
-use crate::tools::stop_command::StopCommand;
-use crate::tools::toolbox::{ToolOptions, Toolbox};
-use crate::tools::web_fetch::WebFetch;
+use crate::tools::toolbox::Toolbox;
 use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
 use crate::workspace::transaction::Recovery;
@@ -339,55 +332,6 @@ pub fn limits(
         compaction: settings.context.compaction(),
         evaluation: settings.evaluation.limits(),
     }
-}
-
-/// Creates the toolbox with all built-in tools.
-pub fn toolbox(settings: &Settings) -> Toolbox {
-    let options =
-        ToolOptions { allow_delete: settings.allow_delete, max_result_tokens: max_result_tokens(settings) };
-    let mut more: Vec<Box<dyn Tool>> = Vec::new();
-    if settings.commands.enabled {
-        more.push(Box::new(RunCommand::new(RunCommandOptions {
-            default_timeout: Duration::from_secs(settings.commands.default_timeout),
-            max_output_lines: settings.commands.max_output_lines,
-            idle_timeout: settings.commands.idle_timeout.map(Duration::from_secs),
-        })));
-        more.push(Box::new(CommandOutput));
-        more.push(Box::new(StopCommand));
-    }
-    if settings.web.enabled {
-        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web, &settings.policy.rules) }));
-    }
-    Toolbox::standard(options, more)
-}
-
-/// Creates the toolbox for the model called `name`, with the tools of its edit format.
-///
-/// # Errors
-/// Fails when the embedded table of edit formats is invalid, which a test excludes.
-pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
-    let format = match settings.tools.edit_format {
-        Some(format) => format,
-        None => EditFormat::for_model(name)
-            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?,
-    };
-    Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
-}
-
-/// Creates the fetcher of web pages; invalid entries were refused when the configuration was read.
-fn fetcher(web: &Web, rules: &[PolicyRule]) -> Fetcher {
-    let ruled =
-        rules.iter().filter(|rule| rule.action != Action::Allow).filter_map(|rule| rule.host.as_ref());
-    Fetcher {
-        hosts_with_rules: ruled.filter_map(|text| HostPattern::parse(text).ok()).collect(),
-        allowed_hosts: web.allowed_hosts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect(),
-        allowed_private: web.allowed_private.iter().filter_map(|text| text.parse().ok()).collect(),
-        allowed_hosts_text: web.allowed_hosts.join(", "),
-    }
-}
-
-fn max_result_tokens(settings: &Settings) -> usize {
-    usize::try_from(settings.context.max_tool_result_tokens).unwrap_or(usize::MAX)
 }
 
 fn command_options(app: &App, settings: &Settings) -> Result<CommandOptions, BlockedPatternError> {

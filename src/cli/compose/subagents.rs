@@ -9,6 +9,7 @@ use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::costs::definitions_size;
 use crate::cli::compose::system_message;
+use crate::cli::compose::toolbox::toolbox_for;
 use crate::config::agents::{self, SubagentSettings};
 use crate::config::instructions;
 use crate::config::settings::Settings;
@@ -60,7 +61,7 @@ impl SubagentFactory {
         let agent = agents::select(&settings.agents, name).map_err(|error| error.to_string())?;
         let own = SubagentSettings { mode: agent.mode, max_steps: agent.max_steps };
         let SubagentSettings { mode, max_steps } = agent.subagent_settings.unwrap_or(own);
-        let toolbox = compose::toolbox_for(settings, settings.llm.model.as_deref().unwrap_or_default());
+        let toolbox = toolbox_for(settings, settings.llm.model.as_deref().unwrap_or_default());
         let toolbox = toolbox.map_err(|error| error.to_string())?;
         let tools = match agent.allowed_tools.as_slice() {
             [] => toolbox.names().filter(|name| is_read_only(&toolbox, name)).map(str::to_owned).collect(),

@@ -1,0 +1,93 @@
+//! The tools of a run.
+
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::config::web::Web;
+use crate::core::failure::FailureKind;
+use crate::engine::rules::{Action, PolicyRule};
+use crate::fetch::Fetcher;
+use crate::fetch::page_url::HostPattern;
+use crate::fetch::search_provider::SearchProvider;
+use crate::llm::edit_format::EditFormat;
+use crate::tools::Tool;
+use crate::tools::command_output::CommandOutput;
+use crate::tools::run_command::{RunCommand, RunCommandOptions};
+use crate::tools::stop_command::StopCommand;
+use crate::tools::toolbox::{ToolOptions, Toolbox};
+use crate::tools::web_fetch::WebFetch;
+use crate::tools::web_search::WebSearch;
+use reqwest::Url;
+use std::time::Duration;
+
+/// Creates the toolbox with all built-in tools.
+pub fn toolbox(settings: &Settings) -> Toolbox {
+    let options =
+        ToolOptions { allow_delete: settings.allow_delete, max_result_tokens: max_result_tokens(settings) };
+    let mut more: Vec<Box<dyn Tool>> = Vec::new();
+    if settings.commands.enabled {
+        more.push(Box::new(RunCommand::new(RunCommandOptions {
+            default_timeout: Duration::from_secs(settings.commands.default_timeout),
+            max_output_lines: settings.commands.max_output_lines,
+            idle_timeout: settings.commands.idle_timeout.map(Duration::from_secs),
+        })));
+        more.push(Box::new(CommandOutput));
+        more.push(Box::new(StopCommand));
+    }
+    if settings.web.enabled {
+        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web, &settings.policy.rules) }));
+    }
+    // An address that is missing was refused when the configuration was read.
+    if let Ok(Some((provider, url))) = settings.web.search.service() {
+        more.push(Box::new(web_search(settings, provider, url)));
+    }
+    Toolbox::standard(options, more)
+}
+
+/// Creates the toolbox for the model called `name`, with the tools of its edit format.
+///
+/// # Errors
+/// Fails when the embedded table of edit formats is invalid, which a test excludes.
+pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
+    let format = match settings.tools.edit_format {
+        Some(format) => format,
+        None => EditFormat::for_model(name)
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?,
+    };
+    Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
+}
+
+/// Creates the fetcher of web pages; invalid entries were refused when the configuration was read.
+fn fetcher(web: &Web, rules: &[PolicyRule]) -> Fetcher {
+    let ruled =
+        rules.iter().filter(|rule| rule.action != Action::Allow).filter_map(|rule| rule.host.as_ref());
+    Fetcher {
+        hosts_with_rules: ruled.filter_map(|text| HostPattern::parse(text).ok()).collect(),
+        allowed_hosts: web.allowed_hosts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect(),
+        allowed_private: web.allowed_private.iter().filter_map(|text| text.parse().ok()).collect(),
+        allowed_hosts_text: web.allowed_hosts.join(", "),
+    }
+}
+
+/// Creates the tool that searches with the service at `url`, and sends requests to its host only.
+fn web_search(settings: &Settings, provider: SearchProvider, url: &str) -> WebSearch {
+    let search = &settings.web.search;
+    let url_parts = Url::parse(url).ok();
+    let host = url_parts.as_ref().and_then(|url| HostPattern::parse(url.host_str()?).ok());
+    let key_variable = search.key_variable().map(str::to_owned);
+    WebSearch {
+        fetcher: Fetcher {
+            allowed_hosts: host.into_iter().collect(),
+            ..fetcher(&settings.web, &settings.policy.rules)
+        },
+        provider,
+        url: url.to_owned(),
+        key: settings.search_key.clone(),
+        key_variable,
+        max_results: usize::try_from(search.max_results).unwrap_or(usize::MAX),
+    }
+}
+
+/// Returns the maximum tokens of one tool result, 0 for no limit.
+pub fn max_result_tokens(settings: &Settings) -> usize {
+    usize::try_from(settings.context.max_tool_result_tokens).unwrap_or(usize::MAX)
+}
