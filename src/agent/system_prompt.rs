@@ -44,15 +44,25 @@ pub struct PromptLayers<'a> {
     pub platform: &'a str,
     /// Instructions of the project.
     pub instructions: Option<&'a ProjectInstructions>,
-    /// Lines of the memory of the workspace, oldest first.
-    pub memory: &'a [String],
-    /// The skills that the model can load, sorted by name.
-    pub skills: &'a [Skill],
+    /// What earlier sessions and the user have provided.
+    pub knowledge: Knowledge<'a>,
     /// Overview of the project.
     pub index: Option<&'a str>,
 }
 
-/// Builds the system message: agent, environment, explanation of the delimiters, project instructions, memory, skills, project overview. It contains no time and
+/// What earlier sessions and the user have provided; each part may be empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Knowledge<'a> {
+    /// Lines of the memory of the workspace, oldest first.
+    pub memory: &'a [String],
+    /// Lines about the kept results of earlier sessions, newest first.
+    pub kept_results: &'a [String],
+    /// The skills that the model can load, sorted by name.
+    pub skills: &'a [Skill],
+}
+
+/// Builds the system message: agent, environment, explanation of the delimiters, project instructions, memory,
+/// kept results, skills, project overview. It contains no time and
 /// nothing random, so that the provider's cache matches its prefix.
 pub fn system_message(layers: PromptLayers<'_>) -> String {
     let environment = format!(
@@ -62,14 +72,16 @@ pub fn system_message(layers: PromptLayers<'_>) -> String {
     );
     let instructions = layers.instructions.filter(|found| !found.text.trim().is_empty()).map(section);
     let index = layers.index.map(str::trim).filter(|index| !index.is_empty());
-    let skills = skills_section(layers.skills);
-    let memory = memory_section(layers.memory);
+    let skills = skills_section(layers.knowledge.skills);
+    let memory = lines_section(messages::MEMORY_SECTION, layers.knowledge.memory, "this memory");
+    let kept = lines_section(messages::KEPT_RESULTS_SECTION, layers.knowledge.kept_results, "this list");
     let parts = [
         Some(layers.agent.trim()),
         Some(&environment),
         Some(DELIMITER_NOTE),
         instructions.as_deref(),
         memory.as_deref(),
+        kept.as_deref(),
         skills.as_deref(),
         index,
     ];
@@ -95,13 +107,13 @@ fn section(instructions: &ProjectInstructions) -> String {
     section
 }
 
-/// Lists the entries of the memory; `None` without any.
-fn memory_section(lines: &[String]) -> Option<String> {
+/// Lists `lines` below `heading`; `None` without any. `name` names the list for the note about invisible characters.
+fn lines_section(heading: &str, lines: &[String], name: &str) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    let mut section = format!("{}\n{}", messages::MEMORY_SECTION, lines.join("\n"));
-    if let Some(note) = invisible::note("this memory", &section) {
+    let mut section = format!("{heading}\n{}", lines.join("\n"));
+    if let Some(note) = invisible::note(name, &section) {
         let _ = write!(section, "\n{note}");
     }
     Some(section)
@@ -136,8 +148,7 @@ mod tests {
         workspace: "shop",
         platform: "linux x86_64",
         instructions: None,
-        memory: &[],
-        skills: &[],
+        knowledge: Knowledge { memory: &[], kept_results: &[], skills: &[] },
         index: None,
     };
 

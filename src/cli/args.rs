@@ -340,6 +340,12 @@ pub enum ApprovalsCommand {
 /// `agent tools …`.
 #[derive(Debug, Subcommand)]
 pub enum ToolsCommand {
+    /// List the results that later sessions may read (`tools.keep_results`)
+    Kept {
+        /// Remove them
+        #[arg(long)]
+        clear: bool,
+    },
     /// Call a tool as the model would, with every rule and hook
     Call {
         /// The tool

@@ -270,7 +270,17 @@ pub struct Tools {
     /// Time limit of one call of any tool; absent: each tool's own limit.
     #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
     pub timeout_seconds: Option<u64>,
+    /// Tools whose results later sessions of the workspace may read, with the hours for which they are kept. Calls that failed
+    /// or changed something are not kept.
+    #[serde(default)]
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub keep_results: BTreeMap<String, KeepHours>,
 }
+
+/// For how long the results of a tool are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct KeepHours(#[schemars(range(min = 1, max = 8_760), extend("x-unit" = "hours"))] pub u32);
 
 /// The tool `run_command`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

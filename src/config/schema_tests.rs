@@ -187,7 +187,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "guardrails.test_commands"
             | "logging.level"
             | "subagents.max_per_run"
-            | "policy.approvals" => Scope::NeedsTrust,
+            | "policy.approvals"
+            | "tools.keep_results.NAME" => Scope::NeedsTrust,
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
             "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,

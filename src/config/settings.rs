@@ -3,7 +3,7 @@
 use super::agents::{self, Agent};
 use super::context::Context;
 use super::environment::{Directories, Environment};
-use super::error::ConfigError;
+use super::error::{ConfigError, did_you_mean, sanitize};
 use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
 use super::layers::Layers;
@@ -23,6 +23,7 @@ use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::provider_table::{self, ProviderTableError};
+use crate::tools::toolbox;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,6 +123,7 @@ impl Settings {
         }
         let search = document.web.search.service();
         search.map_err(|why| layers.locate(ConfigError::new(why), "web.search.provider"))?;
+        check_kept_tools(&document.tools, layers)?;
         check_writable_dirs(&flags.allow_write, environment)?;
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
@@ -208,6 +210,20 @@ fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
         return ConfigError::new(error.to_string());
     };
     layers.locate(ConfigError::new(problem.clone()), &format!("llm.providers.{name}"))
+}
+
+/// Checks that the tools whose results are kept exist.
+fn check_kept_tools(tools: &Tools, layers: &Layers) -> Result<(), ConfigError> {
+    let known = toolbox::known_names();
+    match tools.keep_results.keys().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let key = format!("tools.keep_results.{}", sanitize(name));
+            let mut error = ConfigError::new("there is no such tool");
+            error.hint = did_you_mean(name, known.iter().map(String::as_str));
+            Err(layers.locate(error, &key))
+        }
+    }
 }
 
 /// Protects the user's own directories if the workspace contains them, for example when it is the home directory.

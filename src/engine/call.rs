@@ -37,8 +37,8 @@ pub struct PreparedCall<'a> {
 #[derive(Clone)]
 pub(super) struct PlannedCall<'a> {
     tool: &'a dyn Tool,
-    args: Value,
-    plan: Plan,
+    pub(super) args: Value,
+    pub(super) plan: Plan,
 }
 
 /// Outcome of a call.
@@ -126,6 +126,8 @@ impl Engine {
         if let Some(note) = self.withheld_note(&text)? {
             text = note;
             output.seen.drain(..).for_each(|seen| self.observed_files.forget(&seen.path));
+        } else if let (Ok(ready), None, None, false) = (&prepared.ready, &denial, &done, simulated) {
+            self.keep_result(call, ready, &output, &text)?;
         }
         for seen in &output.seen {
             self.observed_files.record(&seen.path, &seen.hash);

@@ -19,6 +19,7 @@ mod guardrail_checks;
 pub mod guardrails;
 pub mod hook_dispatch;
 pub mod hooks;
+mod keep_results;
 pub mod links;
 mod pending_approvals;
 pub mod policy;

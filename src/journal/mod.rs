@@ -7,6 +7,7 @@ pub mod checkpoint_refs;
 pub mod copy;
 pub mod file_history;
 pub mod interrupted_calls;
+pub mod kept_results;
 pub mod memory;
 pub mod offered_tools;
 pub mod read;

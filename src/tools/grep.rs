@@ -1,6 +1,6 @@
 //! The `grep` tool: searches plain text in the files of the workspace or in a stored output.
 
-use crate::tools::outputs::OUTPUT_PREFIX;
+use crate::tools::outputs::is_stored;
 use crate::tools::search_support;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
@@ -45,7 +45,7 @@ impl TypedTool for Grep {
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
         let plan = Plan::search(&args.text, path);
-        if path.starts_with(OUTPUT_PREFIX) { Plan { touched_files: Vec::new(), ..plan } } else { plan }
+        if is_stored(path) { Plan { touched_files: Vec::new(), ..plan } } else { plan }
     }
 
     async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
@@ -56,7 +56,7 @@ impl TypedTool for Grep {
             return Err("Invalid arguments: text has a line break, but grep matches single lines.".to_owned());
         }
         let path = args.path.as_deref().unwrap_or(".");
-        let output = path.starts_with(OUTPUT_PREFIX).then(|| cx.outputs.open(path));
+        let output = cx.outputs.open_named(path, &cx.workspace).transpose()?;
         let base = match &output {
             Some(_) => RelPath::root(),
             None => cx.workspace.path(path).map_err(|error| error.to_string())?,
@@ -73,7 +73,6 @@ impl TypedTool for Grep {
             hidden: Arc::clone(&cx.hidden),
         };
         let found = if let Some(file) = output {
-            let file = file.map_err(|_| format!("There is no stored output {path}."))?;
             let name = path.to_owned();
             search_support::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop))
                 .await?

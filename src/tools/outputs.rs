@@ -1,8 +1,10 @@
 //! Stores tool outputs that are too long for the model, redacted, under the name `output:CALL_ID`.
 
+use crate::journal::kept_results::{KEPT_PREFIX, KeptResults};
 use crate::redactor::{RedactingWriter, Redactor};
 use crate::runtime::private_file::create_private_dir;
 use crate::text::excerpt;
+use crate::workspace::Workspace;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -31,6 +33,8 @@ pub struct Outputs {
     pub dir: PathBuf,
     /// Directory of the parent session of a subagent, whose outputs can be read too.
     pub parent: Option<PathBuf>,
+    /// Results of earlier sessions; absent: none are kept.
+    pub kept: Option<Arc<KeptResults>>,
     /// Removes secrets before writing.
     pub redactor: Arc<Redactor>,
 }
@@ -45,7 +49,7 @@ impl Outputs {
     #[must_use]
     pub fn for_subagent(&self, call_id: &str) -> Self {
         let dir = self.dir.join(format!("subagent-{}", stem(call_id)));
-        Self { dir, parent: Some(self.dir.clone()), redactor: Arc::clone(&self.redactor) }
+        Self { dir, parent: Some(self.dir.clone()), ..self.clone() }
     }
 
     /// Creates a file with mode 0600 for the output of call `call_id`. The caller writes at most [`MAX_OUTPUT_BYTES`] and flushes.
@@ -87,6 +91,20 @@ impl Outputs {
         File::open(self.file(&stem)).or_else(|error| parent.map_or(Err(error), File::open))
     }
 
+    /// Opens the output or the kept result called `name`, `output:CALL_ID` or `kept:ID`; `None` for any other name.
+    ///
+    /// # Errors
+    /// A message for the model when there is none of that name, or it is void.
+    pub fn open_named(&self, name: &str, workspace: &Workspace) -> Option<Result<File, String>> {
+        let missing = || format!("There is no stored output {name}.");
+        match &self.kept {
+            _ if !is_stored(name) => None,
+            Some(kept) if name.starts_with(KEPT_PREFIX) => Some(kept.open(name, workspace)),
+            None if name.starts_with(KEPT_PREFIX) => Some(Err(missing())),
+            _ => Some(self.open(name).map_err(|_| missing())),
+        }
+    }
+
     /// Returns `text` cut to `max_tokens` (0: no limit), with a note that names the stored full text. It stores the full text
     /// unless the tool has already stored its output.
     pub fn fit(&self, call_id: &str, text: String, max_tokens: usize) -> String {
@@ -117,6 +135,11 @@ impl Outputs {
     }
 }
 
+/// Checks whether `path` names a stored output or a kept result and not a file.
+pub fn is_stored(path: &str) -> bool {
+    path.starts_with(OUTPUT_PREFIX) || path.starts_with(KEPT_PREFIX)
+}
+
 /// Checks whether `name` can be the file name of a stored output.
 pub fn is_file_name(name: &str) -> bool {
     name.strip_suffix(".txt").is_some_and(|name| stem(name) == name)
@@ -144,8 +167,12 @@ mod tests {
 
     fn outputs() -> (tempfile::TempDir, Outputs) {
         let dir = tempfile::tempdir().unwrap();
-        let outputs =
-            Outputs { dir: dir.path().join("state/outputs"), parent: None, redactor: Arc::default() };
+        let outputs = Outputs {
+            dir: dir.path().join("state/outputs"),
+            parent: None,
+            kept: None,
+            redactor: Arc::default(),
+        };
         (dir, outputs)
     }
 

@@ -4,7 +4,7 @@ use crate::core::file_change::ObservedFile;
 use crate::text::excerpt;
 use crate::text::lines::{QUOTE_CHARS, one_line, pluralize};
 use crate::tools::file_change;
-use crate::tools::outputs::{CHARS_PER_TOKEN, OUTPUT_PREFIX};
+use crate::tools::outputs::{CHARS_PER_TOKEN, is_stored};
 use crate::tools::page::{self, LineRange, MAX_SCAN_BYTES, Page};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
@@ -50,7 +50,7 @@ impl TypedTool for ReadFile {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        if args.path.starts_with(OUTPUT_PREFIX) {
+        if is_stored(&args.path) {
             Plan { summary: one_line(&args.path, QUOTE_CHARS), ..Plan::default() }
         } else {
             Plan::file(&args.path, false)
@@ -59,11 +59,7 @@ impl TypedTool for ReadFile {
 
     async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
         let range = self.range(&args)?;
-        if args.path.starts_with(OUTPUT_PREFIX) {
-            let file = cx
-                .outputs
-                .open(&args.path)
-                .map_err(|_| format!("There is no stored output {}.", args.path))?;
+        if let Some(file) = cx.outputs.open_named(&args.path, &cx.workspace).transpose()? {
             let page =
                 page::read(file, range).map_err(|error| format!("Cannot read {}: {error}", args.path))?;
             return Ok(ToolOutput::ok(self.page_text(&args.path, &page, range, Decoding::Lossy)?));

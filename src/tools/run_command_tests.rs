@@ -15,7 +15,12 @@ fn context(dir: &Path) -> ToolContext {
         launcher: Rc::new(Launcher::new(env, Vec::new())),
         observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
-        outputs: Rc::new(Outputs { dir: outputs, parent: None, redactor: std::sync::Arc::default() }),
+        outputs: Rc::new(Outputs {
+            dir: outputs,
+            parent: None,
+            kept: None,
+            redactor: std::sync::Arc::default(),
+        }),
         hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),
         call_id: "c1".to_owned(),

@@ -31,6 +31,7 @@ impl Fixture {
             outputs: Rc::new(Outputs {
                 dir: dir.path().join("outputs"),
                 parent: None,
+                kept: None,
                 redactor: Arc::default(),
             }),
             hidden: Arc::new(|path| path == ".env"),

@@ -42,6 +42,7 @@ mod hooks;
 mod hostile;
 mod instructions;
 mod interruptions;
+mod kept_results;
 mod language;
 mod leftovers;
 mod llm;

@@ -76,6 +76,7 @@ impl WorkspaceCopy {
         let outputs = Outputs {
             dir: session_store(settings).outputs_dir(id)?,
             parent: None,
+            kept: None,
             redactor: app.redactor(settings),
         };
         let mut own = settings_for_copy(app, settings, &root, copy);
@@ -107,8 +108,15 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks);
     let emitter = Rc::new(emitter.with_redactor(app.redactor(&own)));
     let (outputs, toolbox) = (own.state.join("outputs"), toolbox(&own));
-    let parts =
-        EngineParts { launcher, emitter, outputs, undo_store: None, toolbox, skills: SkillSet::default() };
+    let parts = EngineParts {
+        launcher,
+        emitter,
+        outputs,
+        undo_store: None,
+        toolbox,
+        skills: SkillSet::default(),
+        kept: None,
+    };
     Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))
 }
 

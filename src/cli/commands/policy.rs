@@ -45,6 +45,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
         toolbox,
         undo_store: None,
         skills: SkillSet::default(),
+        kept: None,
     };
     let engine = compose::engine(app, settings, parts, compose::InteractionOptions::for_single_call(None))?;
     let wrong = |problem: String| CliError::new(FailureKind::Usage, problem);

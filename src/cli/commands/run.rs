@@ -19,7 +19,8 @@ use crate::cli::compose::session::{LockedSession, session_store, verify_approval
 use crate::cli::compose::skills;
 use crate::cli::compose::startup::RunStartup;
 use crate::cli::compose::subagents;
-use crate::cli::compose::system_message::{SystemMessage, build_system_message};
+use crate::cli::compose::system_message::emit_system_message;
+use crate::cli::compose::toolbox;
 use crate::cli::compose::undo_store::UndoStore;
 use crate::cli::compose::{self, EngineParts, InteractionOptions};
 use crate::cli::error::{CliError, CliResult};
@@ -171,7 +172,9 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         build_sinks(app, options, &setup.settings, setup.resumed_session.as_ref())?;
     let opened = OpenedSession::open(app, &mut setup, sinks)?;
     let settings = setup.settings;
+    let kept = toolbox::kept_results(&settings, &setup.toolbox, &app.source);
     let parts = EngineParts {
+        kept,
         launcher: setup.launcher,
         emitter: Rc::clone(&opened.emitter),
         outputs: opened.outputs,
@@ -464,13 +467,7 @@ fn emit_startup_events(
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
     }
     if !has_system {
-        let SystemMessage { system, instructions, problems } =
-            build_system_message(app, settings, &listed_skills, is_chat);
-        notices.extend(problems);
-        emitter.emit(Event::System { text: system })?;
-        if let Some(file) = instructions {
-            emitter.emit(Event::Instructions { file })?;
-        }
+        notices.extend(emit_system_message(app, settings, agent, &listed_skills, is_chat)?);
     }
     for text in
         agent.models.iter().flat_map(|model| model.warnings().to_vec()).chain(change_notices).chain(notices)

@@ -8,7 +8,7 @@ use crate::cli::compose::directories;
 use crate::cli::compose::output::print;
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::subagents;
-use crate::cli::compose::toolbox::toolbox;
+use crate::cli::compose::toolbox::{all_kept_results, toolbox};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::core::event::{Event, Record};
@@ -17,8 +17,10 @@ use crate::core::failure::FailureKind;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::engine::policy::Mode;
 use crate::engine::skill_set::SkillSet;
+use crate::messages;
 use crate::runtime::emitter::Emitter;
 use crate::terminal::Style;
+use crate::workspace::Workspace;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;
@@ -30,6 +32,7 @@ use std::rc::Rc;
 pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> CliResult<()> {
     match command {
         None => list(app, common),
+        Some(ToolsCommand::Kept { clear }) => kept(app, common, clear),
         Some(ToolsCommand::Call { name, arguments, mode }) => call(app, mode, common, name, arguments),
     }
 }
@@ -66,6 +69,26 @@ fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
         let _ = writeln!(text, "{:<14} {}", tool.name, first.trim_end_matches('.'));
     }
     print(&app.terminal, &text)
+}
+
+/// Lists the kept results of the workspace, void ones with the reason, or removes them.
+fn kept(app: &App, common: &CommonArgs, clear: bool) -> CliResult<()> {
+    let settings = app.load_settings(common)?.settings;
+    let failed = |error: anyhow::Error| CliError { kind: FailureKind::Request, cause: error };
+    let workspace = Workspace::open(&settings.workspace).map_err(|error| failed(error.into()))?;
+    let kept = all_kept_results(&settings, &toolbox(&settings), &app.source);
+    if clear {
+        let removed = kept.clear().map_err(|error| failed(error.into()))?;
+        return print(&app.terminal, &messages::kept_results_removed(removed));
+    }
+    let all = kept.all().map_err(|error| failed(error.into()))?;
+    let mut text = String::new();
+    for result in &all {
+        let reason = kept.void_reason(result, &workspace);
+        let reason = reason.map_or_else(String::new, |reason| format!(", void: {reason}"));
+        let _infallible = writeln!(text, "{}{reason}", kept.line(result));
+    }
+    print(&app.terminal, if all.is_empty() { messages::NO_KEPT_RESULTS } else { &text })
 }
 
 /// Stores the result of the call.
@@ -117,6 +140,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         outputs,
         undo_store: None,
         skills: SkillSet::default(),
+        kept: None,
         toolbox: toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
     };
     let interaction = compose::InteractionOptions {

@@ -48,6 +48,7 @@ use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
 use crate::http::Deadlines;
 use crate::journal::approvals::Approvals;
+use crate::journal::kept_results::KeptResults;
 use crate::llm::connect::connect;
 use crate::llm::model_options::ModelOptions;
 use crate::llm::response_cache::{self, CachedModel};
@@ -110,6 +111,8 @@ pub struct EngineParts {
     pub toolbox: Toolbox,
     /// The skills that the run offers.
     pub skills: SkillSet,
+    /// Results of earlier sessions.
+    pub kept: Option<Arc<KeptResults>>,
 }
 
 /// Creates the launcher of child processes, with an environment without API keys and with the configured confinement.
@@ -395,21 +398,26 @@ pub fn engine(
         outputs: Rc::new(Outputs {
             dir: parts.outputs,
             parent: None,
+            kept: parts.kept,
             redactor: Arc::clone(parts.emitter.redactor()),
         }),
         emitter: parts.emitter,
-        options: EngineOptions {
-            parallel: settings.tools.parallel,
-            no_approver: interaction.no_approver,
-            dry_run: interaction.dry_run,
-            result_format: settings.tools.result_format,
-            max_result_tokens: max_result_tokens(settings),
-            timeout: settings.tools.timeout_seconds.map(Duration::from_secs),
-        },
+        options: engine_options(settings, interaction.no_approver, interaction.dry_run),
         is_stopped_by_hook: Cell::new(false),
         checkpoints: checkpoints.filter(|_| !interaction.dry_run),
         has_warned_unlisted: Cell::new(false),
     })
+}
+
+fn engine_options(settings: &Settings, no_approver: NoApprover, dry_run: bool) -> EngineOptions {
+    EngineOptions {
+        parallel: settings.tools.parallel,
+        no_approver,
+        dry_run,
+        result_format: settings.tools.result_format,
+        max_result_tokens: max_result_tokens(settings),
+        timeout: settings.tools.timeout_seconds.map(Duration::from_secs),
+    }
 }
 
 /// Returns the definitions of the tools that the agent may use.

@@ -5,6 +5,7 @@ use crate::agent::session::SubagentLimits;
 use crate::agent::subagent::{
     DispatchSubagent, SubagentContext, SubagentHost, SubagentRequest, SubagentSetup, SubagentType,
 };
+use crate::agent::system_prompt::Knowledge;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::costs::definitions_size;
@@ -92,8 +93,7 @@ impl SubagentFactory {
             &self.source,
             prompt,
             instructions.as_ref(),
-            &[],
-            &[],
+            Knowledge::default(),
         )
         .0
     }

@@ -1,45 +1,51 @@
 //! Builds the system message of a run.
 
-use crate::agent::system_prompt::{ProjectInstructions, PromptLayers, system_message};
+use crate::agent::Agent;
+use crate::agent::system_prompt::{Knowledge, ProjectInstructions, PromptLayers, system_message};
 use crate::cli::compose::app::App;
+use crate::cli::compose::toolbox::list_kept_results;
 use crate::config::instructions;
 use crate::config::settings::Settings;
+use crate::core::event::Event;
 use crate::core::run_result::InstructionFile;
 use crate::core::skill::Skill;
 use crate::journal::memory::Memory;
 use crate::messages;
 use crate::runtime::clock::Clock;
+use crate::runtime::emitter::EmitError;
 use crate::text::invisible;
 use crate::workspace::index::project_index;
 
-/// The system message of a run, and what it was built from.
-pub struct SystemMessage {
-    /// The text: instructions of the agent and of the project, and the project overview.
-    pub system: String,
-    /// The project's instructions in it.
-    pub instructions: Option<InstructionFile>,
-    /// Notices on project files that could not be used, and on suspicious content.
-    pub problems: Vec<String>,
-}
-
-/// Builds the system message of the run's agent; in a conversation (`is_chat`) the model may ask the user.
-pub fn build_system_message(
+/// Emits the system message of a session, built from the instructions of the agent and of the project, the memory, kept results,
+/// `skills` and the project overview; in a conversation (`is_chat`) the model may ask the user. Returns notices on files that
+/// could not be used, and on suspicious content.
+///
+/// # Errors
+/// When the journal can no longer be written.
+pub fn emit_system_message(
     app: &App,
     settings: &Settings,
+    agent: &Agent,
     skills: &[Skill],
     is_chat: bool,
-) -> SystemMessage {
+) -> Result<Vec<String>, EmitError> {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
-    let instructions = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
+    let file = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
     let memory = read_memory(settings, &mut problems);
+    let (kept_results, problem) = list_kept_results(&agent.engine);
+    problems.extend(problem);
     let prompt = &settings.agent.prompt;
     let prompt =
         if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
-    let (system, problem) =
-        system_message_text(settings, &app.source, &prompt, found.as_ref(), &memory, skills);
+    let knowledge = Knowledge { memory: &memory, kept_results: &kept_results, skills };
+    let (text, problem) = system_message_text(settings, &app.source, &prompt, found.as_ref(), knowledge);
     problems.extend(problem);
-    SystemMessage { system, instructions, problems }
+    agent.emitter.emit(Event::System { text })?;
+    if let Some(file) = file {
+        agent.emitter.emit(Event::Instructions { file })?;
+    }
+    Ok(problems)
 }
 
 /// Returns the system message of an agent with this `prompt`, and the problems with the configured overview.
@@ -48,8 +54,7 @@ pub fn system_message_text(
     source: &Clock,
     prompt: &str,
     instructions: Option<&ProjectInstructions>,
-    memory: &[String],
-    skills: &[Skill],
+    knowledge: Knowledge<'_>,
 ) -> (String, Option<String>) {
     let options = settings.indexer.options();
     let index = options.map(|options| project_index(&settings.workspace, &options, source));
@@ -63,8 +68,7 @@ pub fn system_message_text(
         workspace: &name,
         platform: std::env::consts::OS,
         instructions,
-        memory,
-        skills,
+        knowledge,
         index: index.as_deref(),
     });
     (system, problem)

@@ -4,11 +4,15 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::config::web::Web;
 use crate::core::failure::FailureKind;
+use crate::engine::Engine;
 use crate::engine::rules::{Action, PolicyRule};
 use crate::fetch::Fetcher;
 use crate::fetch::page_url::HostPattern;
 use crate::fetch::search_provider::SearchProvider;
+use crate::journal::kept_results::KeptResults;
 use crate::llm::edit_format::EditFormat;
+use crate::messages;
+use crate::runtime::clock::Clock;
 use crate::tools::Tool;
 use crate::tools::command_output::CommandOutput;
 use crate::tools::run_command::{RunCommand, RunCommandOptions};
@@ -17,6 +21,7 @@ use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::tools::web_search::WebSearch;
 use reqwest::Url;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Creates the toolbox with all built-in tools.
@@ -84,6 +89,27 @@ fn web_search(settings: &Settings, provider: SearchProvider, url: &str) -> WebSe
         key: settings.search_key.clone(),
         key_variable,
         max_results: usize::try_from(search.max_results).unwrap_or(usize::MAX),
+    }
+}
+
+/// Returns the kept results of the workspace, if `tools.keep_results` names a tool.
+pub fn kept_results(settings: &Settings, toolbox: &Toolbox, clock: &Clock) -> Option<Arc<KeptResults>> {
+    let is_configured = !settings.tools.keep_results.is_empty();
+    is_configured.then(|| Arc::new(all_kept_results(settings, toolbox, clock)))
+}
+
+/// Returns the kept results of the workspace, whatever is configured.
+pub fn all_kept_results(settings: &Settings, toolbox: &Toolbox, clock: &Clock) -> KeptResults {
+    let hours = settings.tools.keep_results.iter().map(|(tool, hours)| (tool.clone(), hours.0)).collect();
+    KeptResults::new(&settings.state, hours, toolbox.definitions(), clock.unix_time())
+}
+
+/// Returns the lines about the kept results of earlier sessions, and a warning if they cannot be listed.
+pub fn list_kept_results(engine: &Engine) -> (Vec<String>, Option<String>) {
+    match engine.outputs.kept.as_ref().map(|kept| kept.list(&engine.workspace)) {
+        None => (Vec::new(), None),
+        Some(Ok(lines)) => (lines, None),
+        Some(Err(error)) => (Vec::new(), Some(messages::kept_results_unreadable(&error))),
     }
 }
 
