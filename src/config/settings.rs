@@ -214,12 +214,14 @@ fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
 
 /// Checks that the tools whose results are kept exist.
 fn check_kept_tools(tools: &Tools, layers: &Layers) -> Result<(), ConfigError> {
-    let known = toolbox::known_names();
+    let mut known = toolbox::known_names();
+    // A subagent may change files, which its result does not show.
+    known.retain(|name| name != toolbox::DISPATCH_SUBAGENT);
     match tools.keep_results.keys().find(|name| !known.contains(name)) {
         None => Ok(()),
         Some(name) => {
             let key = format!("tools.keep_results.{}", sanitize(name));
-            let mut error = ConfigError::new("there is no such tool");
+            let mut error = ConfigError::new("there is no such tool, or its results are not kept");
             error.hint = did_you_mean(name, known.iter().map(String::as_str));
             Err(layers.locate(error, &key))
         }

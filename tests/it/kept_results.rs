@@ -131,5 +131,9 @@ fn t34_without_the_setting_nothing_is_kept_and_an_untrusted_project_cannot_set_i
     assert!(lab.agent(&["tools", "kept"]).exits(0).stdout.contains("No results are kept"));
     let lab = Lab::new().config("tools: {keep_results: {read_fil: 24}}\n");
     let done = lab.agent(&["config", "validate"]).exits(3);
-    assert!(done.stderr.contains("no such tool") && done.stderr.contains("read_file"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("there is no such tool") && done.stderr.contains("read_file"),
+        "{}",
+        done.stderr
+    );
 }
