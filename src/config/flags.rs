@@ -65,6 +65,8 @@ pub struct Flags {
     pub sandbox_off: bool,
     /// `--allow-net`: commands reach the network.
     pub allow_net: bool,
+    /// `--allow-host`: hosts that commands reach through the proxy.
+    pub allow_host: Vec<String>,
     /// `--allow-write`: directories that commands may write to.
     pub allow_write: Vec<PathBuf>,
     /// `--trust-workspace`: whether settings of the project that need trust take effect.
@@ -133,6 +135,11 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
         ("--self-eval", "evaluation.mode", flags.self_eval.map(|mode| mode.name().into())),
         ("--sandbox", "sandbox.mode", flags.sandbox.map(|mode| mode.name().into())),
         ("--allow-net", "sandbox.network", flags.allow_net.then(|| true.into())),
+        (
+            "--allow-host",
+            "sandbox.allowed_hosts",
+            (!flags.allow_host.is_empty()).then(|| flags.allow_host.clone().into()),
+        ),
         (
             "--allow-write",
             "sandbox.writable",

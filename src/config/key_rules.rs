@@ -64,6 +64,8 @@ pub enum Format {
     Host,
     /// An IP address with a port.
     Socket,
+    /// A host with an optional port.
+    HostPort,
 }
 
 /// The type of a key's value.

@@ -332,6 +332,10 @@ pub struct Sandbox {
     /// Whether commands reach the network; otherwise they get an isolated network without other hosts.
     #[schemars(extend("x-scope" = "never-from-project", "x-tightens" = [false]))]
     pub network: bool,
+    /// Hosts that commands reach through a proxy although the network is off: `example.org` (ports 80 and 443), `*.example.org`,
+    /// `example.org:8443`; empty: none.
+    #[schemars(extend("x-scope" = "never-from-project", "x-merge" = "add", "x-format" = "host-port"))]
+    pub allowed_hosts: Vec<String>,
     /// Directories that commands may write to, besides the workspace and their own temporary directory.
     #[schemars(extend("x-scope" = "never-from-project", "x-merge" = "add"))]
     pub writable: Vec<String>,

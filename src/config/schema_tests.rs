@@ -162,6 +162,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "costs.prices_file"
             | "sandbox.mode"
             | "sandbox.network"
+            | "sandbox.allowed_hosts"
             | "sandbox.writable"
             | "policy.rules" => Scope::NeverFromProject,
             key if key.starts_with("llm.cache.") || key.starts_with("web.") => Scope::NeverFromProject,

@@ -3,6 +3,7 @@
 use super::error::{ConfigError, did_you_mean, quoted, sanitize};
 use super::key_rules::{Format, KeyRule, Kind};
 use super::yaml::{Content, Entry, Node};
+use crate::fetch::allowed_host::AllowedHost;
 use crate::fetch::page_url::HostPattern;
 use crate::text::pattern;
 use serde_json::{Map, Value};
@@ -175,6 +176,7 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
             Err("must be a path that begins with a slash, without a query".to_owned())
         }
         Format::Host => HostPattern::parse(text).map(drop),
+        Format::HostPort => AllowedHost::parse(text).map(drop),
         Format::Socket if text.parse::<SocketAddr>().is_err() => {
             Err("must be an address with a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned())
         }

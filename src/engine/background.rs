@@ -8,12 +8,13 @@ use crate::tools::background::{BackgroundCommand, CommandUpdate};
 use crate::tools::command_output::background_end_text;
 
 impl Engine {
-    /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, and loads the
-    /// skills that fit files of the last calls.
+    /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, reports hosts
+    /// that the proxy has refused, and loads the skills that fit files of the last calls.
     ///
     /// # Errors
     /// When the journal can no longer be written.
     pub fn report_background(&self) -> Result<(), EmitError> {
+        self.report_refused_hosts()?;
         for update in self.background.take_updates() {
             let (command, is_known_to_model) = match update {
                 CommandUpdate::Started(command) => {

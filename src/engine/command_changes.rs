@@ -3,6 +3,7 @@
 use crate::core::event::{Event, NoticeLevel};
 use crate::engine::Engine;
 use crate::engine::call::PlannedCall;
+use crate::engine::hook_dispatch::append_paragraph;
 use crate::messages;
 use crate::process::barrier::{Barrier, BarrierRelease};
 use crate::process::launch::Launcher;
@@ -26,6 +27,9 @@ impl Engine {
         let (compared, mut output) =
             tokio::join!(self.prepare_start(release, &cx.announce), self.call_with_time_limit(program, &own));
         let compared = compared?;
+        if let Some(text) = self.report_refused_hosts()? {
+            append_paragraph(&mut output.text, &format!("[{text}]"));
+        }
         let changes =
             if compared { self.with_baseline(Baseline::after_command).await.flatten() } else { None };
         let Some(changes) = changes else {
@@ -63,6 +67,16 @@ impl Engine {
         }
         release.release();
         Ok(compared)
+    }
+
+    /// Emits a warning about hosts that the proxy has refused to commands, and returns its text.
+    pub(super) fn report_refused_hosts(&self) -> Result<Option<String>, EmitError> {
+        let reasons = self.launcher.take_refusals();
+        if reasons.is_empty() {
+            return Ok(None);
+        }
+        let text = messages::hosts_refused(&reasons);
+        self.warn(text.clone()).map(|()| Some(text))
     }
 
     async fn warn_changes_unlisted(&self) -> Result<(), EmitError> {

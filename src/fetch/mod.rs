@@ -3,6 +3,8 @@
 //! Each host, including those of redirects, is resolved once, here. Every resolved address is checked, and the client can
 //! dial no other, because its resolver returns only those. No proxy is used: it would resolve the name itself.
 
+pub mod allowed_host;
+pub mod command_proxy;
 pub mod page_url;
 pub mod public_ip;
 pub mod search_provider;
@@ -210,9 +212,16 @@ impl Fetcher {
 
     /// Resolves the host of `url` and checks that every address may be dialled.
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, FetchError> {
-        let shown = url.host_str().unwrap_or_default();
+        self.resolve(url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default())
+            .await
+    }
+
+    /// Resolves `shown`, a host as a URL contains it, and checks that every address may be dialled.
+    ///
+    /// # Errors
+    /// When the host is unknown or has an address that may not be dialled.
+    pub async fn resolve(&self, shown: &str, port: u16) -> Result<Vec<SocketAddr>, FetchError> {
         let host = shown.trim_start_matches('[').trim_end_matches(']');
-        let port = url.port_or_known_default().unwrap_or_default();
         let unknown = |why: String| FetchError::HostNotFound(shown.to_owned(), why);
         let found = lookup_host((host, port)).await.map_err(|error| unknown(error.to_string()))?;
         let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();

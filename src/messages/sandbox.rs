@@ -31,6 +31,24 @@ pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they c
 /// Notice that commands have network access.
 pub const NETWORK_ALLOWED: &str = "commands can access the network";
 
+/// Notice that commands reach some hosts.
+pub fn hosts_allowed(hosts: &str) -> String {
+    format!("commands can reach {hosts} through a proxy")
+}
+
+/// Error for allowed hosts where commands have no network of their own.
+pub fn allowed_hosts_need_sandbox(tier: &str) -> String {
+    format!(
+        "commands can be limited to the hosts of --allow-host and sandbox.allowed_hosts only in the sandbox `full` or `bubblewrap`, \
+         and here it is `{tier}` (agent doctor says why): remove the hosts, or allow the whole network with --allow-net"
+    )
+}
+
+/// Warning that the proxy refused hosts to commands.
+pub fn hosts_refused(reasons: &[String]) -> String {
+    format!("the proxy refused hosts to commands: {}", reasons.join("; "))
+}
+
 /// Warning about a directory of `sandbox.writable` that does not exist.
 pub fn writable_dir_missing(place: &str) -> String {
     format!("sandbox.writable: {place} is not a directory, so commands cannot write there")

@@ -19,6 +19,7 @@ use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::launch_protocol::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
 use super::limits::{self, LimitMonitor};
 use super::network_namespace::NetworkNamespace;
+use super::network_service;
 use super::process_limit::ProcessLimit;
 use super::process_tree;
 use super::protected::{self, GuardSnapshot, Snapshot};
@@ -84,7 +85,7 @@ fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result
     // Kernels before 5.11 cannot mark a range. std already marks everything that it opens.
     let _best_effort = syscalls::close_others_on_exec();
     if request.makes_network {
-        return make_network(&control);
+        return make_network(&control, request.listens);
     }
     limits::apply()?;
     let _best_effort = write_proc("/proc/self/oom_score_adj", OOM_SCORE_ADJUSTMENT);
@@ -133,6 +134,11 @@ fn through_bubblewrap(
     let sent = NetworkNamespace::send(None, &ours)
         .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
         .and_then(|()| io::copy(&mut control.take(request.stdin_bytes), &mut ours));
+    if request.listens && sent.is_ok() {
+        // Fails if the process inside ends before; the agent then receives only its reply.
+        let _none = NetworkNamespace::receive(&ours)
+            .and_then(|listener| NetworkNamespace::send(Some(&listener), &*control));
+    }
     let watched = watch(control, wrapper, None, &monitor);
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
@@ -159,6 +165,10 @@ fn run_in_bubblewrap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut Fil
     rustix::process::setsid()?;
     let monitor = limit_monitor(request);
     monitor.enter()?;
+    if request.listens {
+        let network = NetworkNamespace::default().with_listener(network_service::listen()?);
+        NetworkNamespace::send(Some(&network), &*control)?;
+    }
     sandbox::confine(&request.policy, View::Own)?;
     start_and_reap(request, &monitor, stdin, control)
 }
@@ -267,11 +277,15 @@ fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::
 }
 
 /// Creates the network of a run and sends it to the agent.
-fn make_network(control: &File) -> io::Result<()> {
+fn make_network(control: &File, listens: bool) -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)?;
     syscalls::loopback_up()?;
     let own_users = !rustix::process::geteuid().is_root();
-    NetworkNamespace::send(Some(&NetworkNamespace::of_this_process(own_users)?), control)
+    let mut network = NetworkNamespace::of_this_process(own_users)?;
+    if listens {
+        network = network.with_listener(network_service::listen()?);
+    }
+    NetworkNamespace::send(Some(&network), control)
 }
 
 /// Moves into new namespaces. Without root, this includes a new user namespace that maps only the current user.

@@ -8,6 +8,7 @@ use super::fork_server::{ForkServer, Guard};
 use super::launch_protocol::{LaunchRequest, SnapshotRequest};
 use super::limits::CommandLimits;
 use super::network_namespace::NetworkNamespace;
+use super::network_service::{self, NetworkService};
 use super::protected::{ActiveCommand, ProtectedChange};
 use super::running_command::{GuardError, RootProcess, RunningCommand};
 use super::sandbox::confinement::{Confinement, PreparedSandbox};
@@ -18,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -64,9 +65,11 @@ pub struct Launcher {
     tier_cache: Option<Arc<Path>>,
     pub(super) confinement: Option<Arc<Confinement>>,
     limits: CommandLimits,
-    network: Arc<OnceLock<Option<NetworkNamespace>>>,
+    pub(super) network: Arc<OnceLock<Option<NetworkNamespace>>>,
     running: CommandRegistry,
     barrier: Barrier,
+    /// Connects confined commands to hosts; absent: they reach none.
+    pub(super) network_service: Option<Arc<dyn NetworkService>>,
 }
 
 impl Launcher {
@@ -85,6 +88,7 @@ impl Launcher {
             network: Arc::default(),
             running: CommandRegistry::default(),
             barrier: Barrier::default(),
+            network_service: None,
         }
     }
 
@@ -116,6 +120,17 @@ impl Launcher {
     #[must_use]
     pub fn with_barrier(self, barrier: Barrier) -> Self {
         Self { barrier, ..self }
+    }
+
+    /// Returns this launcher with `service`, which connects confined commands with a network of their own to hosts.
+    #[must_use]
+    pub fn with_network_service(self, service: Arc<dyn NetworkService>) -> Self {
+        Self { network_service: Some(service), ..self }
+    }
+
+    /// Returns why the proxy refused hosts to commands since the last call, each in one line.
+    pub fn take_refusals(&self) -> Vec<String> {
+        self.network_service.as_ref().map(|service| service.take_refusals()).unwrap_or_default()
     }
 
     /// Returns this launcher with `tier`.
@@ -336,7 +351,12 @@ impl Launcher {
             sandbox.set_environment(&mut env, tier);
         }
         let stdin_bytes = spec.stdin.len() as u64;
-        let network = (tier == Tier::Full && !policy.network).then(|| self.network()).flatten();
+        let network = (tier == Tier::Full && !policy.network).then(|| self.network()).transpose()?.flatten();
+        let service = self.network_service.as_ref().filter(|_| tier.has_own_view() && !policy.network);
+        if service.is_some() {
+            env.extend(network_service::environment());
+        }
+        let service = service.filter(|_| tier == Tier::Bubblewrap).cloned();
         let (argv, limits, question) = (spec.argv, self.limits, LaunchRequest::without_command(tier));
         let umask = umask::user_umask();
         let request = LaunchRequest {
@@ -347,6 +367,7 @@ impl Launcher {
             env,
             umask,
             stdin_bytes,
+            listens: service.is_some(),
             ..question
         };
         let mut request = request.encode()?;
@@ -365,30 +386,7 @@ impl Launcher {
         let handle = KillHandle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
         let control = tokio::net::UnixStream::from_std(control)?;
-        Ok((RootProcess::Guard { guard, control, request, active }, handle))
-    }
-
-    /// Returns the network that all confined commands of this run share, created with the first of them. If the kernel refuses
-    /// it, each command has its own network and cannot reach the servers of others.
-    fn network(&self) -> Option<&NetworkNamespace> {
-        self.network.get_or_init(|| self.make_network().ok()).as_ref()
-    }
-
-    fn make_network(&self) -> io::Result<NetworkNamespace> {
-        let (guard, control) =
-            self.fork_guard(Path::new("/"), [&open_dev_null()?, &open_dev_null()?], None)?;
-        let request = LaunchRequest { makes_network: true, ..LaunchRequest::without_command(Tier::Full) };
-        let made = control
-            .set_read_timeout(Some(PROBE_TIMEOUT))
-            .and_then(|()| NetworkNamespace::send(None, &control))
-            .and_then(|()| (&control).write_all(&request.encode()?))
-            .and_then(|()| NetworkNamespace::receive(&control));
-        // The process exits by itself. Killing it would cause a scan of all processes of the machine for its leftovers.
-        let ended = made.is_ok() && (&control).read(&mut [0]).is_ok_and(|read| read == 0);
-        if !ended {
-            guard.kill();
-        }
-        made.and_then(|made| if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
+        Ok((RootProcess::Guard { guard, control, request, active, service }, handle))
     }
 
     /// Forks a guard in the directory `cwd` whose command writes to `outputs`. Returns it with this end of its control

@@ -35,6 +35,8 @@ pub(super) struct LaunchRequest {
     pub(super) limits: CommandLimits,
     /// Whether to create a network for the commands of a run instead of starting one.
     pub(super) makes_network: bool,
+    /// Whether the network gets a listener for the proxy of the agent.
+    pub(super) listens: bool,
     /// Probe to run instead of a command.
     pub(super) probe: Option<SandboxProbe>,
     /// Whether bubblewrap has already arranged the file system view.

@@ -17,6 +17,7 @@ pub mod launch;
 mod launch_protocol;
 pub mod limits;
 mod network_namespace;
+pub mod network_service;
 #[cfg(target_os = "linux")]
 mod pids_cgroup;
 pub mod probe;
@@ -31,6 +32,7 @@ pub mod sandbox;
 pub mod scratch_dir;
 #[cfg(target_os = "linux")]
 mod secret_scrub;
+mod shared_network;
 pub mod shell;
 #[cfg(target_os = "linux")]
 mod syscalls;

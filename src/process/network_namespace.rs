@@ -5,6 +5,7 @@
 
 use super::fd_passing;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Byte that carries the descriptors. A socket transfers none without a byte.
@@ -31,6 +32,18 @@ impl NetworkNamespace {
     /// Fails if nothing was received or `socket` is not a socket.
     pub(super) fn receive(socket: impl AsFd) -> io::Result<Self> {
         fd_passing::receive(socket, &mut [0; CARRIER.len()]).map(Self)
+    }
+
+    /// Takes the descriptor that follows the namespaces, a listener in the network.
+    pub(super) fn take_listener(&mut self) -> Option<TcpListener> {
+        self.0.pop().map(TcpListener::from)
+    }
+
+    /// Adds `listener` after the namespaces.
+    #[cfg(target_os = "linux")]
+    pub(super) fn with_listener(mut self, listener: TcpListener) -> Self {
+        self.0.push(listener.into());
+        self
     }
 
     /// Checks whether there is no namespace to join.

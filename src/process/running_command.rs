@@ -2,12 +2,15 @@
 
 use super::command::ExitReason;
 use super::command_registry::Registration;
+use super::fd_passing;
 use super::fork_server::Guard;
 use super::launch_protocol::LaunchReply;
+use super::network_service::NetworkService;
 use super::protected::{self, ActiveCommand, ProtectedChange};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
@@ -36,7 +39,14 @@ pub(super) enum RootProcess {
     /// The command itself.
     Command(Child),
     /// Guard that starts the command, with the request for it.
-    Guard { guard: Guard, control: UnixStream, request: Vec<u8>, active: Option<ActiveCommand> },
+    Guard {
+        guard: Guard,
+        control: UnixStream,
+        request: Vec<u8>,
+        active: Option<ActiveCommand>,
+        /// Serves the listener that the guard sends first.
+        service: Option<Arc<dyn NetworkService>>,
+    },
 }
 
 /// Started child with its process tree. Dropping it ends the tree.
@@ -53,8 +63,10 @@ impl RunningCommand {
     /// Waits until the command has ended by itself and its tree is gone.
     pub(super) async fn wait(&mut self) -> Result<ExitReason, GuardError> {
         use std::os::unix::process::ExitStatusExt;
-        let (control, request) = match &mut self.main {
-            RootProcess::Guard { control, request, .. } => (control, std::mem::take(request)),
+        let (control, request, service) = match &mut self.main {
+            RootProcess::Guard { control, request, service, .. } => {
+                (control, std::mem::take(request), service.take())
+            }
             RootProcess::Command(child) => {
                 let status = child.wait().await?;
                 return Ok(status
@@ -63,6 +75,9 @@ impl RunningCommand {
             }
         };
         let sent = control.write_all(&request).await;
+        if let Some(service) = service {
+            self.reply.extend(serve_listener(control, &*service).await?);
+        }
         // The first reply counts. The end of the stream means that launcher and init are gone.
         listen(control, &mut self.reply).await?;
         match LaunchReply::decode(&self.reply) {
@@ -114,6 +129,22 @@ impl RunningCommand {
 impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.running.end();
+    }
+}
+
+/// Receives the listener in the network of the command and has it served. If the launcher process could not create it, returns the
+/// first byte of its reply.
+async fn serve_listener(control: &UnixStream, service: &dyn NetworkService) -> io::Result<Option<u8>> {
+    let mut byte = [0];
+    let received = control.async_io(Interest::READABLE, || fd_passing::receive(control, &mut byte)).await;
+    match received {
+        Ok(mut descriptors) => match descriptors.pop() {
+            Some(listener) => service.serve(listener.into()).map(|()| None),
+            None => Ok(byte.first().copied()),
+        },
+        // The guard was killed.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

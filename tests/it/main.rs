@@ -51,6 +51,7 @@ mod marking;
 mod memory;
 mod model;
 mod nested;
+mod network;
 mod ollama;
 mod output;
 mod permission;

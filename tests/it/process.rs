@@ -271,6 +271,7 @@ fn confined(place: &Path) -> Launcher {
         own_configuration: Vec::new(),
         protected: Vec::new(),
         network: false,
+        has_proxy: false,
         caches: below("caches"),
         temporary: below("tmp"),
         quarantine: below("quarantine"),

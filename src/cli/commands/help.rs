@@ -37,6 +37,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("json", "the JSON document of --json"),
     page!("limits", "limits and circuit breakers that end a run early"),
     page!("memory", "what is stored for later sessions of a workspace"),
+    page!("network", "what reaches the network: hosts of commands, web pages, searches"),
     page!("output", "standard output, standard error, log levels"),
     page!("permissions", "permission modes, prompts, refusals"),
     page!("providers", "providers: names, keys, your own servers"),

@@ -125,6 +125,9 @@ pub struct RunOptions {
     /// Allow commands and hooks to use the network
     #[arg(long)]
     pub allow_net: bool,
+    /// Allow commands and hooks to reach this host through a proxy (repeatable)
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "allow_net")]
+    pub allow_host: Vec<String>,
     /// Allow commands and hooks to write to this directory (repeatable)
     #[arg(long, value_name = "DIR")]
     pub allow_write: Vec<PathBuf>,
@@ -221,6 +224,7 @@ impl RunOptions {
             },
             sandbox_off: self.sandbox == Some(SandboxArg::Off),
             allow_net: self.allow_net,
+            allow_host: self.allow_host.clone(),
             allow_write: self.allow_write.clone(),
             trust: match &self.trust_workspace {
                 None => TrustFlag::Stored,

@@ -129,7 +129,16 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
             cause: InsufficientSandbox { found: tier }.into(),
         });
     }
+    if needs_proxy(settings) && !tier.has_own_view() {
+        let tier = if settings.sandbox_off { Tier::Group } else { tier };
+        return Err(CliError::new(FailureKind::Config, messages::allowed_hosts_need_sandbox(tier.name())));
+    }
     Ok(Rc::new(launcher))
+}
+
+/// Checks whether commands reach some hosts, and no others.
+fn needs_proxy(settings: &Settings) -> bool {
+    !settings.sandbox.network && !settings.sandbox.allowed_hosts.is_empty()
 }
 
 /// Creates a launcher and probes the sandbox anew instead of using cached results.
@@ -156,7 +165,10 @@ fn new_launcher(app: &App, settings: &Settings) -> Launcher {
         processes: settings.commands.max_processes,
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
-    let launcher = Launcher::new(environment, secrets).with_limits(limits);
+    let mut launcher = Launcher::new(environment, secrets).with_limits(limits);
+    if needs_proxy(settings) {
+        launcher = launcher.with_network_service(Arc::new(toolbox::command_proxy(settings)));
+    }
     let state = &settings.directories.state;
     if settings.sandbox_off {
         launcher.with_tier_cache(&state.join("sandbox-off.json"))
@@ -173,7 +185,10 @@ pub fn sandbox_notices(settings: &Settings, launcher: &Launcher) -> Vec<String> 
     let notice = match (settings.sandbox_off, tier.confines()) {
         (true, _) => Some(messages::SANDBOX_OFF.to_owned()),
         (false, false) => Some(messages::not_confined(tier.meaning())),
-        (false, true) => settings.sandbox.network.then(|| messages::NETWORK_ALLOWED.to_owned()),
+        (false, true) if settings.sandbox.network => Some(messages::NETWORK_ALLOWED.to_owned()),
+        (false, true) => {
+            needs_proxy(settings).then(|| messages::hosts_allowed(&settings.sandbox.allowed_hosts.join(", ")))
+        }
     };
     let absent = settings.sandbox.writable.iter().filter(|directory| !Path::new(directory).is_dir());
     let absent = absent.map(|directory| messages::writable_dir_missing(directory));
@@ -200,6 +215,7 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
         own_configuration: [USER_FILE, USER_AGENTS].map(|name| config.join(name)).to_vec(),
         protected: settings.policy.protected_files.clone(),
         network: sandbox.network,
+        has_proxy: needs_proxy(settings),
         caches: settings.directories.workspace_cache(&settings.workspace),
         temporary: settings.state.join("tmp"),
         quarantine: settings.state.join("quarantine"),

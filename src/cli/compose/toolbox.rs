@@ -7,6 +7,8 @@ use crate::core::failure::FailureKind;
 use crate::engine::Engine;
 use crate::engine::rules::{Action, PolicyRule};
 use crate::fetch::Fetcher;
+use crate::fetch::allowed_host::AllowedHost;
+use crate::fetch::command_proxy::CommandProxy;
 use crate::fetch::page_url::HostPattern;
 use crate::fetch::search_provider::SearchProvider;
 use crate::journal::kept_results::KeptResults;
@@ -59,6 +61,12 @@ pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
             .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?,
     };
     Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
+}
+
+/// Creates the proxy through which commands reach the allowed hosts; invalid ones were refused when the configuration was read.
+pub fn command_proxy(settings: &Settings) -> CommandProxy {
+    let hosts = settings.sandbox.allowed_hosts.iter().filter_map(|text| AllowedHost::parse(text).ok());
+    CommandProxy::new(hosts.collect(), fetcher(&settings.web, &settings.policy.rules))
 }
 
 /// Creates the fetcher of web pages; invalid entries were refused when the configuration was read.

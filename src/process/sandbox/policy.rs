@@ -128,7 +128,7 @@ fn literal_paths(patterns: &[String], workspace: &Path, apart: &[&Path]) -> Vec<
 
 /// Returns the variables that point programs to caches that other workspaces do not share.
 pub(super) fn cache_variables(settings: &SandboxSettings) -> Vec<CacheVariable> {
-    let downloads = DOWNLOAD_CACHES.iter().filter(|_| settings.network).copied();
+    let downloads = DOWNLOAD_CACHES.iter().filter(|_| settings.network || settings.has_proxy).copied();
     let all = CACHES.iter().map(|(name, directory)| (*name, "", *directory)).chain(downloads);
     let is_writable = |path: &String| settings.writable.iter().any(|root| Path::new(path).starts_with(root));
     let variable = |(name, before, directory): (&'static str, &str, &str)| {

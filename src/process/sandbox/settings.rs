@@ -24,6 +24,8 @@ pub struct SandboxSettings {
     pub protected: Vec<String>,
     /// Whether commands share the host's network.
     pub network: bool,
+    /// Whether commands reach hosts through the proxy, and so can download.
+    pub has_proxy: bool,
     /// Directory for caches of their programs.
     pub caches: PathBuf,
     /// Parent directory of the run's temporary directory.

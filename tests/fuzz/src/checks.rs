@@ -6,6 +6,8 @@ use agent::engine::call_arguments;
 use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, read_targets};
 use agent::engine::policy::{Mode, Policy, PolicyOptions};
 use agent::engine::rules::{Action, PolicyRule, Ruling};
+use agent::fetch::allowed_host::host_name;
+use agent::fetch::command_proxy::head;
 use agent::fetch::page_url::{self, HostPattern};
 use agent::llm::LlmError;
 use agent::llm::embedded_call;
@@ -32,7 +34,7 @@ const MESSAGE_CHARS: usize = 1000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
     ("chat_completions", |bytes| answer(WireFormat::ChatCompletions, bytes)),
@@ -47,6 +49,7 @@ pub const TARGETS: [Target; 14] = [
     ("edit", edited),
     ("command", command),
     ("policy", policy),
+    ("proxy_head", proxy_head),
 ];
 
 /// Ways to cut `bytes`: at every byte, and at places that depend on what they say.
@@ -371,5 +374,20 @@ fn plan(tool: &str, about: &str) -> Plan {
             Plan { host, ..Plan::default() }
         }
         _ => Plan::file(about, true),
+    }
+}
+
+/// The head of a request to the proxy of commands: what passes names one host in strict form, and is decided by its own bytes.
+fn proxy_head(bytes: &[u8]) {
+    let Ok(Some(found)) = head::parse(bytes) else { return };
+    assert_eq!(host_name(&found.host), Some(found.host.clone()));
+    assert!(found.port > 0 && found.length <= bytes.len());
+    assert_eq!(head::parse(&bytes[..found.length]).unwrap().unwrap(), found);
+    for end in 0..found.length {
+        assert!(!matches!(head::parse(&bytes[..end]), Ok(Some(_))), "a part of a head passes");
+    }
+    if let Some(sent) = found.head {
+        assert_eq!(sent.matches("\r\n\r\n").count(), 1);
+        assert_eq!(sent.to_ascii_lowercase().matches("\r\nhost:").count(), 1);
     }
 }

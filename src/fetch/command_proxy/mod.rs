@@ -1,0 +1,192 @@
+//! The proxy through which confined commands reach the hosts that the user allows (`sandbox.allowed_hosts`).
+//!
+//! It accepts connections on a listener in the network of the commands, which has no other way out. It understands `CONNECT`, and
+//! plain HTTP requests. A host is resolved once; every address is checked like those of `web_fetch`, and no other is dialled.
+
+pub mod head;
+mod relay;
+#[cfg(test)]
+mod tests;
+
+use super::Fetcher;
+use super::allowed_host::AllowedHost;
+use crate::process::network_service::NetworkService;
+use head::ProxyRequest;
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+/// Maximum number of connections at the same time; further ones wait.
+const MAX_CONNECTIONS: usize = 64;
+/// Maximum bytes of the head of a request.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Maximum time until the head of a request is complete, and until the host is connected.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time without a byte in either direction, and of a whole connection.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
+const TOTAL_TIMEOUT: Duration = Duration::from_hours(1);
+/// Time before the next attempt when no connection can be accepted, for example without free descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum number of refusals that are remembered until they are reported.
+const MAX_REFUSALS: usize = 20;
+
+/// The proxy of a run.
+#[derive(Debug, Clone)]
+pub struct CommandProxy(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    hosts: Vec<AllowedHost>,
+    /// Checks addresses.
+    fetcher: Fetcher,
+    /// Why hosts were refused, as far as it was not reported yet.
+    refusals: Mutex<Vec<String>>,
+}
+
+/// An answer of the proxy itself.
+struct Refusal {
+    status: &'static str,
+    reason: String,
+}
+
+impl CommandProxy {
+    /// Creates the proxy for `hosts`; `fetcher` checks their addresses.
+    pub fn new(hosts: Vec<AllowedHost>, fetcher: Fetcher) -> Self {
+        Self(Arc::new(Shared { hosts, fetcher, refusals: Mutex::default() }))
+    }
+}
+
+impl NetworkService for CommandProxy {
+    fn serve(&self, listener: StdListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        tokio::spawn(accept(listener, Arc::clone(&self.0)));
+        Ok(())
+    }
+
+    fn take_refusals(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    while let Ok(permit) = Arc::clone(&free).acquire_owned().await {
+        match listener.accept().await {
+            Ok((command, _)) => {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    let _broken_or_over = timeout(TOTAL_TIMEOUT, shared.serve(command)).await;
+                    drop(permit);
+                });
+            }
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+impl Shared {
+    /// Serves one connection of a command.
+    async fn serve(&self, mut command: TcpStream) -> io::Result<()> {
+        let (request, rest) = match self.read_and_connect(&mut command).await {
+            Ok((request, rest, host)) => (Ok((request, host)), rest),
+            Err(refusal) => (Err(refusal), Vec::new()),
+        };
+        match request {
+            Ok((request, mut host)) => {
+                match request.head {
+                    Some(head) => host.write_all(head.as_bytes()).await?,
+                    None => command.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
+                }
+                host.write_all(&rest).await?;
+                relay::relay(&mut command, &mut host, IDLE_TIMEOUT).await
+            }
+            Err(Refusal { status, reason }) => {
+                let body = format!("agent: {reason}\n");
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    body.len()
+                );
+                command.write_all(head.as_bytes()).await?;
+                command.write_all(body.as_bytes()).await?;
+                command.shutdown().await
+            }
+        }
+    }
+
+    /// Reads the head of a request and connects to its host. Returns the bytes after the head too.
+    async fn read_and_connect(
+        &self,
+        command: &mut TcpStream,
+    ) -> Result<(ProxyRequest, Vec<u8>, TcpStream), Refusal> {
+        let read = timeout(HEAD_TIMEOUT, read_head(command)).await;
+        let (request, rest) = read.unwrap_or_else(|_| {
+            Err(refusal("408 Request Timeout", "the request was not complete in time"))
+        })?;
+        let host = timeout(CONNECT_TIMEOUT, self.connect(&request)).await;
+        let unreachable =
+            || refusal("504 Gateway Timeout", &format!("{} did not answer in time", request.host));
+        let host = host.unwrap_or_else(|_| Err(unreachable()))?;
+        Ok((request, rest, host))
+    }
+
+    async fn connect(&self, request: &ProxyRequest) -> Result<TcpStream, Refusal> {
+        let ProxyRequest { host, port, .. } = request;
+        if !self.hosts.iter().any(|allowed| allowed.allows(host, *port)) {
+            return Err(self.refuse(format!("{host}:{port} is not one of sandbox.allowed_hosts")));
+        }
+        let addresses = self
+            .fetcher
+            .resolve(host, *port)
+            .await
+            .map_err(|error| self.refuse(format!("{host}:{port}: {error}")))?;
+        TcpStream::connect(addresses.as_slice())
+            .await
+            .map_err(|error| refusal("502 Bad Gateway", &format!("{host}:{port} cannot be reached: {error}")))
+    }
+
+    /// Refuses a host, and remembers the reason until it is reported.
+    fn refuse(&self, reason: String) -> Refusal {
+        let refusal = refusal("403 Forbidden", &reason);
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.len() < MAX_REFUSALS && !refusals.contains(&reason) {
+            refusals.push(reason);
+        }
+        refusal
+    }
+}
+
+async fn read_head(command: &mut TcpStream) -> Result<(ProxyRequest, Vec<u8>), Refusal> {
+    let mut bytes = Vec::new();
+    loop {
+        match head::parse(&bytes) {
+            Ok(Some(request)) => {
+                let rest = bytes.split_off(request.length);
+                return Ok((request, rest));
+            }
+            Ok(None) if bytes.len() >= MAX_HEAD_BYTES => {
+                return Err(refusal(
+                    "431 Request Header Fields Too Large",
+                    "the head of the request is too long",
+                ));
+            }
+            Ok(None) => {}
+            Err(reason) => return Err(refusal("400 Bad Request", reason)),
+        }
+        let room = MAX_HEAD_BYTES.saturating_sub(bytes.len()) as u64;
+        match command.take(room).read_buf(&mut bytes).await {
+            Ok(read) if read > 0 => {}
+            _ => return Err(refusal("400 Bad Request", "the request is incomplete")),
+        }
+    }
+}
+
+fn refusal(status: &'static str, reason: &str) -> Refusal {
+    Refusal { status, reason: reason.to_owned() }
+}

@@ -1,0 +1,133 @@
+//! The proxy over real connections: what passes, and that nothing hostile reaches a host.
+
+use super::*;
+use std::net::SocketAddr;
+use tokio::runtime::Builder;
+
+/// A server that answers each connection with what it received until the head was complete, in lower case.
+async fn echo_server() -> (SocketAddr, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(0)));
+    let seen = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            *seen.lock().unwrap() += 1;
+            tokio::spawn(async move {
+                let mut bytes = Vec::new();
+                while !bytes.ends_with(b"\r\n\r\n") && stream.read_buf(&mut bytes).await.unwrap() > 0 {}
+                let text = String::from_utf8(bytes).unwrap().to_lowercase();
+                stream.write_all(text.as_bytes()).await.unwrap();
+            });
+        }
+    });
+    (address, count)
+}
+
+/// A proxy that allows `localhost` with the port of `server`, and its address although it is not public.
+fn proxy(server: SocketAddr, is_private_allowed: bool) -> (CommandProxy, SocketAddr) {
+    let hosts = vec![AllowedHost::parse(&format!("localhost:{}", server.port())).unwrap()];
+    let allowed_private = [server].into_iter().filter(|_| is_private_allowed).collect();
+    let proxy = CommandProxy::new(hosts, Fetcher { allowed_private, ..Fetcher::default() });
+    let listener = StdListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    proxy.serve(listener).unwrap();
+    (proxy, address)
+}
+
+/// Sends `pieces` one after another and returns the answer.
+async fn sent(proxy: SocketAddr, pieces: &[&[u8]]) -> String {
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    for piece in pieces {
+        // The proxy may have refused already.
+        if stream.write_all(piece).await.is_err() {
+            break;
+        }
+    }
+    let _closed = stream.shutdown().await;
+    let mut answer = Vec::new();
+    let _reset = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn block_on(test: impl Future<Output = ()>) {
+    Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+}
+
+#[test]
+fn class_54_a_tunnel_and_a_plain_request_reach_an_allowed_host_also_in_single_bytes() {
+    block_on(async {
+        let (server, connections) = echo_server().await;
+        let (_, address) = proxy(server, true);
+        let port = server.port();
+        let tunnel = format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\nHELLO\r\n\r\n");
+        let answer = sent(address, &[tunnel.as_bytes()]).await;
+        assert_eq!(answer, "HTTP/1.1 200 Connection established\r\n\r\nhello\r\n\r\n");
+        let plain = format!("GET http://LOCALHOST:{port}/A HTTP/1.1\r\nHost: evil.test\r\n\r\n");
+        let bytes: Vec<&[u8]> = plain.as_bytes().chunks(1).collect();
+        let answer = sent(address, &bytes).await;
+        assert_eq!(answer, format!("get /a http/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\n\r\n"));
+        assert_eq!(*connections.lock().unwrap(), 2);
+    });
+}
+
+#[test]
+fn class_54_no_hostile_head_reaches_a_host() {
+    block_on(async {
+        let (server, connections) = echo_server().await;
+        let (proxy_of_run, address) = proxy(server, true);
+        let port = server.port();
+        let long = format!("CONNECT localhost:{port} HTTP/1.1\r\nA: {}", "x".repeat(1 << 20));
+        let many = "A: b\r\n".repeat(200);
+        let many = format!("CONNECT localhost:{port} HTTP/1.1\r\n{many}\r\n");
+        let heads = [
+            format!("CONNECT localhost\0.evil.test:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT evil.test\0localhost:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT localhost.:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT u@localhost:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT 127.1:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT 0x7f000001:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT [::1]:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT [::ffff:127.0.0.1]:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT [0:0:0:0:0:ffff:7f00:1]:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT localhost:0{port} HTTP/1.1\r\n\r\n"),
+            format!("GET http://evil.test@localhost:{port}/ HTTP/1.1\r\n\r\n"),
+            format!("GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"),
+            format!("\u{5}\u{1}\0\u{5}\u{1}\0\u{3}\u{9}localhost{port}"),
+            "CONNECT localhost:1 HTTP/1.1\r\n\r\n".to_owned(),
+            format!("CONNECT sub.localhost:{port} HTTP/1.1\r\n\r\n"),
+            format!("CONNECT localhost:{port} HTTP/1.1\r\nA: b"),
+            long,
+            many,
+        ];
+        for head in &heads {
+            let answer = sent(address, &[head.as_bytes()]).await;
+            let shown: String = head.chars().take(60).collect();
+            assert!(!answer.contains(" 200 "), "{shown:?}: {answer}");
+        }
+        assert_eq!(*connections.lock().unwrap(), 0);
+        let refusals = proxy_of_run.take_refusals();
+        let wanted = [
+            "localhost:1 is not one of sandbox.allowed_hosts".to_owned(),
+            format!("sub.localhost:{port} is not one of sandbox.allowed_hosts"),
+        ];
+        assert_eq!(refusals, wanted);
+        assert!(proxy_of_run.take_refusals().is_empty());
+    });
+}
+
+#[test]
+fn class_53_an_allowed_host_at_a_private_address_is_refused() {
+    block_on(async {
+        let (server, connections) = echo_server().await;
+        let (proxy_of_run, address) = proxy(server, false);
+        let head = format!("CONNECT localhost:{} HTTP/1.1\r\n\r\n", server.port());
+        let answer = sent(address, &[head.as_bytes()]).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 403 Forbidden\r\n") && answer.contains("not a public address"),
+            "{answer}"
+        );
+        assert_eq!((*connections.lock().unwrap(), proxy_of_run.take_refusals().len()), (0, 1));
+    });
+}

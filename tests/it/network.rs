@@ -1,0 +1,90 @@
+//! Hosts that commands reach through the proxy (`--allow-host`, `sandbox.allowed_hosts`).
+
+use crate::support::kernel::{Kernel, here, kernels};
+use crate::support::run::Lab;
+use crate::support::site::{Site, page};
+use serde_json::json;
+
+/// A script that sends one request to the proxy and prints the answer.
+const ASK: &str =
+    "exec 3<>/dev/tcp/127.0.0.1/3128\nprintf 'GET http://%s/x HTTP/1.1\\r\\n\\r\\n' \"$1\" >&3\ncat <&3\n";
+
+/// What a command prints.
+fn run(kernel: Kernel, lab: &Lab, command: &str) -> String {
+    let arguments = json!({ "command": command }).to_string();
+    let done = kernel.agent(lab, &["tools", "call", "run_command", &arguments, "--mode", "yolo"]);
+    format!("{}{}", done.stdout, done.stderr)
+}
+
+fn lab(site: &Site, hosts: &str) -> Lab {
+    Lab::new().file("ask.sh", ASK).config(&format!(
+        "web: {{allowed_private: ['{}']}}\nsandbox: {{allowed_hosts: {hosts}}}\n",
+        site.address
+    ))
+}
+
+#[test]
+fn class_54_commands_reach_allowed_hosts_and_no_others_in_each_tier_with_a_network_of_its_own() {
+    let (site, other) =
+        (Site::serving(|_| page("text/plain", "there")), Site::serving(|_| page("text/plain", "CANARY")));
+    let (port, other_port) = (site.address.port(), other.address.port());
+    for (kernel, tier) in kernels().into_iter().filter(|(_, tier)| matches!(*tier, "full" | "bubblewrap")) {
+        let lab = lab(&site, &format!("['localhost:{port}']"));
+        if !here(&lab, kernel, tier) {
+            continue;
+        }
+        let said = run(kernel, &lab, &format!("bash ask.sh localhost:{port}"));
+        assert!(said.contains("there"), "{tier}: {said}");
+        let refused =
+            [format!("localhost:{other_port}"), "example.org:80".to_owned(), format!("127.0.0.1:{port}")];
+        for host in refused {
+            let said = run(kernel, &lab, &format!("bash ask.sh {host}"));
+            assert!(!said.contains("CANARY") && !said.contains("there"), "{tier}: {said}");
+            assert!(
+                said.contains("is not one of sandbox.allowed_hosts") || said.contains("not an IP address"),
+                "{said}"
+            );
+        }
+        // There is no other way out.
+        let lab = lab.file("direct.sh", format!("cat < /dev/tcp/127.0.0.1/{port}\n"));
+        let said = run(kernel, &lab, "bash direct.sh");
+        assert!(said.contains("refused") && !said.contains("there"), "{tier}: {said}");
+        let said = run(kernel, &lab, "env");
+        assert!(
+            said.contains("https_proxy=http://127.0.0.1:3128") && said.contains("NO_PROXY=localhost"),
+            "{said}"
+        );
+    }
+    assert!(other.heads().is_empty());
+}
+
+#[test]
+fn class_54_an_empty_list_is_no_host_and_a_project_cannot_add_one() {
+    let site = Site::serving(|_| page("text/plain", "there"));
+    let port = site.address.port();
+    let lab = lab(&site, "[]")
+        .file(".agent/config.yaml", format!("sandbox: {{allowed_hosts: ['localhost:{port}']}}\n"));
+    assert!(!run(Kernel::around(), &lab, &format!("bash ask.sh localhost:{port}")).contains("there"));
+    assert!(!run(Kernel::around(), &lab, "env").contains("3128"));
+    assert!(site.heads().is_empty());
+    for wrong in ["127.0.0.1", "*", "a.test.", "https://a.test", "u@a.test", "a.test:x", "[::1]"] {
+        let done = Lab::new().agent(&["run", "x", "--model", "scripted:x", "--allow-host", wrong]).exits(3);
+        assert!(done.stderr.contains("must be a host such as"), "{wrong}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn class_54_without_a_network_of_their_own_allowed_hosts_are_exit_3_naming_the_tier() {
+    for (kernel, tier) in kernels().into_iter().filter(|(_, tier)| matches!(*tier, "rules" | "none")) {
+        let lab = Lab::new();
+        if !here(&lab, kernel, tier) {
+            continue;
+        }
+        let done = kernel.agent(&lab, &["run", "x", "--model", "scripted:x", "--allow-host", "example.org"]);
+        assert_eq!(done.code, Some(3), "{}", done.stderr);
+        assert!(done.stderr.contains(&format!("here it is `{tier}`")), "{}", done.stderr);
+    }
+    let args = ["run", "x", "--model", "scripted:x", "--sandbox", "off", "--allow-host", "example.org"];
+    let done = Lab::new().agent(&args).exits(3);
+    assert!(done.stderr.contains("here it is `none`"), "{}", done.stderr);
+}
