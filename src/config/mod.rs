@@ -1,6 +1,7 @@
 //! Settings: the schema of every key, the layers and the origin of each value, and the agents.
 
 pub mod agents;
+pub mod chat;
 pub mod context;
 pub mod environment;
 pub mod error;

@@ -9,6 +9,7 @@
 
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
+use crate::config::chat::ChatSettings;
 use crate::config::memory::MemorySettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
@@ -76,6 +77,8 @@ pub struct Document {
     pub sandbox: Sandbox,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
+    /// `agent chat`.
+    pub chat: ChatSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]

@@ -1,6 +1,7 @@
 //! The effective settings of a run, validated and complete.
 
 use super::agents::{self, Agent};
+use super::chat::ChatSettings;
 use super::context::Context;
 use super::environment::{Directories, Environment};
 use super::error::{ConfigError, did_you_mean, sanitize};
@@ -77,6 +78,8 @@ pub struct Settings {
     pub sandbox_off: bool,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
+    /// `agent chat`.
+    pub chat: ChatSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -166,6 +169,7 @@ impl Settings {
             sandbox_off: flags.sandbox_off,
             search_key: document.web.search.key(environment),
             web: document.web,
+            chat: document.chat,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,

@@ -33,6 +33,8 @@ pub enum MessageOrigin {
     GitDiff,
     /// The loop passes on the output of a command that the user ran in `agent chat`.
     UserCommand,
+    /// The user, while the run worked.
+    Queued,
     /// The loop adds the text of a skill that fits the prompt or a file.
     Skill,
     /// The loop reports the shortcomings that an evaluation found.
@@ -54,7 +56,7 @@ impl MessageOrigin {
     /// Returns the author of messages with this origin.
     pub fn author(self) -> MessageAuthor {
         match self {
-            Self::Prompt => MessageAuthor::Person,
+            Self::Prompt | Self::Queued => MessageAuthor::Person,
             Self::Hook => MessageAuthor::Hook,
             Self::System
             | Self::Background

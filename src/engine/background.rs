@@ -9,7 +9,7 @@ use crate::tools::command_output::background_end_text;
 
 impl Engine {
     /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, reports hosts
-    /// that the proxy has refused, and loads the skills that fit files of the last calls.
+    /// that the proxy has refused, loads the skills that fit files of the last calls, and sends the messages in the queue.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -30,7 +30,11 @@ impl Engine {
                 self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
             }
         }
-        self.load_skills_for_files()
+        self.load_skills_for_files()?;
+        for text in self.queue.take() {
+            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Queued })?;
+        }
+        Ok(())
     }
 
     /// Ends the background commands with the run.

@@ -21,6 +21,7 @@ pub mod hook_dispatch;
 pub mod hooks;
 mod keep_results;
 pub mod links;
+pub mod message_queue;
 mod pending_approvals;
 pub mod policy;
 pub mod rules;
@@ -35,6 +36,7 @@ use crate::engine::grants::Grants;
 use crate::engine::guardrails::Guardrails;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::hooks::Hooks;
+use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::Policy;
 use crate::engine::skill_set::SkillSet;
 use crate::journal::approvals::Approvals;
@@ -130,6 +132,8 @@ pub struct Engine {
     pub background: Rc<BackgroundCommands>,
     /// The skills that the run offers.
     pub skills: Rc<SkillSet>,
+    /// Messages that the user has typed while the run works.
+    pub queue: MessageQueue,
     /// Stored long outputs.
     pub outputs: Rc<Outputs>,
     /// Settings.

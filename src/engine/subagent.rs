@@ -1,6 +1,7 @@
 //! Creates the engine of a subagent from that of its parent run, with separate tools, policy and observed files.
 
 use crate::engine::approver::NoApprover;
+use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::Policy;
 use crate::engine::{Engine, EngineOptions};
 use crate::journal::approvals::Approvals;
@@ -41,6 +42,7 @@ impl Engine {
             observed_files: Rc::default(),
             background: Rc::default(),
             skills: Rc::default(),
+            queue: MessageQueue::default(),
             options: EngineOptions { no_approver: NoApprover::Refuse, ..self.options },
             is_stopped_by_hook: Cell::new(self.is_stopped_by_hook.get()),
             baseline: Arc::clone(&self.baseline),

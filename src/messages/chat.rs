@@ -104,6 +104,14 @@ pub fn chat_no_arguments(name: &str) -> String {
     format!("`/{name}` takes no arguments; nothing was done")
 }
 
+/// Notice that a typed line will be sent with the next step.
+pub const CHAT_QUEUED: &str = "queued for the next step";
+
+/// Notice that a message, typed while the run worked, was sent with its next step.
+pub fn chat_queued(text: &str) -> String {
+    format!("sent with this step: {text}")
+}
+
 /// Hint where the text of the editor is, when its message was not sent.
 pub fn chat_draft_kept(path: &str) -> String {
     format!("your text is kept in {path}")

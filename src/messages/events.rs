@@ -3,6 +3,7 @@
 use super::numbers::{bytes, counted, thousands};
 use crate::core::event::{MessageAuthor, MessageOrigin};
 use crate::core::language::Language;
+use crate::core::price::Usd;
 
 /// Workspace and program version of a session.
 pub fn session_place(workspace: &str, program: &str, language: Language) -> String {
@@ -52,19 +53,42 @@ pub fn request_sent(attempt: u32, language: Language) -> String {
     format!("{} {attempt}", language.pick("request sent, attempt", "petición enviada, intento"))
 }
 
-/// Spinner text during a model call; `tokens` is the run's total so far.
-pub fn spinner_model(step: u32, tokens: u64, language: Language) -> String {
-    let status = match language {
-        Language::En => format!("step {step}: waiting for the LLM"),
-        Language::Es => format!("paso {step}: en espera del LLM"),
-    };
-    match tokens {
-        0 => status,
-        tokens => {
-            let so_far = language.pick("tokens so far", "tokens hasta ahora");
-            format!("{status} · {} {so_far}", thousands(tokens))
-        }
+/// How far a run is, for the spinner.
+#[derive(Debug, Clone, Default)]
+pub struct RunProgress {
+    /// The model.
+    pub model: String,
+    /// The step of the session.
+    pub step: u32,
+    /// Steps that the run may still take after this one.
+    pub steps_left: u32,
+    /// Tokens of the run so far.
+    pub tokens: u64,
+    /// Known cost of the run so far.
+    pub cost: Usd,
+    /// The budget of the run.
+    pub budget: Option<Usd>,
+}
+
+/// Spinner text during a model call.
+pub fn spinner_model(run: &RunProgress, language: Language) -> String {
+    let (step, left) = (run.step, run.steps_left);
+    let mut parts = vec![match language {
+        Language::En => format!("step {step} ({left} left): waiting for {}", run.model),
+        Language::Es => format!("paso {step} (quedan {left}): en espera de {}", run.model),
+    }];
+    if run.tokens > 0 {
+        let so_far = language.pick("tokens so far", "tokens hasta ahora");
+        parts.push(format!("{} {so_far}", thousands(run.tokens)));
     }
+    if run.cost > Usd::ZERO {
+        parts.push(format!("${:.4}", f64::from(run.cost)));
+    }
+    if let Some(budget) = run.budget {
+        let left = f64::from(budget.saturating_sub(run.cost));
+        parts.push(format!("${left:.2} {}", language.pick("left", "restantes")));
+    }
+    parts.join(" · ")
 }
 
 /// Spinner text during a tool call.

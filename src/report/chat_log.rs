@@ -1,7 +1,7 @@
 //! Event sink of `agent chat`: at a terminal, the answer on standard output, as Markdown while it streams; each call as one
 //! line on standard error.
 
-use crate::core::event::{Event, FinishReason, Record};
+use crate::core::event::{Event, FinishReason, MessageOrigin, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::message::ToolCall;
 use crate::core::run_result::{InstructionFile, RunResult};
@@ -10,7 +10,7 @@ use crate::messages;
 use crate::report::answer_shown::AnswerShown;
 use crate::report::human_log::HumanLog;
 use crate::terminal::markdown::MarkdownStream;
-use crate::terminal::{StdoutTarget, Style, Terminal};
+use crate::terminal::{StdoutTarget, Style, Terminal, one_line};
 use crate::text::diff;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -18,6 +18,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Maximum characters shown of a message that was typed while the run worked.
+const QUEUED_CHARS: usize = 200;
 
 /// Notices that the conversation has shown: each run would repeat those on the configuration.
 #[derive(Debug, Clone, Default)]
@@ -150,6 +153,10 @@ impl EventSink for ChatLog {
             Event::Notice { .. } | Event::Closing { .. } => {
                 self.end_text()?;
                 self.log.emit(record)
+            }
+            Event::UserMessage { text, origin: MessageOrigin::Queued } => {
+                self.end_text()?;
+                self.terminal.eprintln(Style::Dim, &messages::chat_queued(&one_line(text, QUEUED_CHARS)))
             }
             Event::RunEnd { result } => self.run_end(record, result),
             _ => self.log.emit(record),

@@ -1,43 +1,58 @@
-//! Event sink that shows a spinner with the current activity, its duration, and the tokens so far.
+//! Event sink that shows a spinner with the current activity, its duration, and how far the run is.
 
 use crate::core::event::{Event, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
-use crate::messages;
-use crate::terminal::Terminal;
+use crate::core::price::Usd;
+use crate::messages::{self, RunProgress};
+use crate::terminal::{Terminal, one_line};
 use std::io;
 use std::sync::Arc;
+
+/// Maximum characters of the model's name.
+const MODEL_CHARS: usize = 40;
 
 /// Updates the status line of a terminal. It comes after the human log in the list of sinks, so that a log line is printed
 /// before the status changes.
 pub struct ProgressSpinner {
     terminal: Arc<Terminal>,
     language: Language,
-    tokens: u64,
+    run: RunProgress,
 }
 
 impl ProgressSpinner {
     /// Creates a spinner on `terminal`.
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
-        Self { terminal, language, tokens: 0 }
+        Self { terminal, language, run: RunProgress::default() }
     }
 }
 
 impl EventSink for ProgressSpinner {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
+            Event::RunStart { model, max_steps, bounds, .. } => {
+                self.run = RunProgress {
+                    model: one_line(model, MODEL_CHARS),
+                    steps_left: *max_steps,
+                    budget: bounds.as_ref().and_then(|bounds| bounds.limits.caps.usd),
+                    ..RunProgress::default()
+                };
+            }
             Event::StepStart { .. } => {
-                let status = messages::spinner_model(record.step, self.tokens, self.language);
-                self.terminal.show_status(&status);
+                self.run.step = record.step;
+                self.run.steps_left = self.run.steps_left.saturating_sub(1);
+                self.terminal.show_status(&messages::spinner_model(&self.run, self.language));
             }
             Event::ToolCallStart { call, summary } => {
                 self.terminal.show_status(&messages::spinner_tool(&call.name, summary));
             }
-            Event::ModelResponse { usage, .. } => {
+            Event::ModelSwitched { to, .. } => self.run.model = one_line(to, MODEL_CHARS),
+            Event::ModelResponse { usage, cost_usd, .. } => {
                 if let Some(usage) = usage {
-                    self.tokens =
-                        self.tokens.saturating_add(usage.prompt_tokens()).saturating_add(usage.output);
+                    let tokens = usage.prompt_tokens().saturating_add(usage.output);
+                    self.run.tokens = self.run.tokens.saturating_add(tokens);
                 }
+                self.run.cost += cost_usd.unwrap_or(Usd::ZERO);
                 self.terminal.hide_status();
             }
             Event::StepEnd | Event::ModelFailed { .. } | Event::RunEnd { .. } => {

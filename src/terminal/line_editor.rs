@@ -65,6 +65,8 @@ pub struct LineEditor {
     may_store: Box<dyn Fn(&str) -> bool + Send>,
     /// Whether lines are read without editing.
     is_plain: bool,
+    /// Text at the beginning of the next line.
+    pub typed: String,
     /// Why the history cannot be read or written, until it is reported.
     problem: Option<String>,
     /// Whether lines are added to the file of the history; not to one that could not be read.
@@ -97,7 +99,7 @@ impl LineEditor {
         };
         let is_plain = PLAIN_TERMINALS.contains(&term.as_str());
         let stores_history = problem.is_none();
-        Ok(Self { editor, history, may_store, is_plain, problem, stores_history })
+        Ok(Self { editor, history, may_store, is_plain, typed: String::new(), problem, stores_history })
     }
 
     /// Checks whether lines are read without editing.
@@ -145,7 +147,8 @@ impl LineEditor {
     }
 
     fn read_blocking(&mut self, prompt: &str) -> io::Result<Input> {
-        match self.editor.readline(prompt) {
+        let typed = std::mem::take(&mut self.typed);
+        match self.editor.readline_with_initial(prompt, (&typed, "")) {
             Ok(line) => {
                 if !line.trim().is_empty() && (self.may_store)(&line) {
                     self.store(&line);

@@ -60,6 +60,30 @@ impl Terminal {
         self.stream_info().stdin && self.stream_info().stderr
     }
 
+    /// Calls `take` with each line that the user types, until the end of the input. While a question is open, it reads the lines.
+    pub async fn read_lines(&self, take: impl Fn(&str)) {
+        let mut questions = self.questions.subscribe();
+        while questions.wait_for(|open| !open).await.is_ok() {
+            let reading = self.reading.lock().await;
+            let Ok((gone, held)) = io::pipe() else { return };
+            let mut reader = tokio::task::spawn_blocking(move || wait_for_line(io::stdin(), &gone));
+            let (read, is_asked) = tokio::select! {
+                biased;
+                read = &mut reader => (read, false),
+                _opened = questions.wait_for(|open| *open) => {
+                    drop(held);
+                    (reader.await, true)
+                }
+            };
+            drop(reading);
+            match read {
+                Ok(Ok(Some(line))) => take(&line),
+                Ok(Ok(None)) if is_asked => {}
+                _ => return,
+            }
+        }
+    }
+
     /// Shows the prompt and waits for an answer or for `cancel`. Input typed before the prompt is discarded. Without a
     /// user, refuses at once.
     pub async fn ask(&self, question: &PromptQuestion<'_>, cancel: &CancellationToken) -> PromptAnswer {
@@ -67,11 +91,18 @@ impl Terminal {
             return PromptAnswer::No(None);
         }
         let status = self.hide_status();
+        self.questions.send_replace(true);
+        let asked = async {
+            // Whoever reads lines has stopped then: the answer goes to nobody else.
+            let _reading = self.reading.lock().await;
+            self.ask_until_answered(question).await
+        };
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => PromptAnswer::Abort,
-            answer = self.ask_until_answered(question) => answer.unwrap_or(PromptAnswer::Abort),
+            answer = asked => answer.unwrap_or(PromptAnswer::Abort),
         };
+        self.questions.send_replace(false);
         if let (Some(label), PromptAnswer::Yes | PromptAnswer::Always) = (status, &answer) {
             self.show_status(&label);
         }

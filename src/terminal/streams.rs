@@ -8,6 +8,7 @@ use rustix::termios::isatty;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 /// Columns assumed if the width of the terminal is unknown.
 const DEFAULT_WIDTH: u16 = 80;
@@ -106,6 +107,10 @@ pub struct Terminal {
     rich: bool,
     out: Mutex<Box<dyn Write + Send>>,
     err: Mutex<ErrorStream>,
+    /// Whether a question is open, which reads what the user types.
+    pub(super) questions: watch::Sender<bool>,
+    /// Held while lines are read.
+    pub(super) reading: AsyncMutex<()>,
 }
 
 /// Standard error and the state of its last line.
@@ -159,6 +164,8 @@ impl Terminal {
             rich,
             out: Mutex::new(out),
             err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
+            questions: watch::Sender::new(false),
+            reading: AsyncMutex::default(),
         }
     }
 

@@ -740,3 +740,63 @@ fn chat_tells_of_changed_instructions_and_counts_limits() {
     assert!(shown.contains("AGENTS.md") && shown.contains("changed"), "{shown}");
     assert!(!shown.contains("/0") && shown.contains("1/1"), "{shown}");
 }
+
+#[test]
+fn chat_queue_sends_what_is_typed_in_a_turn_with_the_next_step_or_the_next_message() {
+    let lab = Lab::new().config("chat: {queue: true}\n");
+    let wait = |gate: &str| {
+        let command = format!("mkfifo {gate}; read -r line < {gate}");
+        json!({"calls": [{"name": "run_command", "arguments": {"command": command}}]})
+    };
+    let server = server(&[
+        wait("one"),
+        json!({"text": "first", "delay_ms": 600_000}),
+        json!({"text": "second"}),
+        wait("two"),
+        json!({"text": "third"}),
+    ]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    lab.wait_for_file("one");
+    chat.types("also the tests\r");
+    chat.wait("queued", |text| text.contains("queued for the next step"));
+    fs::write(lab.ws().join("one"), "go\n").unwrap();
+    server.wait_for_request(2);
+    assert_eq!(user_messages(&server.requests()[1]), ["\"hello\"", "\"also the tests\""]);
+    // The turn is interrupted: what was typed stands at the prompt.
+    chat.types("and the docs\r");
+    chat.wait("queued", |text| text.matches("queued for the next step").count() == 2);
+    chat.types(INTERRUPT);
+    chat.prompt(2);
+    chat.types(" too\r");
+    chat.prompt(3);
+    assert_eq!(user_messages(&server.requests()[2]).last().unwrap(), "\"and the docs too\"");
+    chat.types("/quit\r");
+    assert_eq!(chat.finish().code, Some(0));
+    lab.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn chat_queue_what_no_step_has_sent_is_the_next_message_and_never_an_answer() {
+    let lab = Lab::new().config("chat: {queue: true}\n");
+    let write = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
+    let server = server(&[
+        json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
+        write,
+        json!({"text": "first"}),
+        json!({"text": "second"}),
+    ]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("hello\r");
+    server.wait_for_request(1);
+    chat.types("y\r");
+    chat.wait("queued", |text| text.contains("queued for the next step"));
+    chat.answer("n\r");
+    chat.prompt(2);
+    assert!(!lab.exists("a.txt"), "what was typed before the question is not its answer");
+    assert_eq!(user_messages(&server.requests()[1]), ["\"hello\"", "\"y\""]);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+}

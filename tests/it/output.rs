@@ -246,7 +246,11 @@ fn o20_a_run_at_a_terminal_has_icons_colour_and_a_spinner_that_leaves_no_trace()
     let done = run_at_terminal(&lab, &server, &[], false).exits(0);
     same_text(&impersonal(&screen(&done.stderr), &server), SCREEN);
     assert_eq!(done.stdout, "All done:\nnothing to do.\n");
-    assert!(done.stderr.contains("step 2: waiting for the LLM · 1,010 tokens so far"), "{:?}", done.stderr);
+    assert!(
+        done.stderr.contains("step 2 (48 left): waiting for openai/mock · 1,010 tokens so far"),
+        "{:?}",
+        done.stderr
+    );
     assert!(done.stderr.contains("\u{1b}[32m      ✓ OK\u{1b}[0m"), "{:?}", done.stderr);
 }
 

@@ -145,3 +145,38 @@ fn k11_a_prompt_from_standard_input_or_from_a_commands_file_stores_nothing() {
     assert_eq!(chat.finish().code, Some(0));
     assert!(files(&lab).is_empty());
 }
+
+#[test]
+fn k11_a_correction_in_the_reason_of_a_refusal_is_stored() {
+    let write = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
+    let lab = Lab::new().config(ON);
+    let first = server(&[write.clone(), done()]);
+    let mut at_terminal = AtTerminal::start(&lab, &first, &[]);
+    at_terminal.answer("n Never edit generated files.\r");
+    let shown = at_terminal.finish().stderr;
+    assert!(shown.contains("stored for later sessions: Never edit generated files"), "{shown}");
+    let second = server(&[write, done()]);
+    let url = second.url();
+    let args = [
+        "run",
+        "x",
+        "--model",
+        "openai/mock",
+        "--api-base",
+        &url,
+        "--api-key",
+        KEY,
+        "--approvals",
+        "pause",
+        "--json",
+    ];
+    let paused: Value = serde_json::from_str(&lab.agent(&args).stdout).unwrap();
+    let id = paused["awaiting_approval"][0]["id"].as_str().unwrap_or_else(|| panic!("{paused}")).to_owned();
+    let denied = lab.agent(&["deny", &id, "--reason", "Always use the old file."]).exits(0);
+    assert!(
+        denied.stderr.contains("stored for later sessions: Always use the old file"),
+        "{}",
+        denied.stderr
+    );
+    assert!(system(&second.requests()[0]).contains("Never edit generated files"));
+}

@@ -238,6 +238,7 @@ impl LoopServices for RecordedServices<'_> {
             other => {
                 message_text(other, MessageOrigin::Background).is_some()
                     || message_text(other, MessageOrigin::Skill).is_some()
+                    || message_text(other, MessageOrigin::Queued).is_some()
             }
         });
         Ok(())

@@ -27,6 +27,7 @@ impl Session {
             | MessageOrigin::Evaluation
             | MessageOrigin::Plan
             | MessageOrigin::UserCommand
+            | MessageOrigin::Queued
             | MessageOrigin::Skill
             | MessageOrigin::GitDiff => {
                 self.reset_answer();

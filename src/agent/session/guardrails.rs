@@ -80,6 +80,7 @@ impl Session {
             | MessageOrigin::Background
             | MessageOrigin::Plan
             | MessageOrigin::UserCommand
+            | MessageOrigin::Queued
             | MessageOrigin::Skill
             | MessageOrigin::GitDiff => {
                 self.unread.push(text.to_owned());

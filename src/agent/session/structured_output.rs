@@ -45,6 +45,7 @@ impl StructuredOutput {
             | MessageOrigin::Evaluation
             | MessageOrigin::Plan
             | MessageOrigin::UserCommand
+            | MessageOrigin::Queued
             | MessageOrigin::Skill
             | MessageOrigin::GitDiff => {
                 self.repairing = false;

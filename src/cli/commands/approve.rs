@@ -3,6 +3,7 @@
 use crate::cli::commands::approvals::pending_calls;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::App;
+use crate::cli::compose::memory::CorrectionStore;
 use crate::cli::compose::output::print;
 use crate::cli::compose::session::answer_seal;
 use crate::cli::compose::session_history::{SessionHistory, journal_write_error};
@@ -11,7 +12,7 @@ use crate::core::approval::ApprovalAnswer;
 use crate::core::event::Event;
 use crate::core::failure::FailureKind;
 use crate::messages;
-use crate::terminal::one_line;
+use crate::terminal::{Style, one_line};
 
 /// Maximum length in characters of a reason for the model.
 const REASON_CHARS: usize = 1000;
@@ -51,6 +52,12 @@ pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs)
         .emit(event)
         .and_then(|_| loaded_session.emitter.sync())
         .map_err(journal_write_error)?;
+    if let ApprovalAnswer::Deny { reason: Some(reason) } = answer {
+        let store = CorrectionStore::new(&settings, app.redactor(&settings), &app.source);
+        if let Some(notice) = store.and_then(|store| store.store(reason)) {
+            app.notify(Style::Dim, &notice);
+        }
+    }
     let call = one_line(&format!("{} {}", asked.tool, asked.summary), SHOWN_CHARS);
     let then = messages::resume_hint(&session, loaded_session.approvals.unanswered().count());
     let text = format!("{}: {call}\n{then}\n", messages::answer_label(answer));

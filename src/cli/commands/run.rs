@@ -12,6 +12,7 @@ use crate::cli::commands::run_setup::{RunSetup, Task};
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::memory::store_correction;
+use crate::cli::compose::message_queue::with_queue;
 use crate::cli::compose::notices;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
@@ -220,7 +221,9 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         interrupted_calls: opened.interrupted_calls,
     };
     let preparation = setup.preparation.run(&agent, &setup.host);
-    let result = Box::pin(run_agent(app, &settings, &agent, start, preparation)).await;
+    let queue = (options.chat.is_some() && settings.chat.queue).then_some(&options.queue);
+    let run = Box::pin(run_agent(app, &settings, &agent, start, preparation));
+    let result = with_queue(app, queue, run).await;
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step })
 }
@@ -340,7 +343,8 @@ fn interaction(
 ) -> CliResult<InteractionOptions> {
     let approvals = verify_approvals(settings, id, approvals)?;
     let ask_until = (options.format() == OutputFormat::Text).then(|| interrupt.clone());
-    Ok(InteractionOptions { ask_until, no_approver: settings.approvals, approvals, dry_run: options.dry_run })
+    let (no_approver, queue) = (settings.approvals, options.queue.clone());
+    Ok(InteractionOptions { ask_until, no_approver, approvals, dry_run: options.dry_run, queue })
 }
 
 /// The data of the first events of a run.

@@ -10,6 +10,7 @@ use crate::core::evaluation::EvaluationMode;
 use crate::core::price::Usd;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
+use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::OutputFormat;
@@ -182,6 +183,9 @@ pub struct RunOptions {
     /// In `agent chat` with `--budget-total`: the money left, which bounds the run besides its own budget.
     #[arg(skip)]
     pub budget_left: Option<Usd>,
+    /// In `agent chat`: messages that the user types while the run works.
+    #[arg(skip)]
+    pub queue: MessageQueue,
     /// In `agent chat`: the notices that the conversation has shown.
     #[arg(skip)]
     pub chat: Option<ShownNotices>,

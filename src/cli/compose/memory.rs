@@ -5,11 +5,13 @@ use crate::config::settings::Settings;
 use crate::core::event::{Event, NoticeLevel};
 use crate::journal::memory::{Memory, MemoryKind};
 use crate::messages;
+use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::EmitError;
 use crate::text::corrections::find_correction;
 use crate::tools::Tool;
 use crate::tools::remember::{Forget, Remember};
+use std::sync::Arc;
 
 /// Returns the tools `remember` and `forget`, if the memory is enabled.
 pub fn tools(settings: &Settings, source: &Clock) -> Vec<Box<dyn Tool>> {
@@ -20,24 +22,42 @@ pub fn tools(settings: &Settings, source: &Clock) -> Vec<Box<dyn Tool>> {
     vec![Box::new(Remember { memory: memory.clone(), day: today(source) }), Box::new(Forget { memory })]
 }
 
+/// Stores the corrections of the user in the memory.
+pub struct CorrectionStore {
+    memory: Memory,
+    redactor: Arc<Redactor>,
+    day: String,
+}
+
+impl CorrectionStore {
+    /// Returns the store of a run, if the memory is enabled.
+    pub fn new(settings: &Settings, redactor: Arc<Redactor>, source: &Clock) -> Option<Self> {
+        let memory = || Memory::new(&settings.state);
+        settings.memory.enabled.then(|| Self { memory: memory(), redactor, day: today(source) })
+    }
+
+    /// Stores the correction in `text`, which the user wrote, if there is a new one; returns a notice about it.
+    pub fn store(&self, text: &str) -> Option<String> {
+        let correction = find_correction(text)?;
+        let has_secret = |text: &str| self.redactor.text(text) != text;
+        match self.memory.add(&self.day, MemoryKind::Correction, &correction, has_secret) {
+            Ok(false) => None,
+            Ok(true) => Some(messages::correction_stored(&correction)),
+            Err(error) => Some(messages::memory_problem(&error.to_string())),
+        }
+    }
+}
+
 /// Stores the correction in `prompt`, which the user wrote, if there is one and the memory is enabled; reports it.
 ///
 /// # Errors
 /// When the journal can no longer be written.
 pub fn store_correction(settings: &Settings, agent: &Agent, prompt: &str) -> Result<(), EmitError> {
-    let Some(text) = settings.memory.enabled.then(|| find_correction(prompt)).flatten() else {
-        return Ok(());
-    };
-    let redactor = agent.emitter.redactor();
-    let has_secret = |text: &str| redactor.text(text) != text;
-    let added =
-        Memory::new(&settings.state).add(&today(&agent.source), MemoryKind::Correction, &text, has_secret);
-    let text = match added {
-        Ok(false) => return Ok(()),
-        Ok(true) => messages::correction_stored(&text),
-        Err(error) => messages::memory_problem(&error.to_string()),
-    };
-    agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }).map(drop)
+    let store = CorrectionStore::new(settings, Arc::clone(agent.emitter.redactor()), &agent.source);
+    match store.and_then(|store| store.store(prompt)) {
+        Some(text) => agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }).map(drop),
+        None => Ok(()),
+    }
 }
 
 fn today(source: &Clock) -> String {

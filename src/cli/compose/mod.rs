@@ -7,6 +7,7 @@ pub mod directories;
 pub mod input_history;
 pub mod interrupted_calls;
 pub mod memory;
+pub mod message_queue;
 pub mod model_chain;
 pub mod notices;
 pub mod output;
@@ -29,6 +30,7 @@ use crate::agent::session_state::SessionState;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::TerminalApprover;
 use crate::cli::compose::costs::definitions_size;
+use crate::cli::compose::memory::CorrectionStore;
 use crate::cli::compose::toolbox::max_result_tokens;
 use crate::cli::compose::undo_store::UndoStore;
 use crate::cli::error::{CliError, CliResult, InsufficientSandbox};
@@ -43,6 +45,7 @@ use crate::engine::approver::{Approver, NoApprover, NonInteractiveApprover};
 use crate::engine::command_class::{BlockedPatternError, CommandOptions};
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
+use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
@@ -88,12 +91,20 @@ pub struct InteractionOptions {
     pub approvals: Approvals,
     /// Whether only read-only calls run and all others are described.
     pub dry_run: bool,
+    /// Messages that the user types while the run works.
+    pub queue: MessageQueue,
 }
 
 impl InteractionOptions {
     /// Creates the options for a single call outside a session, which cannot wait for an approval.
     pub fn for_single_call(ask_until: Option<CancellationToken>) -> Self {
-        Self { ask_until, no_approver: NoApprover::Refuse, approvals: Approvals::default(), dry_run: false }
+        Self {
+            ask_until,
+            no_approver: NoApprover::Refuse,
+            approvals: Approvals::default(),
+            dry_run: false,
+            queue: MessageQueue::default(),
+        }
     }
 }
 
@@ -390,7 +401,11 @@ pub fn engine(
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &parts.launcher)
         .map_err(|error| wrong(error.into()))?;
     let approver: Rc<dyn Approver> = match interaction.ask_until {
-        Some(token) => Rc::new(TerminalApprover::new(Arc::clone(&app.terminal), token, settings.language)),
+        Some(token) => {
+            let corrections = CorrectionStore::new(settings, app.redactor(settings), &app.source);
+            let terminal = Arc::clone(&app.terminal);
+            Rc::new(TerminalApprover::new(terminal, token, settings.language, corrections))
+        }
         None => Rc::new(NonInteractiveApprover),
     };
     Ok(Engine {
@@ -411,6 +426,7 @@ pub fn engine(
         observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
         skills: Rc::new(parts.skills),
+        queue: interaction.queue,
         outputs: Rc::new(Outputs {
             dir: parts.outputs,
             parent: None,

@@ -75,6 +75,8 @@ pub struct Conversation<'a> {
     pub is_from_file: bool,
     /// The file with the text of the next message from the editor, until its run has begun.
     pub draft: Option<TempPath>,
+    /// Text that stands at the next prompt: it was typed during a message that was interrupted.
+    pub typed: String,
     /// Commands that the user ran since the last message, and their results.
     pub ran: Vec<(String, String)>,
 }
@@ -104,6 +106,7 @@ impl<'a> Conversation<'a> {
             result: None,
             is_from_file: false,
             draft: None,
+            typed: String::new(),
             ran: Vec::new(),
         }
     }
@@ -228,6 +231,15 @@ impl<'a> Conversation<'a> {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
         self.result = Some(result);
-        Next::Prompt
+        // What no step has sent is the next message; after an interrupt the user decides.
+        let queued = self.options.queue.take().join("\n");
+        match (queued.is_empty(), was_interrupted) {
+            (true, _) => Next::Prompt,
+            (false, false) => Next::Message(queued),
+            (false, true) => {
+                self.typed = queued;
+                Next::Prompt
+            }
+        }
     }
 }

@@ -107,10 +107,10 @@ impl<'a> Chat<'a> {
                 Input::Interrupted => self.interrupt(),
                 Input::Line(line) => self.handle(line.trim()),
             };
-            let next = match next {
-                Next::Message(text) => self.conversation.send(text),
-                next => next,
-            };
+            let mut next = next;
+            while let Next::Message(text) = next {
+                next = self.conversation.send(text);
+            }
             if self.is_terminated() {
                 return Ok(INTERRUPTED);
             }
@@ -123,6 +123,7 @@ impl<'a> Chat<'a> {
     /// Reads the next input. A signal meanwhile restores the terminal and ends the process.
     fn read(&mut self) -> CliResult<Input> {
         let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
+        editor.typed = std::mem::take(&mut self.conversation.typed);
         if let Some(problem) = editor.take_problem() {
             let app = self.conversation.app;
             app.notify(Style::Warning, &messages::history_problem(&app.redact(&problem)));
