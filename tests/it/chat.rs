@@ -800,3 +800,23 @@ fn chat_queue_what_no_step_has_sent_is_the_next_message_and_never_an_answer() {
     chat.types(END);
     assert_eq!(chat.finish().code, Some(0));
 }
+
+#[test]
+fn chat_a_window_that_is_resized_while_a_line_is_edited_loses_nothing() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    let (first, second) = ("one ".repeat(40), "two ".repeat(40));
+    chat.types(&first);
+    chat.wait("the line", |text| text.matches("one").count() >= 40);
+    chat.resize(30);
+    chat.types(&second);
+    chat.wait("the line", |text| text.contains("two"));
+    chat.resize(200);
+    chat.types("three\r");
+    chat.prompt(2);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    assert_eq!(user_messages(&server.requests()[0]), [format!("\"{first}{second}three\"")]);
+}

@@ -106,6 +106,12 @@ impl AtTerminal {
         self.wait(&format!("prompt {number}"), |text| text.matches(PASTE_ON).count() >= number)
     }
 
+    /// Changes the number of columns, as a window that is made smaller does.
+    pub fn resize(&self, columns: u16) {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keyboard, size).unwrap();
+    }
+
     /// The modes of the terminal.
     pub fn modes(&self) -> String {
         modes(&self.keyboard)
