@@ -2,12 +2,14 @@
 
 use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
+use crate::cli::commands::trust::TrustArgs;
 use crate::engine::policy::Mode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;
@@ -29,7 +31,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",
-        &["doctor", "models", "config", "trust", "policy", "agents", "skills", "memory", "tools", "help"],
+        &[
+            "init", "doctor", "models", "config", "trust", "policy", "agents", "skills", "memory", "tools",
+            "help",
+        ],
     ),
     ("Machine-readable", &["apply-patch", "schema", "man", "completions"]),
 ];
@@ -145,6 +150,8 @@ pub enum Command {
     },
     /// Apply a patch under the same rules and hooks as the tool
     ApplyPatch(PatchArgs),
+    /// Write instructions and a configuration for this project from a preset
+    Init(InitArgs),
     /// Show or check the configuration
     Config {
         /// The subcommand.
@@ -310,20 +317,6 @@ pub struct RestoreArgs {
     /// Configuration and workspace.
     #[command(flatten)]
     pub common: CommonArgs,
-}
-
-/// `agent trust`.
-#[derive(Debug, Clone, Args)]
-pub struct TrustArgs {
-    /// Only show it, with its hash
-    #[arg(long)]
-    pub show: bool,
-    /// Trust it no longer
-    #[arg(long, conflicts_with = "show")]
-    pub revoke: bool,
-    /// Trust it without asking, where you know what it is
-    #[arg(short, long, conflicts_with_all = ["show", "revoke"])]
-    pub yes: bool,
 }
 
 /// `agent approvals …`.

@@ -14,6 +14,7 @@ pub mod key_rules;
 pub mod layers;
 pub mod load;
 pub mod memory;
+pub mod presets;
 pub mod project;
 pub mod run_loop;
 pub mod schema;

@@ -1,22 +1,37 @@
 //! `agent trust`: shows the settings of a project that need trust, and stores or revokes the user's trust in them.
 
-use crate::cli::args::TrustArgs;
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::project_files::NewFile;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::load::{self, LoadedConfig};
-use crate::config::trust::manifest::referencing_keys;
+use crate::config::trust::manifest::{TrustManifest, referencing_keys};
 use crate::config::trust::{self, TrustFlag, TrustStatus};
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::{self, PromptAnswer, Style, one_line, preview};
+use clap::Args;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
+
+/// `agent trust`.
+#[derive(Debug, Clone, Args)]
+pub struct TrustArgs {
+    /// Only show it, with its hash
+    #[arg(long)]
+    pub show: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "show")]
+    pub revoke: bool,
+    /// Trust it without asking, where you know what it is
+    #[arg(short, long, conflicts_with_all = ["show", "revoke"])]
+    pub yes: bool,
+}
 
 /// Shows, requests, stores or revokes trust.
 ///
@@ -26,24 +41,81 @@ pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> 
     if args.revoke {
         return revoke(app, common);
     }
-    let status = app.load(&common_flags(common))?.trust.status;
-    // Loaded as if it were trusted, so that problems with the trusted settings are reported first.
-    let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common_flags(common) })?;
-    let manifest = &loaded.trust.manifest;
+    let (loaded, status) = review(app, common)?;
     let mut text = listing(&loaded);
-    let _ = writeln!(text, "hash    {}", manifest.hash());
-    let settled = matches!(status, TrustStatus::NothingToTrust | TrustStatus::Trusted);
-    if args.show || settled {
+    let _ = writeln!(text, "hash    {}", loaded.trust.manifest.hash());
+    if args.show || is_settled(&status) {
         let _ = writeln!(text, "status  {}", describe_status(&status));
         return print(&app.terminal, &text);
     }
     if args.yes {
         print(&app.terminal, &text)?;
-    } else {
-        ask(app, &text)?;
+    } else if !app.terminal.can_ask() {
+        return Err(CliError::new(FailureKind::Usage, messages::TRUST_NEEDS_TERMINAL));
+    } else if !ask(app, &text)? {
+        return Err(CliError::new(FailureKind::Usage, messages::NOT_TRUSTED));
     }
+    store(app, &loaded)
+}
+
+/// Shows what needs trust after a command has written the project's configuration. Trusts it at once if nothing but `written`
+/// is covered, else asks at a terminal; without an answer, names the command for later.
+///
+/// # Errors
+/// Fails for an invalid configuration, a record that cannot be written, and without a terminal when the trust would cover more
+/// than `written`.
+pub fn offer(app: &App, common: &CommonArgs, written: Option<&Vec<NewFile>>) -> CliResult<()> {
+    let (loaded, status) = review(app, common)?;
+    if is_settled(&status) {
+        return Ok(());
+    }
+    let other = written.and_then(|written| other_content(&loaded.trust.manifest, written));
+    let text = format!("\n{}", listing(&loaded));
+    if written.is_some() && other.is_none() {
+        print(&app.terminal, &text)?;
+        return store(app, &loaded);
+    }
+    if app.terminal.can_ask() {
+        if ask(app, &text)? {
+            return store(app, &loaded);
+        }
+    } else {
+        print(&app.terminal, &text)?;
+    }
+    if let Some(file) = other {
+        return Err(CliError::new(FailureKind::Request, messages::trust_covers_more(&name(&file))));
+    }
+    app.notify(Style::Plain, messages::TRUST_LATER);
+    Ok(())
+}
+
+/// Returns the first file of the manifest whose content is not that of one of `written`.
+fn other_content(manifest: &TrustManifest, written: &[NewFile]) -> Option<String> {
+    let is_written = |path: &str, hash: &str| {
+        let same = |file: &&NewFile| file.path == path;
+        written
+            .iter()
+            .find(same)
+            .is_some_and(|file| blake3::hash(file.text.as_bytes()).to_hex().as_str() == hash)
+    };
+    manifest.files.iter().find(|(path, hash)| !is_written(path, hash)).map(|(path, _)| path.clone())
+}
+
+/// Loads the project as if it were trusted, so that problems with the trusted settings are reported first, and its status.
+fn review(app: &App, common: &CommonArgs) -> CliResult<(LoadedConfig, TrustStatus)> {
+    let status = app.load(&common_flags(common))?.trust.status;
+    let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common_flags(common) })?;
+    Ok((loaded, status))
+}
+
+fn is_settled(status: &TrustStatus) -> bool {
+    matches!(status, TrustStatus::NothingToTrust | TrustStatus::Trusted)
+}
+
+fn store(app: &App, loaded: &LoadedConfig) -> CliResult<()> {
     let settings = &loaded.settings;
-    let stored = trust::fact_cache(&settings.state, &settings.workspace).store(manifest.files.clone());
+    let stored =
+        trust::fact_cache(&settings.state, &settings.workspace).store(loaded.trust.manifest.files.clone());
     stored.map_err(|error| {
         CliError::new(FailureKind::Config, messages::trust_not_stored(&error.to_string()))
     })?;
@@ -61,11 +133,8 @@ fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
     Ok(())
 }
 
-/// Shows the whole listing and asks the user; every answer except yes is an error.
-fn ask(app: &App, listing: &str) -> CliResult<()> {
-    if !app.terminal.can_ask() {
-        return Err(CliError::new(FailureKind::Usage, messages::TRUST_NEEDS_TERMINAL));
-    }
+/// Shows the whole listing at the terminal and asks whether to trust it.
+fn ask(app: &App, listing: &str) -> CliResult<bool> {
     app.notify(Style::Plain, listing.trim_end());
     let question = terminal::PromptQuestion {
         language: Language::En,
@@ -76,12 +145,7 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
         lasting: None,
     };
     let answer = app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })?;
-    match answer {
-        PromptAnswer::Yes => Ok(()),
-        PromptAnswer::Always | PromptAnswer::No(_) | PromptAnswer::Abort => {
-            Err(CliError::new(FailureKind::Usage, messages::NOT_TRUSTED))
-        }
-    }
+    Ok(answer == PromptAnswer::Yes)
 }
 
 /// Describes the trust status of the project.

@@ -1,0 +1,117 @@
+//! Writes the files of `agent init` and `agent import`: a file that exists is kept unless the user asks to replace it.
+
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::error::ConfigError;
+use crate::config::project::MAX_CONFIG_BYTES;
+use crate::config::text_file::resolve_inside;
+use crate::core::failure::FailureKind;
+use crate::messages;
+use crate::workspace::Workspace;
+use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
+use crate::workspace::replace::Expected;
+use clap::Args;
+use rustix::fs::Mode;
+use std::path::Path;
+
+/// A file to write.
+pub struct NewFile {
+    /// Its path from the root of the directory.
+    pub path: &'static str,
+    /// Its path for the user.
+    pub shown: String,
+    /// Its content.
+    pub text: String,
+    /// Its permission bits when it is created; `None` for those of the workspace.
+    pub mode: Option<Mode>,
+}
+
+/// How files are written.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct WriteOptions {
+    /// Replace files that exist
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Only print the files
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// State of the file that is there now.
+enum Current {
+    Absent,
+    Same,
+    Other { hash: String },
+}
+
+/// Writes `files` into `workspace` and prints what became of each. No file is written when one of them cannot be.
+///
+/// # Errors
+/// Fails for a link that leaves the directory, and when a file cannot be read or written.
+pub fn write(app: &App, workspace: &Workspace, files: &[NewFile], options: WriteOptions) -> CliResult<()> {
+    let planned: Vec<(&NewFile, RelPath, Current)> = files
+        .iter()
+        .map(|file| current(workspace, file).map(|(path, current)| (file, path, current)))
+        .collect::<CliResult<_>>()?;
+    for (file, path, current) in planned {
+        let exists = !matches!(current, Current::Absent);
+        if options.dry_run && !matches!(current, Current::Same) {
+            preview(app, &messages::file_preview(&file.shown, exists, options.overwrite), &file.text)?;
+            continue;
+        }
+        let line = match current {
+            Current::Same => messages::file_unchanged(&file.shown),
+            Current::Other { .. } if !options.overwrite => messages::file_kept(&file.shown),
+            Current::Other { hash } => {
+                replace(workspace, file, &path, &Expected::Hash(hash))?;
+                messages::file_replaced(&file.shown)
+            }
+            Current::Absent => {
+                replace(workspace, file, &path, &Expected::Absent)?;
+                messages::file_created(&file.shown)
+            }
+        };
+        print(&app.terminal, &format!("{line}\n"))?;
+    }
+    Ok(())
+}
+
+/// Prints a file in a dry run below `heading`.
+///
+/// # Errors
+/// Fails when standard output cannot be written.
+pub fn preview(app: &App, heading: &str, text: &str) -> CliResult<()> {
+    print(&app.terminal, &format!("\n{heading}\n{}", app.redact(text)))
+}
+
+/// Returns the path of `file` and what is there now.
+fn current(workspace: &Workspace, file: &NewFile) -> CliResult<(RelPath, Current)> {
+    let refuse = |error: ConfigError| CliError { kind: FailureKind::Config, cause: error.into() };
+    let relative = Path::new(file.path);
+    for part in relative.ancestors().filter(|part| !part.as_os_str().is_empty()) {
+        let shown = || part.to_string_lossy().into_owned();
+        let real = resolve_inside(workspace.root(), part).map_err(|error| refuse(error.file(shown())))?;
+        if real.is_none() && workspace.root().join(part).symlink_metadata().is_ok() {
+            return Err(refuse(ConfigError::new("is a broken link: remove it first").file(shown())));
+        }
+    }
+    let path = workspace.path(file.path).map_err(|error| failed(file, &error.to_string()))?;
+    let current = match workspace.read(&path, MAX_CONFIG_BYTES) {
+        Ok(content) if content.bytes == file.text.as_bytes() => Current::Same,
+        Ok(content) => Current::Other { hash: content.hash },
+        Err(FileError::Missing(_)) => Current::Absent,
+        Err(error) => return Err(failed(file, &error.to_string())),
+    };
+    Ok((path, current))
+}
+
+fn replace(workspace: &Workspace, file: &NewFile, path: &RelPath, expected: &Expected<'_>) -> CliResult<()> {
+    let written = workspace.replace_with_mode(path, expected, file.text.as_bytes(), file.mode);
+    written.map(drop).map_err(|error| failed(file, &error.to_string()))
+}
+
+fn failed(file: &NewFile, why: &str) -> CliError {
+    CliError::new(FailureKind::Request, format!("cannot write {}: {why}", file.shown))
+}
