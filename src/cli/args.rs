@@ -2,6 +2,7 @@
 
 use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
@@ -32,8 +33,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Setup",
         &[
-            "init", "doctor", "models", "config", "trust", "policy", "agents", "skills", "memory", "tools",
-            "help",
+            "init", "import", "doctor", "models", "config", "trust", "policy", "agents", "skills", "memory",
+            "tools", "help",
         ],
     ),
     ("Machine-readable", &["apply-patch", "schema", "man", "completions"]),
@@ -152,6 +153,8 @@ pub enum Command {
     ApplyPatch(PatchArgs),
     /// Write instructions and a configuration for this project from a preset
     Init(InitArgs),
+    /// Import settings of Claude Code or Codex
+    Import(ImportArgs),
     /// Show or check the configuration
     Config {
         /// The subcommand.

@@ -9,8 +9,8 @@ pub mod exit_code;
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help, history,
-    init, man, memory, models, policy, redo, replay, report, run, schema, sessions, skills, start, stats,
-    tools, trust, undo,
+    import, init, man, memory, models, policy, redo, replay, report, run, schema, sessions, skills, start,
+    stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -63,6 +63,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),
         Command::Init(args) => init::init(app, &args),
+        Command::Import(args) => import::import(app, &args),
         Command::Config { command, common } => config::config(app, &command, &common),
         Command::Policy { command, common } => policy::policy(app, command, &common),
         Command::Trust { args, common } => trust::trust(app, &args, &common),

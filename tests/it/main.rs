@@ -40,6 +40,7 @@ mod hidden;
 mod hook_scripts;
 mod hooks;
 mod hostile;
+mod import;
 mod init;
 mod instructions;
 mod interruptions;

@@ -13,6 +13,7 @@ pub mod diff;
 pub mod doctor;
 pub mod help;
 pub mod history;
+pub mod import;
 pub mod init;
 pub mod live_tools;
 pub mod man;
