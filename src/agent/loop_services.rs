@@ -40,6 +40,12 @@ pub trait LoopServices {
     /// When the journal can no longer be written.
     fn report_background(&self) -> Result<(), EmitError>;
 
+    /// Adds the messages that the user has typed meanwhile.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    fn send_queued(&self) -> Result<(), EmitError>;
+
     /// Stops the background commands at the end of the run.
     fn stop_background(&self) -> impl Future<Output = Result<(), EmitError>>;
 
@@ -85,6 +91,10 @@ impl LoopServices for Engine {
 
     fn report_background(&self) -> Result<(), EmitError> {
         self.report_background()
+    }
+
+    fn send_queued(&self) -> Result<(), EmitError> {
+        self.send_queued()
     }
 
     async fn stop_background(&self) -> Result<(), EmitError> {

@@ -62,6 +62,7 @@ impl<S: LoopServices> Agent<S> {
     /// Takes a step: calls the model, and fires the hooks before and after the call.
     async fn take_step(&self) -> Result<(), EmitError> {
         self.engine.report_background()?;
+        self.engine.send_queued()?;
         let input = self.input();
         let step = input.step.map(|done| done.saturating_add(1));
         self.fire_and_add_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;

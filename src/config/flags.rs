@@ -135,6 +135,7 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
         ("--self-eval", "evaluation.mode", flags.self_eval.map(|mode| mode.name().into())),
         ("--sandbox", "sandbox.mode", flags.sandbox.map(|mode| mode.name().into())),
         ("--allow-net", "sandbox.network", flags.allow_net.then(|| true.into())),
+        ("--allow-host", "sandbox.network", (!flags.allow_host.is_empty()).then(|| false.into())),
         (
             "--allow-host",
             "sandbox.allowed_hosts",

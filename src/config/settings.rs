@@ -218,15 +218,13 @@ fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
 
 /// Checks that the tools whose results are kept exist.
 fn check_kept_tools(tools: &Tools, layers: &Layers) -> Result<(), ConfigError> {
-    let mut known = toolbox::known_names();
-    // A subagent may change files, which its result does not show.
-    known.retain(|name| name != toolbox::DISPATCH_SUBAGENT);
-    match tools.keep_results.keys().find(|name| !known.contains(name)) {
+    let known = toolbox::KEEPABLE;
+    match tools.keep_results.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
             let key = format!("tools.keep_results.{}", sanitize(name));
-            let mut error = ConfigError::new("there is no such tool, or its results are not kept");
-            error.hint = did_you_mean(name, known.iter().map(String::as_str));
+            let mut error = ConfigError::new(format!("results are kept of {}", known.join(", ")));
+            error.hint = did_you_mean(name, known.into_iter());
             Err(layers.locate(error, &key))
         }
     }

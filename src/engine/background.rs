@@ -9,7 +9,7 @@ use crate::tools::command_output::background_end_text;
 
 impl Engine {
     /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, reports hosts
-    /// that the proxy has refused, loads the skills that fit files of the last calls, and sends the messages in the queue.
+    /// that the proxy has refused, and loads the skills that fit files of the last calls.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -30,7 +30,14 @@ impl Engine {
                 self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
             }
         }
-        self.load_skills_for_files()?;
+        self.load_skills_for_files()
+    }
+
+    /// Adds the messages that the user has typed while the run worked to the conversation.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    pub fn send_queued(&self) -> Result<(), EmitError> {
         for text in self.queue.take() {
             self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Queued })?;
         }
@@ -51,7 +58,7 @@ impl Engine {
             let ended_by_run_end = running.iter().any(|one| one.id == command.id);
             self.record_end(&command, ended_by_run_end)?;
         }
-        Ok(())
+        self.report_refused_hosts().map(drop)
     }
 
     /// Emits the end of a background command and returns how it ended, as text for the model.

@@ -34,9 +34,11 @@ impl Engine {
             if compared { self.with_baseline(Baseline::after_command).await.flatten() } else { None };
         let Some(changes) = changes else {
             self.warn_changes_unlisted().await?;
+            output.is_unlisted = true;
             return Ok(output);
         };
         output.changed.extend(changes.listed);
+        output.is_unlisted = changes.left_out > 0;
         if changes.left_out > 0 {
             self.warn(messages::changes_left_out(changes.left_out))?;
         }

@@ -3,12 +3,20 @@
 use crate::core::message::ToolCall;
 use crate::engine::Engine;
 use crate::engine::call::PlannedCall;
+use crate::engine::command_class::{CommandClass, classify};
 use crate::journal::kept_results::{FinishedCall, MAX_RESULT_BYTES};
 use crate::messages;
 use crate::runtime::emitter::EmitError;
-use crate::tools::outputs::Outputs;
+use crate::tools::outputs::{Outputs, is_stored};
 use crate::tools::{CommandStatus, Plan, ToolOutput};
+use serde_json::Value;
 use std::io::Read;
+
+/// Program that changes the repository.
+const GIT: &str = "git";
+
+/// Maximum number of names in the text of a command that are looked up.
+const MAX_NAMED: usize = 500;
 
 impl Engine {
     /// Keeps the result `text` of a call that succeeded and changed nothing, if the results of its tool are kept.
@@ -23,7 +31,11 @@ impl Engine {
         text: &str,
     ) -> Result<(), EmitError> {
         let is_complete = matches!(output.command_outcome, None | Some(CommandStatus::Succeeded));
-        let may_keep = is_complete && !output.is_error && output.changed.is_empty();
+        let has_changed =
+            output.is_unlisted || !output.changed.is_empty() || self.may_change_unseen(&ready.plan);
+        // The result of reading a stored one would outlive it.
+        let is_copy = ready.args.get("path").and_then(Value::as_str).is_some_and(is_stored);
+        let may_keep = is_complete && !output.is_error && !has_changed && !is_copy;
         let Some(kept) = self.outputs.kept.as_ref().filter(|kept| may_keep && kept.keeps(&call.name)) else {
             return Ok(());
         };
@@ -42,15 +54,30 @@ impl Engine {
         }
     }
 
-    /// Returns the words of a command that are paths of files in the workspace.
+    /// Checks whether a command may change what the list of changes does not contain, such as the repository.
+    fn may_change_unseen(&self, plan: &Plan) -> bool {
+        let Some(command) = plan.command.as_deref() else { return false };
+        let class = classify(command, &self.commands).class;
+        // The list of changes leaves the repository out.
+        class > CommandClass::Confine || (class > CommandClass::Safe && command.contains(GIT))
+    }
+
+    /// Returns the files of the workspace that the text of a command names, also below a directory that it names.
     fn files_in_command(&self, plan: &Plan) -> Vec<String> {
-        let words = plan.command.as_deref().and_then(shlex::split).unwrap_or_default();
-        let words = words.iter().map(|word| word.rsplit('=').next().unwrap_or(word));
-        let is_file = |path: &String| {
-            let path = self.workspace.path(path);
-            path.is_ok_and(|path| self.workspace.open_file(&path).is_ok())
+        let text = plan.command.as_deref().unwrap_or_default();
+        let is_end = |c: char| c.is_whitespace() || ";|&<>(){}\"'`$=,:".contains(c);
+        let words: Vec<&str> = text.split(is_end).filter(|word| !word.is_empty()).collect();
+        let path = |word: &str| plan.path_from_root(word);
+        let is_directory =
+            |name: &String| self.workspace.path(name).is_ok_and(|it| self.workspace.is_directory(&it));
+        let directories: Vec<String> = words.iter().map(|word| path(word)).filter(is_directory).collect();
+        let below = |word: &str| {
+            directories.iter().map(|directory| format!("{directory}/{word}")).collect::<Vec<_>>()
         };
-        words.map(|word| plan.path_from_root(word)).filter(is_file).collect()
+        let is_file =
+            |name: &String| self.workspace.path(name).is_ok_and(|it| self.workspace.open_file(&it).is_ok());
+        let named = words.iter().flat_map(|word| below(word).into_iter().chain([path(word)]));
+        named.take(MAX_NAMED).filter(is_file).collect()
     }
 
     /// Returns the text of a result, with the stored output of the call after it, which is then found below `name`.

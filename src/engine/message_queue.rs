@@ -17,6 +17,12 @@ impl MessageQueue {
         !text.is_empty()
     }
 
+    /// Returns the queue if `is_sent` is true, else an empty one.
+    #[must_use]
+    pub fn only_if(&self, is_sent: bool) -> Self {
+        if is_sent { self.clone() } else { Self::default() }
+    }
+
     /// Takes all messages.
     pub fn take(&self) -> Vec<String> {
         self.0.take()

@@ -7,6 +7,9 @@ const MAX_LABEL: usize = 63;
 /// The ports of http and https, which a host without a port allows.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
+/// The first port that any program may listen on; below, only the web ports are dialled, as for `web_fetch`.
+const FIRST_FREE_PORT: u16 = 1024;
+
 /// A host of `sandbox.allowed_hosts`: `example.org`, `*.example.org` (all subdomains) or `example.org:8443`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
@@ -26,10 +29,11 @@ impl AllowedHost {
             Some((name, port)) => (name, parse_port(port).map(Some)),
             None => (name, Some(None)),
         };
+        let is_web = |port: u16| port >= FIRST_FREE_PORT || WEB_PORTS.contains(&port);
         match (host_name(name), port) {
-            (Some(name), Some(port)) => Ok(Self { name, is_parent, port }),
+            (Some(name), Some(port)) if port.is_none_or(is_web) => Ok(Self { name, is_parent, port }),
             _ => Err("must be a host such as `example.org`, `*.example.org` or `example.org:8443`, in ASCII and not an \
-                      IP address"
+                      IP address, with port 80, 443 or one above 1023"
                 .to_owned()),
         }
     }
@@ -126,7 +130,7 @@ mod tests {
         for other in ["example.org", "evilexample.org", ".example.org", "example.org.evil.test"] {
             assert!(!allows("*.example.org", other, 443), "{other}");
         }
-        for wrong in ["a:0", "a:", "a:65536", "a:080", "a:+80", "a:80:80", "*", "*.", "a.*.b"] {
+        for wrong in ["a:0", "a:22", "a:", "a:65536", "a:080", "a:+80", "a:80:80", "*", "*.", "a.*.b"] {
             assert!(AllowedHost::parse(wrong).is_err(), "{wrong}");
         }
     }

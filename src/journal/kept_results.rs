@@ -9,7 +9,7 @@ use crate::workspace::error::FileError;
 use crate::workspace::file::hash_reader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,9 @@ const MAX_RESULTS: usize = 1_000;
 /// Maximum bytes of what is stored about a result.
 const MAX_ENTRY_BYTES: u64 = 64 << 10;
 
+/// Hours after which a result of a tool that is no longer configured is removed: the maximum of the setting.
+const MAX_HOURS: u32 = 8_760;
+
 /// Maximum number of results that a session lists.
 const MAX_LISTED: usize = 20;
 
@@ -51,6 +54,8 @@ pub struct KeptResult {
     pub summary: String,
     /// Hash of the definition of the tool.
     definition: String,
+    /// Hash of the permission rules.
+    rules: String,
     /// When the result was kept, in seconds since 1970.
     kept_at: u64,
     /// The files that the call names, with the hashes of their contents; absent: there was no such file.
@@ -78,24 +83,28 @@ pub struct KeptResults {
     hours: BTreeMap<String, u32>,
     /// Hashes of the definitions of these tools.
     definitions: BTreeMap<String, String>,
+    /// Hash of the permission rules and of the patterns of sensitive files.
+    rules: String,
     /// Seconds since 1970 at `started`.
     started_at: u64,
     started: Instant,
 }
 
 impl KeptResults {
-    /// Returns the kept results in the state directory of a workspace at `unix_time`, the time since 1970; nothing is created or
-    /// read.
+    /// Returns the kept results in the state directory of a workspace at `unix_time`, the time since 1970, under the permission
+    /// rules `rules`, whose change makes results void; nothing is created or read.
     pub fn new(
         state: &Path,
         hours: BTreeMap<String, u32>,
         definitions: &[ToolDefinition],
+        rules: &str,
         unix_time: Duration,
     ) -> Self {
         let named = definitions.iter().filter(|tool| hours.contains_key(&tool.name));
         let definitions = named.map(|tool| (tool.name.clone(), hash_definition(tool))).collect();
         Self {
             directory: state.join("kept-results"),
+            rules: blake3::hash(rules.as_bytes()).to_hex().to_string(),
             hours,
             definitions,
             started_at: unix_time.as_secs(),
@@ -138,11 +147,16 @@ impl KeptResults {
         }
         let summary = one_line(call.summary, QUOTE_CHARS);
         let (tool, definition) = (call.tool.to_owned(), definition.clone());
-        let kept = KeptResult { id, tool, summary, definition, kept_at: self.now(), files };
+        let rules = self.rules.clone();
+        let kept = KeptResult { id, tool, summary, definition, rules, kept_at: self.now(), files };
+        let entry = serde_json::to_vec(&kept)?;
+        if entry.len() as u64 > MAX_ENTRY_BYTES {
+            return Ok(());
+        }
         create_private_dir(&self.directory)?;
         self.make_room(text.len())?;
         self.write(&kept.id, "txt", &text)?;
-        self.write(&kept.id, "json", &serde_json::to_vec(&kept)?)
+        self.write(&kept.id, "json", &entry)
     }
 
     /// Returns all kept results, newest first; files of another form are ignored.
@@ -174,28 +188,38 @@ impl KeptResults {
         let Some(hours) = self.hours.get(&kept.tool) else {
             return Some(format!("tools.keep_results does not name {tool}"));
         };
-        let seconds = u64::from(*hours).saturating_mul(3_600);
-        if self.now() >= kept.kept_at.saturating_add(seconds) {
-            return Some(format!("it is older than {hours} hours"));
-        }
         if self.definitions.get(&kept.tool) != Some(&kept.definition) {
             return Some(format!("the definition of {tool} has changed"));
+        }
+        if self.rules != kept.rules {
+            return Some("the permission rules have changed".to_owned());
+        }
+        self.outdated_reason(kept, *hours, workspace)
+    }
+
+    /// Returns why a result will never be valid again.
+    fn outdated_reason(&self, kept: &KeptResult, hours: u32, workspace: &Workspace) -> Option<String> {
+        let seconds = u64::from(hours).saturating_mul(3_600);
+        if self.now() >= kept.kept_at.saturating_add(seconds) {
+            return Some(format!("it is older than {hours} hours"));
         }
         let mut files = kept.files.iter();
         let changed = files.find(|(path, hash)| file_hash(workspace, path).as_ref().ok() != Some(*hash));
         changed.map(|(path, _)| format!("{} has changed", one_line(path, QUOTE_CHARS)))
     }
 
-    /// Returns the lines `kept:ID TOOL SUMMARY (AGE)` of the newest valid results, at most 20, and removes void ones.
+    /// Returns the lines `kept:ID TOOL SUMMARY (AGE)` of the newest valid results, at most 20, and removes those that will
+    /// never be valid again.
     ///
     /// # Errors
     /// When they cannot be read or removed.
     pub fn list(&self, workspace: &Workspace) -> io::Result<Vec<String>> {
         let mut lines = Vec::new();
         for kept in self.all()? {
-            if self.void_reason(&kept, workspace).is_some() {
+            let hours = self.hours.get(&kept.tool).copied().unwrap_or(MAX_HOURS);
+            if self.outdated_reason(&kept, hours, workspace).is_some() {
                 self.remove(&kept.id)?;
-            } else if lines.len() < MAX_LISTED {
+            } else if lines.len() < MAX_LISTED && self.void_reason(&kept, workspace).is_none() {
                 lines.push(self.line(&kept));
             }
         }
@@ -229,9 +253,21 @@ impl KeptResults {
     /// # Errors
     /// When one cannot be removed.
     pub fn clear(&self) -> io::Result<usize> {
-        let all = self.all()?;
-        all.iter().try_for_each(|kept| self.remove(&kept.id))?;
-        Ok(all.len())
+        let number = self.all()?.len();
+        for id in self.ids()? {
+            self.remove(&id)?;
+        }
+        Ok(number)
+    }
+
+    /// Returns the ids of all files, also of those that a process which was killed has left incomplete.
+    fn ids(&self) -> io::Result<BTreeSet<String>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            entries => entries?,
+        };
+        let stem = |entry: fs::DirEntry| Some(entry.path().file_stem()?.to_str()?.to_owned());
+        entries.filter_map(|entry| entry.map(stem).transpose()).collect()
     }
 
     fn now(&self) -> u64 {
@@ -260,10 +296,13 @@ impl KeptResults {
         Ok(())
     }
 
-    /// Removes the oldest results until there is room for one of `bytes`.
+    /// Removes incomplete results, and the oldest ones until there is room for one of `bytes`.
     fn make_room(&self, bytes: usize) -> io::Result<()> {
         let size = |kept: &KeptResult| self.file(&kept.id, "txt").metadata().map_or(0, |file| file.len());
         let mut all = self.all()?;
+        for id in self.ids()?.iter().filter(|id| !all.iter().any(|kept| kept.id == **id)) {
+            self.remove(id)?;
+        }
         let mut total: u64 = all.iter().map(size).sum::<u64>().saturating_add(bytes as u64);
         while (total > MAX_BYTES || all.len() >= MAX_RESULTS)
             && let Some(oldest) = all.pop()

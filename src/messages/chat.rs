@@ -112,6 +112,11 @@ pub fn chat_queued(text: &str) -> String {
     format!("sent with this step: {text}")
 }
 
+/// Warning about a text that was typed while the model worked, on a terminal without editing.
+pub fn chat_not_sent(text: &str) -> String {
+    format!("not sent, type it again if you want: {text}")
+}
+
 /// Hint where the text of the editor is, when its message was not sent.
 pub fn chat_draft_kept(path: &str) -> String {
     format!("your text is kept in {path}")

@@ -39,9 +39,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 /// Largest reply, in bytes, that is forwarded from inside bubblewrap.
 const MAX_REPLY_BYTES: u64 = 2 * LaunchReply::BYTES as u64;
+
+/// Maximum time until the process inside bubblewrap has sent its listener.
+const LISTENER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Number of processes that supervise a command: its guard, the fork server and the agent.
 const HOLDERS: usize = 3;
@@ -134,11 +138,7 @@ fn through_bubblewrap(
     let sent = NetworkNamespace::send(None, &ours)
         .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
         .and_then(|()| io::copy(&mut control.take(request.stdin_bytes), &mut ours));
-    if request.listens && sent.is_ok() {
-        // Fails if the process inside ends before; the agent then receives only its reply.
-        let _none = NetworkNamespace::receive(&ours)
-            .and_then(|listener| NetworkNamespace::send(Some(&listener), &*control));
-    }
+    let reply_start = if request.listens && sent.is_ok() { forward_listener(&ours, control) } else { None };
     let watched = watch(control, wrapper, None, &monitor);
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
@@ -148,7 +148,9 @@ fn through_bubblewrap(
     drop(monitor);
     let mut answer = match watched {
         WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).encode().to_vec(),
-        WatchOutcome::Ended(_) | WatchOutcome::Alone | WatchOutcome::Abandoned => Vec::new(),
+        WatchOutcome::Ended(_) | WatchOutcome::Alone | WatchOutcome::Abandoned => {
+            reply_start.into_iter().collect()
+        }
     };
     // The end of the stream means that no process inside can still reply.
     let _may_be_partial = (&mut ours).take(MAX_REPLY_BYTES).read_to_end(&mut answer);
@@ -158,6 +160,25 @@ fn through_bubblewrap(
     }
     restore_protected(baseline.as_ref(), request, control, &answer);
     Ok(())
+}
+
+/// Forwards the listener that the process inside bubblewrap sends first. If it could not create one, returns the first byte of its
+/// reply.
+fn forward_listener(inside: &UnixStream, control: &File) -> Option<u8> {
+    let mut byte = [0];
+    let _best_effort = inside.set_read_timeout(Some(LISTENER_TIMEOUT));
+    let received = fd_passing::receive(inside, &mut byte);
+    let _best_effort = inside.set_read_timeout(None);
+    match received {
+        Ok(listener) if listener.is_empty() => byte.first().copied(),
+        Ok(listener) => {
+            let listener: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
+            let _peer_may_be_gone = fd_passing::send(control, &[0], &listener);
+            None
+        }
+        // The process inside is gone, and so the command is too.
+        Err(_) => None,
+    }
 }
 
 /// Starts the command as process 1 of the namespaces that bubblewrap created.

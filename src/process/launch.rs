@@ -331,6 +331,7 @@ impl Launcher {
             reply: Vec::new(),
             running: self.running.add(handle),
             grace,
+            served: None,
         })
     }
 

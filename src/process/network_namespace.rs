@@ -4,6 +4,7 @@
 //! which is joined first because a process may change its network only inside it.
 
 use super::fd_passing;
+use super::network_service::ServiceTask;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,9 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Byte that carries the descriptors. A socket transfers none without a byte.
 const CARRIER: [u8; 1] = [0];
 
-/// Namespaces of a run's commands in the order of joining: user (unless root), network.
+/// Namespaces of a run's commands in the order of joining: user (unless root), network; and the task that serves their listener.
 #[derive(Debug, Default)]
-pub(super) struct NetworkNamespace(Vec<OwnedFd>);
+pub(super) struct NetworkNamespace(
+    Vec<OwnedFd>,
+    #[expect(dead_code, reason = "dropping it ends the task")] Option<ServiceTask>,
+);
 
 impl NetworkNamespace {
     /// Sends the namespaces to the other end of `socket`. Without a network, sends a byte without descriptors.
@@ -31,12 +35,17 @@ impl NetworkNamespace {
     /// # Errors
     /// Fails if nothing was received or `socket` is not a socket.
     pub(super) fn receive(socket: impl AsFd) -> io::Result<Self> {
-        fd_passing::receive(socket, &mut [0; CARRIER.len()]).map(Self)
+        fd_passing::receive(socket, &mut [0; CARRIER.len()]).map(|descriptors| Self(descriptors, None))
     }
 
     /// Takes the descriptor that follows the namespaces, a listener in the network.
     pub(super) fn take_listener(&mut self) -> Option<TcpListener> {
         self.0.pop().map(TcpListener::from)
+    }
+
+    /// Keeps the task that serves the listener as long as the network.
+    pub(super) fn with_service(self, task: Option<ServiceTask>) -> Self {
+        Self(self.0, task)
     }
 
     /// Adds `listener` after the namespaces.
@@ -56,7 +65,10 @@ impl NetworkNamespace {
     pub(super) fn of_this_process(own_users: bool) -> io::Result<Self> {
         let users = own_users.then_some("/proc/self/ns/user");
         let files = users.into_iter().chain(["/proc/self/ns/net"]);
-        Ok(Self(files.map(|file| std::fs::File::open(file).map(OwnedFd::from)).collect::<io::Result<_>>()?))
+        Ok(Self(
+            files.map(|file| std::fs::File::open(file).map(OwnedFd::from)).collect::<io::Result<_>>()?,
+            None,
+        ))
     }
 
     /// Moves this process into the namespaces.
@@ -79,7 +91,7 @@ mod tests {
     fn descriptors_are_passed_and_bytes_follow_them() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        let network = NetworkNamespace(vec![OwnedFd::from(writer)]);
+        let network = NetworkNamespace(vec![OwnedFd::from(writer)], None);
         NetworkNamespace::send(Some(&network), &ours).unwrap();
         (&ours).write_all(b"order").unwrap();
         drop((network, ours));

@@ -5,9 +5,10 @@ use super::command_registry::Registration;
 use super::fd_passing;
 use super::fork_server::Guard;
 use super::launch_protocol::LaunchReply;
-use super::network_service::NetworkService;
+use super::network_service::{NetworkService, ServiceTask};
 use super::protected::{self, ActiveCommand, ProtectedChange};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -57,6 +58,8 @@ pub(super) struct RunningCommand {
     pub(super) reply: Vec<u8>,
     pub(super) running: Registration,
     pub(super) grace: Duration,
+    /// Serves the listener in the network of this command.
+    pub(super) served: Option<ServiceTask>,
 }
 
 impl RunningCommand {
@@ -76,7 +79,10 @@ impl RunningCommand {
         };
         let sent = control.write_all(&request).await;
         if let Some(service) = service {
-            self.reply.extend(serve_listener(control, &*service).await?);
+            match receive_listener(control).await? {
+                ListenerReply::Listener(listener) => self.served = Some(service.serve(listener.into())?),
+                ListenerReply::None(start) => self.reply.extend(start),
+            }
         }
         // The first reply counts. The end of the stream means that launcher and init are gone.
         listen(control, &mut self.reply).await?;
@@ -132,18 +138,24 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Receives the listener in the network of the command and has it served. If the launcher process could not create it, returns the
-/// first byte of its reply.
-async fn serve_listener(control: &UnixStream, service: &dyn NetworkService) -> io::Result<Option<u8>> {
+/// What a guard sends before its reply.
+enum ListenerReply {
+    /// A listener in the network of the command.
+    Listener(OwnedFd),
+    /// No listener, because it could not be created; the first byte of the reply, if there is one.
+    None(Option<u8>),
+}
+
+async fn receive_listener(control: &UnixStream) -> io::Result<ListenerReply> {
     let mut byte = [0];
     let received = control.async_io(Interest::READABLE, || fd_passing::receive(control, &mut byte)).await;
     match received {
-        Ok(mut descriptors) => match descriptors.pop() {
-            Some(listener) => service.serve(listener.into()).map(|()| None),
-            None => Ok(byte.first().copied()),
-        },
+        Ok(mut descriptors) => Ok(match descriptors.pop() {
+            Some(listener) => ListenerReply::Listener(listener),
+            None => ListenerReply::None(byte.first().copied()),
+        }),
         // The guard was killed.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(ListenerReply::None(None)),
         Err(error) => Err(error),
     }
 }

@@ -39,9 +39,10 @@ impl Launcher {
             guard.kill();
         }
         let mut made = made?;
-        if let Some(service) = &self.network_service {
-            service.serve(made.take_listener().ok_or(io::ErrorKind::Unsupported)?)?;
-        }
-        if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) }
+        let task = match &self.network_service {
+            Some(service) => Some(service.serve(made.take_listener().ok_or(io::ErrorKind::Unsupported)?)?),
+            None => None,
+        };
+        if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made.with_service(task)) }
     }
 }

@@ -7,10 +7,11 @@ use super::streams::{Style, Terminal};
 use crate::core::language::Language;
 use crate::messages;
 use crate::text::lines::one_line;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Invalid answers before the prompt counts as refused: a terminal that sends noise must not cause an endless loop.
@@ -60,27 +61,40 @@ impl Terminal {
         self.stream_info().stdin && self.stream_info().stderr
     }
 
-    /// Calls `take` with each line that the user types, until the end of the input. While a question is open, it reads the lines.
-    pub async fn read_lines(&self, take: impl Fn(&str)) {
+    /// Calls `take` with each line that the user types, until `stop` or the end of the input. While a question is open, it reads
+    /// the lines; complete lines that were typed before it are taken first.
+    pub async fn read_lines(&self, stop: &CancellationToken, take: impl Fn(&str)) {
         let mut questions = self.questions.subscribe();
-        while questions.wait_for(|open| !open).await.is_ok() {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                closed = questions.wait_for(|open| *open == 0) => if closed.is_err() { return },
+            }
             let reading = self.reading.lock().await;
             let Ok((gone, held)) = io::pipe() else { return };
             let mut reader = tokio::task::spawn_blocking(move || wait_for_line(io::stdin(), &gone));
-            let (read, is_asked) = tokio::select! {
+            let (read, is_stopped) = tokio::select! {
                 biased;
                 read = &mut reader => (read, false),
-                _opened = questions.wait_for(|open| *open) => {
+                _opened = questions.wait_for(|open| *open > 0) => {
+                    drop(held);
+                    (reader.await, true)
+                }
+                () = stop.cancelled() => {
                     drop(held);
                     (reader.await, true)
                 }
             };
-            drop(reading);
             match read {
                 Ok(Ok(Some(line))) => take(&line),
-                Ok(Ok(None)) if is_asked => {}
+                Ok(Ok(None)) if is_stopped => {}
                 _ => return,
             }
+            while is_stopped && let Ok(Some(line)) = ready_line(io::stdin()) {
+                take(&line);
+            }
+            drop(reading);
         }
     }
 
@@ -91,7 +105,7 @@ impl Terminal {
             return PromptAnswer::No(None);
         }
         let status = self.hide_status();
-        self.questions.send_replace(true);
+        let _open = OpenQuestion::new(&self.questions);
         let asked = async {
             // Whoever reads lines has stopped then: the answer goes to nobody else.
             let _reading = self.reading.lock().await;
@@ -102,7 +116,6 @@ impl Terminal {
             () = cancel.cancelled() => PromptAnswer::Abort,
             answer = asked => answer.unwrap_or(PromptAnswer::Abort),
         };
-        self.questions.send_replace(false);
         if let (Some(label), PromptAnswer::Yes | PromptAnswer::Always) = (status, &answer) {
             self.show_status(&label);
         }
@@ -164,6 +177,22 @@ impl Terminal {
     }
 }
 
+/// Counts a question as open until it is dropped, also when the question is abandoned.
+struct OpenQuestion<'a>(&'a watch::Sender<u32>);
+
+impl<'a> OpenQuestion<'a> {
+    fn new(questions: &'a watch::Sender<u32>) -> Self {
+        questions.send_modify(|open| *open = open.saturating_add(1));
+        Self(questions)
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
 /// Returns the style of a line of a diff.
 pub fn diff_style(line: &str) -> Style {
     match line.as_bytes() {
@@ -207,12 +236,23 @@ fn wait_for_line(input: impl AsFd, gone: &PipeReader) -> io::Result<Option<Strin
             return Ok(None);
         }
         if typed {
-            let mut line = [0_u8; ANSWER_BYTES];
-            let length = rustix::io::read(&input, &mut line)?;
-            let bytes = line.get(..length).unwrap_or_default();
-            return Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned()));
+            return take_line(&input);
         }
     }
+}
+
+/// Reads a line that is complete already; `None` without one.
+fn ready_line(input: impl AsFd) -> io::Result<Option<String>> {
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    let ready = poll(&mut fds, Some(&Timespec::default()))?;
+    if ready == 0 { Ok(None) } else { take_line(&input) }
+}
+
+fn take_line(input: impl AsFd) -> io::Result<Option<String>> {
+    let mut line = [0_u8; ANSWER_BYTES];
+    let length = rustix::io::read(&input, &mut line)?;
+    let bytes = line.get(..length).unwrap_or_default();
+    Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned()))
 }
 
 #[cfg(test)]

@@ -107,8 +107,8 @@ pub struct Terminal {
     rich: bool,
     out: Mutex<Box<dyn Write + Send>>,
     err: Mutex<ErrorStream>,
-    /// Whether a question is open, which reads what the user types.
-    pub(super) questions: watch::Sender<bool>,
+    /// Number of open questions, which read what the user types.
+    pub(super) questions: watch::Sender<u32>,
     /// Held while lines are read.
     pub(super) reading: AsyncMutex<()>,
 }
@@ -164,7 +164,7 @@ impl Terminal {
             rich,
             out: Mutex::new(out),
             err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
-            questions: watch::Sender::new(false),
+            questions: watch::Sender::new(0),
             reading: AsyncMutex::default(),
         }
     }

@@ -114,6 +114,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// Files that the call changed; hooks are run for these.
     pub changed: Vec<Change>,
+    /// Whether it may have changed files that are not in the list.
+    pub is_unlisted: bool,
     /// Files that the call showed to the model, with their hashes.
     pub seen: Vec<ObservedFile>,
     /// Warning for the user and the journal.

@@ -127,6 +127,19 @@ pub fn known_names() -> Vec<String> {
     tools.iter().map(|tool| tool.name().to_owned()).chain(others.map(str::to_owned)).collect()
 }
 
+/// Names of the tools whose results may be kept for later sessions: the others change something, or their results mean something only
+/// in their session.
+pub const KEEPABLE: [&str; 8] = [
+    ReadFile::NAME,
+    ListFiles::NAME,
+    FindFiles::NAME,
+    SearchCode::NAME,
+    Grep::NAME,
+    RunCommand::NAME,
+    WebFetch::NAME,
+    WebSearch::NAME,
+];
+
 /// Creates every file tool. A new file tool is added here.
 fn file_tools(options: ToolOptions) -> Vec<Box<dyn Tool>> {
     vec![

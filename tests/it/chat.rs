@@ -820,3 +820,39 @@ fn chat_a_window_that_is_resized_while_a_line_is_edited_loses_nothing() {
     assert_eq!(chat.finish().code, Some(0));
     assert_eq!(user_messages(&server.requests()[0]), [format!("\"{first}{second}three\"")]);
 }
+
+#[test]
+fn chat_queue_works_after_a_question_that_was_interrupted_and_nothing_typed_before_a_question_is_lost() {
+    for queue in ["true", "false"] {
+        let lab = Lab::new().config(&format!("chat: {{queue: {queue}}}\n"));
+        let write =
+            || json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}]});
+        let server = server(&[
+            write(),
+            json!({"calls": [{"name": "list_files", "arguments": {}}], "delay_ms": 300}),
+            write(),
+            json!({"text": "first"}),
+            json!({"text": "second"}),
+        ]);
+        let mut chat = AtTerminal::chat(&lab, &server, &[]);
+        chat.prompt(1);
+        chat.types("hello\r");
+        chat.answer(INTERRUPT);
+        chat.prompt(2);
+        chat.types("again\r");
+        server.wait_for_request(2);
+        chat.types("meanwhile\r");
+        chat.answer("n\r");
+        chat.prompt(3);
+        assert!(!lab.exists("a.txt"));
+        chat.types(if queue == "true" { "/quit\r" } else { "\r" });
+        if queue == "false" {
+            chat.prompt(4);
+            chat.types("/quit\r");
+        }
+        assert_eq!(chat.finish().code, Some(0), "{queue}");
+        let number = if queue == "true" { 2 } else { 4 };
+        let messages = user_messages(&server.requests()[number]);
+        assert_eq!(messages.last().unwrap(), "\"meanwhile\"", "{queue}");
+    }
+}

@@ -103,6 +103,7 @@ fn t34_only_calls_that_succeed_and_change_nothing_are_kept_and_secrets_are_not()
         read("missing.txt"),
         call("run_command", &json!({"command": "false"})),
         call("run_command", &json!({"command": "echo new > c.txt"})),
+        call("run_command", &json!({"command": "git init -q inner"})),
         call("find_files", &json!({"pattern": "*.txt"})),
         call("run_command", &json!({"command": "printf tok-0123456789; echo abcdefghij"})),
     ];
@@ -131,9 +132,31 @@ fn t34_without_the_setting_nothing_is_kept_and_an_untrusted_project_cannot_set_i
     assert!(lab.agent(&["tools", "kept"]).exits(0).stdout.contains("No results are kept"));
     let lab = Lab::new().config("tools: {keep_results: {read_fil: 24}}\n");
     let done = lab.agent(&["config", "validate"]).exits(3);
-    assert!(
-        done.stderr.contains("there is no such tool") && done.stderr.contains("read_file"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("results are kept of read_file"), "{}", done.stderr);
+}
+
+#[test]
+fn t34_a_result_is_void_under_other_permission_rules_and_a_copy_of_one_is_not_kept() {
+    let lab = lab().file("src/main.rs", "fn main() {}\n");
+    let command = call("run_command", &json!({"command": "cd src && cat main.rs; true"}));
+    session(&lab, &[read("a.txt"), command]);
+    let (system, _) = session(&lab, &[]);
+    let names: Vec<String> = names(&system);
+    session(&lab, &[read(&names[0]), read(&names[1])]);
+    assert_eq!(self::names(&session(&lab, &[]).0).len(), 2);
+    // A file that the command names below a directory that it names.
+    fs::write(lab.ws().join("src/main.rs"), "changed\n").unwrap();
+    let (system, _) = session(&lab, &[]);
+    assert!(!system.contains("main.rs;") && system.contains("read_file a.txt"), "{system}");
+    let name = self::names(&system)[0].clone();
+    for (more, reason) in [
+        ("policy: {rules: [{action: deny, tool: write_file}]}\n", "the permission rules have changed"),
+        ("guardrails: {sensitive_files: [a.txt]}\n", "There is no kept result"),
+    ] {
+        let config = format!("tools: {{keep_results: {{read_file: 24}}}}\n{more}");
+        fs::write(lab.home().join("config.yaml"), config).unwrap();
+        let (system, last) = session(&lab, &[read(&name)]);
+        assert!(!system.contains("read_file a.txt") && last.contains(reason), "{last}");
+        assert!(!last.contains("alpha"));
+    }
 }

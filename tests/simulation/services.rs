@@ -381,6 +381,10 @@ impl LoopServices for SimulatedServices {
         !self.random.one_in(20)
     }
 
+    fn send_queued(&self) -> Result<(), EmitError> {
+        Ok(())
+    }
+
     fn report_background(&self) -> Result<(), EmitError> {
         for id in self.unreported.take() {
             self.emitter.emit(Event::BackgroundStart { id, command: "sleep".to_owned() })?;

@@ -238,9 +238,13 @@ impl LoopServices for RecordedServices<'_> {
             other => {
                 message_text(other, MessageOrigin::Background).is_some()
                     || message_text(other, MessageOrigin::Skill).is_some()
-                    || message_text(other, MessageOrigin::Queued).is_some()
             }
         });
+        Ok(())
+    }
+
+    fn send_queued(&self) -> Result<(), EmitError> {
+        self.playback.advance_while(|next| message_text(next, MessageOrigin::Queued).is_some());
         Ok(())
     }
 

@@ -221,8 +221,8 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         interrupted_calls: opened.interrupted_calls,
     };
     let preparation = setup.preparation.run(&agent, &setup.host);
-    let queue = (options.chat.is_some() && settings.chat.queue).then_some(&options.queue);
     let run = Box::pin(run_agent(app, &settings, &agent, start, preparation));
+    let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
     let result = with_queue(app, queue, run).await;
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step })
@@ -343,7 +343,8 @@ fn interaction(
 ) -> CliResult<InteractionOptions> {
     let approvals = verify_approvals(settings, id, approvals)?;
     let ask_until = (options.format() == OutputFormat::Text).then(|| interrupt.clone());
-    let (no_approver, queue) = (settings.approvals, options.queue.clone());
+    let queue = options.queue.only_if(settings.chat.queue);
+    let no_approver = settings.approvals;
     Ok(InteractionOptions { ask_until, no_approver, approvals, dry_run: options.dry_run, queue })
 }
 

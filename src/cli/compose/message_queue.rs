@@ -4,24 +4,26 @@ use crate::cli::compose::app::App;
 use crate::engine::message_queue::MessageQueue;
 use crate::messages;
 use crate::terminal::Style;
+use tokio_util::sync::CancellationToken;
 
-/// Waits for `run`, and adds the lines that are typed meanwhile to `queue`, if there is one.
-pub async fn with_queue<T>(app: &App, queue: Option<&MessageQueue>, run: impl Future<Output = T>) -> T {
-    let typed = async {
-        if let Some(queue) = queue {
-            app.terminal
-                .read_lines(|line| {
-                    if queue.push(line) {
-                        app.notify(Style::Dim, messages::CHAT_QUEUED);
-                    }
-                })
-                .await;
+/// Waits for `run`, and adds the lines that are typed meanwhile to the queue, if there is one. The flag tells whether the next step
+/// sends them.
+pub async fn with_queue<T>(
+    app: &App,
+    queue: Option<(&MessageQueue, bool)>,
+    run: impl Future<Output = T>,
+) -> T {
+    let Some((queue, is_sent)) = queue else { return run.await };
+    let stop = CancellationToken::new();
+    let add = |line: &str| {
+        if queue.push(line) && is_sent {
+            app.notify(Style::Dim, messages::CHAT_QUEUED);
         }
-        std::future::pending().await
     };
-    tokio::select! {
-        biased;
-        done = run => done,
-        done = typed => done,
-    }
+    let run = async {
+        let done = run.await;
+        stop.cancel();
+        done
+    };
+    tokio::join!(run, app.terminal.read_lines(&stop, add)).0
 }

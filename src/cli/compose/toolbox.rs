@@ -109,7 +109,8 @@ pub fn kept_results(settings: &Settings, toolbox: &Toolbox, clock: &Clock) -> Op
 /// Returns the kept results of the workspace, whatever is configured.
 pub fn all_kept_results(settings: &Settings, toolbox: &Toolbox, clock: &Clock) -> KeptResults {
     let hours = settings.tools.keep_results.iter().map(|(tool, hours)| (tool.clone(), hours.0)).collect();
-    KeptResults::new(&settings.state, hours, toolbox.definitions(), clock.unix_time())
+    let rules = format!("{:?}{:?}", settings.policy.rules, settings.guardrails.sensitive_files);
+    KeptResults::new(&settings.state, hours, toolbox.definitions(), &rules, clock.unix_time())
 }
 
 /// Returns the lines about the kept results of earlier sessions, and a warning if they cannot be listed.

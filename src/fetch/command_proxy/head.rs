@@ -32,27 +32,42 @@ pub struct ProxyRequest {
     pub length: usize,
 }
 
+/// Why a head is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeadError {
+    /// It is not a request that the proxy understands, for this reason.
+    Malformed(&'static str),
+    /// What it names in place of a host with a port.
+    Host(String),
+}
+
+impl From<&'static str> for HeadError {
+    fn from(reason: &'static str) -> Self {
+        Self::Malformed(reason)
+    }
+}
+
 /// Parses the head at the start of `bytes`; `None` while it is incomplete.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(bytes: &[u8]) -> Result<Option<ProxyRequest>, &'static str> {
+pub fn parse(bytes: &[u8]) -> Result<Option<ProxyRequest>, HeadError> {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(bytes) {
         Ok(Status::Complete(length)) => length,
         Ok(Status::Partial) => return Ok(None),
-        Err(_) => return Err("the request is not HTTP/1"),
+        Err(_) => return Err("the request is not HTTP/1".into()),
     };
     let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
     if method == "CONNECT" {
-        let (host, port) = target.split_once(':').ok_or("CONNECT needs HOST:PORT")?;
+        let (host, port) = target.rsplit_once(':').unwrap_or((target, ""));
         let (host, port) = checked(host, port)?;
         return Ok(Some(ProxyRequest { host, port, head: None, length }));
     }
     let prefix = target.get(..7).unwrap_or_default();
     if !prefix.eq_ignore_ascii_case("http://") {
-        return Err("a request to the proxy needs an address that begins with http://, or CONNECT");
+        return Err("a request to the proxy needs an address that begins with http://, or CONNECT".into());
     }
     let rest = target.get(7..).unwrap_or_default();
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -70,9 +85,11 @@ pub fn parse(bytes: &[u8]) -> Result<Option<ProxyRequest>, &'static str> {
     Ok(Some(ProxyRequest { host, port, head: Some(head), length }))
 }
 
-fn checked(host: &str, port: &str) -> Result<(String, u16), &'static str> {
-    let host = host_name(host).ok_or("the host must be a name in ASCII, not an IP address")?;
-    Ok((host, parse_port(port).ok_or("the port is invalid")?))
+fn checked(host: &str, port: &str) -> Result<(String, u16), HeadError> {
+    match (host_name(host), parse_port(port)) {
+        (Some(host), Some(port)) => Ok((host, port)),
+        _ => Err(HeadError::Host(format!("{host}:{port}"))),
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +97,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn target(head: &str) -> Result<Option<(String, u16)>, &'static str> {
+    fn target(head: &str) -> Result<Option<(String, u16)>, HeadError> {
         parse(head.as_bytes()).map(|found| found.map(|found| (found.host, found.port)))
     }
 

@@ -10,8 +10,9 @@ mod tests;
 
 use super::Fetcher;
 use super::allowed_host::AllowedHost;
-use crate::process::network_service::NetworkService;
-use head::ProxyRequest;
+use crate::process::network_service::{NetworkService, ServiceTask};
+use crate::text::lines::{QUOTE_CHARS, one_line};
+use head::{HeadError, ProxyRequest};
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// Maximum number of connections at the same time; further ones wait.
@@ -45,6 +47,8 @@ struct Shared {
     hosts: Vec<AllowedHost>,
     /// Checks addresses.
     fetcher: Fetcher,
+    /// Connections that may still be accepted.
+    free: Arc<Semaphore>,
     /// Why hosts were refused, as far as it was not reported yet.
     refusals: Mutex<Vec<String>>,
 }
@@ -58,16 +62,16 @@ struct Refusal {
 impl CommandProxy {
     /// Creates the proxy for `hosts`; `fetcher` checks their addresses.
     pub fn new(hosts: Vec<AllowedHost>, fetcher: Fetcher) -> Self {
-        Self(Arc::new(Shared { hosts, fetcher, refusals: Mutex::default() }))
+        let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Self(Arc::new(Shared { hosts, fetcher, free, refusals: Mutex::default() }))
     }
 }
 
 impl NetworkService for CommandProxy {
-    fn serve(&self, listener: StdListener) -> io::Result<()> {
+    fn serve(&self, listener: StdListener) -> io::Result<ServiceTask> {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        tokio::spawn(accept(listener, Arc::clone(&self.0)));
-        Ok(())
+        Ok(tokio::spawn(accept(listener, Arc::clone(&self.0))).abort_handle().into())
     }
 
     fn take_refusals(&self) -> Vec<String> {
@@ -75,13 +79,15 @@ impl NetworkService for CommandProxy {
     }
 }
 
+/// Accepts connections for ever. Dropping the future closes them.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    while let Ok(permit) = Arc::clone(&free).acquire_owned().await {
+    let mut connections = JoinSet::new();
+    while let Ok(permit) = Arc::clone(&shared.free).acquire_owned().await {
+        while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((command, _)) => {
                 let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
+                connections.spawn(async move {
                     let _broken_or_over = timeout(TOTAL_TIMEOUT, shared.serve(command)).await;
                     drop(permit);
                 });
@@ -125,7 +131,7 @@ impl Shared {
         &self,
         command: &mut TcpStream,
     ) -> Result<(ProxyRequest, Vec<u8>, TcpStream), Refusal> {
-        let read = timeout(HEAD_TIMEOUT, read_head(command)).await;
+        let read = timeout(HEAD_TIMEOUT, self.read_head(command)).await;
         let (request, rest) = read.unwrap_or_else(|_| {
             Err(refusal("408 Request Timeout", "the request was not complete in time"))
         })?;
@@ -134,6 +140,35 @@ impl Shared {
             || refusal("504 Gateway Timeout", &format!("{} did not answer in time", request.host));
         let host = host.unwrap_or_else(|_| Err(unreachable()))?;
         Ok((request, rest, host))
+    }
+
+    async fn read_head(&self, command: &mut TcpStream) -> Result<(ProxyRequest, Vec<u8>), Refusal> {
+        let mut bytes = Vec::new();
+        loop {
+            match head::parse(&bytes) {
+                Ok(Some(request)) => {
+                    let rest = bytes.split_off(request.length);
+                    return Ok((request, rest));
+                }
+                Ok(None) if bytes.len() >= MAX_HEAD_BYTES => {
+                    return Err(refusal(
+                        "431 Request Header Fields Too Large",
+                        "the head of the request is too long",
+                    ));
+                }
+                Ok(None) => {}
+                Err(HeadError::Malformed(reason)) => return Err(refusal("400 Bad Request", reason)),
+                Err(HeadError::Host(host)) => {
+                    let host = one_line(&host, QUOTE_CHARS);
+                    return Err(self.refuse(format!("{host} is not the name of a host in ASCII with a port")));
+                }
+            }
+            let room = MAX_HEAD_BYTES.saturating_sub(bytes.len()) as u64;
+            match command.take(room).read_buf(&mut bytes).await {
+                Ok(read) if read > 0 => {}
+                _ => return Err(refusal("400 Bad Request", "the request is incomplete")),
+            }
+        }
     }
 
     async fn connect(&self, request: &ProxyRequest) -> Result<TcpStream, Refusal> {
@@ -159,31 +194,6 @@ impl Shared {
             refusals.push(reason);
         }
         refusal
-    }
-}
-
-async fn read_head(command: &mut TcpStream) -> Result<(ProxyRequest, Vec<u8>), Refusal> {
-    let mut bytes = Vec::new();
-    loop {
-        match head::parse(&bytes) {
-            Ok(Some(request)) => {
-                let rest = bytes.split_off(request.length);
-                return Ok((request, rest));
-            }
-            Ok(None) if bytes.len() >= MAX_HEAD_BYTES => {
-                return Err(refusal(
-                    "431 Request Header Fields Too Large",
-                    "the head of the request is too long",
-                ));
-            }
-            Ok(None) => {}
-            Err(reason) => return Err(refusal("400 Bad Request", reason)),
-        }
-        let room = MAX_HEAD_BYTES.saturating_sub(bytes.len()) as u64;
-        match command.take(room).read_buf(&mut bytes).await {
-            Ok(read) if read > 0 => {}
-            _ => return Err(refusal("400 Bad Request", "the request is incomplete")),
-        }
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Next {
     Prompt,
     /// A message to the model.
     Message(String),
+    /// A message to the model that was typed while it worked.
+    Queued(String),
     /// The end of the conversation, with its exit code.
     Exit(u8),
 }
@@ -75,7 +77,7 @@ pub struct Conversation<'a> {
     pub is_from_file: bool,
     /// The file with the text of the next message from the editor, until its run has begun.
     pub draft: Option<TempPath>,
-    /// Text that stands at the next prompt: it was typed during a message that was interrupted.
+    /// Text that stands at the next prompt: it was typed while the model worked, and not sent.
     pub typed: String,
     /// Commands that the user ran since the last message, and their results.
     pub ran: Vec<(String, String)>,
@@ -197,6 +199,16 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// Sends a message that was typed while the model worked; if that fails, it stands at the next prompt.
+    pub fn send_queued(&mut self, text: String) -> Next {
+        let sent = self.undo_points.len();
+        let next = self.send(text.clone());
+        if self.undo_points.len() == sent {
+            self.typed = text;
+        }
+        next
+    }
+
     /// Keeps the text of the editor, whose message was not sent.
     pub fn not_sent(&mut self) -> Next {
         match self.draft.take().map(TempPath::keep) {
@@ -223,7 +235,7 @@ impl<'a> Conversation<'a> {
         self.left = self.left.map(|left| left.saturating_sub(spent));
         // A failure is reported there.
         let _written = report::write_result(&self.app.terminal, OutputFormat::Text, &result, &shown);
-        let model = settings.llm.model.unwrap_or_default();
+        let model = settings.llm.model.clone().unwrap_or_default();
         let status = messages::chat_status(&one_line(&model, NAME_CHARS), &result, self.left);
         self.app.notify(Style::Dim, &status);
         let was_interrupted = result.stop_reason == Some(StopReason::UserInterrupt);
@@ -231,15 +243,12 @@ impl<'a> Conversation<'a> {
             self.interrupted = Some((self.app.source.elapsed(), true));
         }
         self.result = Some(result);
-        // What no step has sent is the next message; after an interrupt the user decides.
-        let queued = self.options.queue.take().join("\n");
-        match (queued.is_empty(), was_interrupted) {
-            (true, _) => Next::Prompt,
-            (false, false) => Next::Message(queued),
-            (false, true) => {
-                self.typed = queued;
-                Next::Prompt
-            }
+        // What no step has sent is the next message; after an interrupt, or without `chat.queue`, it stands at the prompt.
+        let typed = self.options.queue.take().join("\n");
+        if typed.is_empty() || was_interrupted || !settings.chat.queue {
+            self.typed = typed;
+            return Next::Prompt;
         }
+        Next::Queued(typed)
     }
 }

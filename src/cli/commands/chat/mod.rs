@@ -108,9 +108,13 @@ impl<'a> Chat<'a> {
                 Input::Line(line) => self.handle(line.trim()),
             };
             let mut next = next;
-            while let Next::Message(text) = next {
-                next = self.conversation.send(text);
-            }
+            next = loop {
+                next = match next {
+                    Next::Message(text) => self.conversation.send(text),
+                    Next::Queued(text) => self.conversation.send_queued(text),
+                    next => break next,
+                }
+            };
             if self.is_terminated() {
                 return Ok(INTERRUPTED);
             }
@@ -124,6 +128,11 @@ impl<'a> Chat<'a> {
     fn read(&mut self) -> CliResult<Input> {
         let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
         editor.typed = std::mem::take(&mut self.conversation.typed);
+        if editor.is_plain() && !editor.typed.is_empty() {
+            // The terminal cannot show a line that is edited.
+            let text = messages::chat_not_sent(&one_line(&editor.typed, usize::MAX));
+            self.conversation.app.notify(Style::Warning, &text);
+        }
         if let Some(problem) = editor.take_problem() {
             let app = self.conversation.app;
             app.notify(Style::Warning, &messages::history_problem(&app.redact(&problem)));
