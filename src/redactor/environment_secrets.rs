@@ -1,6 +1,7 @@
 //! Detects secrets in environment variables: by the variable's name, by the form of the value, and as passwords in URLs.
 
 use super::MIN_BYTES;
+use crate::text::header_list::headers;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
@@ -29,6 +30,9 @@ const SECRET_NAME_SUFFIXES: &[&str] = &[
 /// Suffixes of variable names whose values may be secrets: `CACHE_KEY` is the name of something, `DEPLOY_KEY` is a secret.
 const LIKELY_SECRET_NAME_SUFFIXES: &[&str] =
     &["_KEY", "_KEY_ID", "_PAT", "_AUTH", "_JWT", "_COOKIE", "_WEBHOOK", "_WEBHOOK_URL", "_DSN"];
+
+/// Variables with HTTP headers for telemetry, which usually hold a key.
+pub const HEADER_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
 
 /// Placeholders where no secret is needed, and common words; compared in lower case. Values below [`MIN_BYTES`] need no
 /// entry.
@@ -78,17 +82,36 @@ const MIN_CHANGES: usize = 3;
 /// Number of hexadecimal digits in a UUID, which is a key even with few such changes.
 const UUID_DIGITS: usize = 32;
 
-/// Returns the secrets in the variable `name` with this value: the whole value, and the password of a URL.
+/// Returns the secrets in the variable `name` with this value: the whole value, the password of a URL, and the values of
+/// headers.
 pub fn secrets_in<'a>(name: &str, value: &'a str) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
     let name = name.to_ascii_uppercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    let is_secret = if ends(SECRET_NAME_SUFFIXES) {
+    let has_headers = HEADER_VARIABLES.contains(&name.as_str());
+    let is_secret = if has_headers {
+        true
+    } else if ends(SECRET_NAME_SUFFIXES) {
         !is_ordinary(value)
     } else {
         ends(LIKELY_SECRET_NAME_SUFFIXES) && looks_like_a_key(value)
     };
     let whole = is_secret.then_some(Cow::Borrowed(value));
-    whole.into_iter().chain(url_passwords(value)).filter(|secret| secret.len() >= MIN_BYTES)
+    let headers = if has_headers { header_values(value) } else { Vec::new() };
+    whole
+        .into_iter()
+        .chain(url_passwords(value))
+        .chain(headers.into_iter().map(Cow::Owned))
+        .filter(|secret| secret.len() >= MIN_BYTES)
+}
+
+/// Returns the values of headers, and the credentials without their scheme (`Bearer`, `Basic`).
+fn header_values(list: &str) -> Vec<String> {
+    let values = headers(list).flatten().map(|(_, value)| value).filter(|value| !is_placeholder(value));
+    let with_credentials = |value: String| {
+        let credentials = value.split_once(' ').map(|(_, credentials)| credentials.trim().to_owned());
+        std::iter::once(value).chain(credentials)
+    };
+    values.flat_map(with_credentials).collect()
 }
 
 /// Checks whether a value configured as a key is only a placeholder.
@@ -199,6 +222,16 @@ mod tests {
         ] {
             assert_eq!(secrets_in(name, value).next(), None, "{name}={value}");
         }
+    }
+
+    #[test]
+    fn s25_headers_for_telemetry_are_secrets() {
+        let list = "authorization=Bearer%20abcdefgh-1,x-short=1,x-env=production";
+        for name in HEADER_VARIABLES {
+            let found: Vec<_> = secrets_in(name, list).collect();
+            assert_eq!(found, [list, "Bearer abcdefgh-1", "abcdefgh-1"], "{name}");
+        }
+        assert_eq!(secrets_in("OTEL_RESOURCE_ATTRIBUTES", list).next(), None);
     }
 
     #[test]
