@@ -22,6 +22,7 @@ pub mod schema;
 pub mod settings;
 pub mod skills;
 pub mod subagents;
+pub mod telemetry;
 pub mod text_file;
 pub mod trust;
 pub mod validate;

@@ -15,6 +15,7 @@ use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
 use crate::config::subagents::Subagents;
 use crate::config::web::Web;
+use crate::config::telemetry::TelemetrySettings;
 use crate::core::language::Language;
 use crate::engine::approver::NoApprover;
 use crate::engine::guardrails::GuardrailSettings;
@@ -98,6 +99,8 @@ pub struct Document {
     pub logging: Logging,
     /// Storage of earlier sessions.
     pub sessions: Sessions,
+    /// Export of spans for OpenTelemetry, at the end of a run (`agent help telemetry`).
+    pub telemetry: TelemetrySettings,
 }
 
 /// The language model.

@@ -165,7 +165,12 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "sandbox.allowed_hosts"
             | "sandbox.writable"
             | "policy.rules" => Scope::NeverFromProject,
-            key if key.starts_with("llm.cache.") || key.starts_with("web.") => Scope::NeverFromProject,
+            key if key.starts_with("llm.cache.")
+                || key.starts_with("web.")
+                || key.starts_with("telemetry.") =>
+            {
+                Scope::NeverFromProject
+            }
             "mode"
             | "max_steps"
             | "llm.model"

@@ -17,6 +17,7 @@ use super::schema::{
 use super::skills::SkillSettings;
 use super::subagents::Subagents;
 use super::web::Web;
+use super::telemetry::TelemetrySettings;
 use crate::core::language::Language;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
@@ -100,6 +101,8 @@ pub struct Settings {
     pub logging: Logging,
     /// Storage of earlier sessions.
     pub sessions: Sessions,
+    /// Export of spans; the file is absolute.
+    pub telemetry: TelemetrySettings,
 }
 
 /// Deserializes the merged layers.
@@ -179,6 +182,10 @@ impl Settings {
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
             sessions: document.sessions,
+            telemetry: TelemetrySettings {
+                file: document.telemetry.file.map(absolute),
+                ..document.telemetry
+            },
         })
     }
 

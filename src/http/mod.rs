@@ -1,6 +1,7 @@
 //! HTTP client for a model server: one exchange with a streamed response, under four deadlines and a size limit.
 
 mod deadlines;
+pub mod post;
 
 pub use deadlines::{Deadline, Deadlines, Delivery, KEEP_ALIVE_LIMIT, UNSTREAMED_START};
 
@@ -191,7 +192,7 @@ impl Endpoint {
         let response = timeout_at(until, request.send())
             .await
             .map_err(|_| clock.passed(deadline))?
-            .map_err(|error| self.explain(error))?;
+            .map_err(|error| explain(error, self.deadlines.connect))?;
         if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
             return Err(HttpError::Redirect(self.redirect_target(response.headers())));
         }
@@ -216,23 +217,6 @@ impl Endpoint {
                 || "an address that it does not name".into(),
                 |url| format!("{}://{}", url.scheme(), authority(&url)),
             )
-    }
-
-    fn explain(&self, error: reqwest::Error) -> HttpError {
-        let error = error.without_url();
-        if error.is_connect() && error.is_timeout() {
-            return HttpError::Timeout(Deadline::Connect, self.deadlines.connect);
-        }
-        let causes = root_cause(&error);
-        if error.is_connect() && is_tls(&error) {
-            HttpError::Tls(causes)
-        } else if error.is_connect() {
-            HttpError::Connect(causes)
-        } else if error.is_builder() {
-            HttpError::Setup(causes)
-        } else {
-            HttpError::Broken(causes)
-        }
     }
 }
 
@@ -342,6 +326,24 @@ fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| HttpError::Setup(root_cause(&error)))
+}
+
+/// Returns the error for a request without a response; `connect` is the time limit of the connection.
+fn explain(error: reqwest::Error, connect: Duration) -> HttpError {
+    let error = error.without_url();
+    if error.is_connect() && error.is_timeout() {
+        return HttpError::Timeout(Deadline::Connect, connect);
+    }
+    let causes = root_cause(&error);
+    if error.is_connect() && is_tls(&error) {
+        HttpError::Tls(causes)
+    } else if error.is_connect() {
+        HttpError::Connect(causes)
+    } else if error.is_builder() {
+        HttpError::Setup(causes)
+    } else {
+        HttpError::Broken(causes)
+    }
 }
 
 /// Returns the builder of a client for `url` that follows no redirects and limits the headers.

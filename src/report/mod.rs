@@ -10,10 +10,12 @@ pub mod json_stream;
 pub mod log_file;
 pub mod pending_approvals;
 pub mod progress;
+mod rotating_file;
 pub mod schema;
 pub mod session_report;
 pub mod stats;
 mod subagent_log;
+pub mod telemetry;
 pub mod verbosity;
 
 use crate::core::event_sink::EventSink;
@@ -32,6 +34,7 @@ use progress::ProgressSpinner;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use telemetry::Telemetry;
 use verbosity::Verbosity;
 
 /// Format of standard output.
@@ -64,6 +67,8 @@ pub struct ReportOptions {
     pub chat: Option<ShownNotices>,
     /// The session of a resumed run; a new session emits its id.
     pub session_id: Option<String>,
+    /// Receives the events to make spans of them (`telemetry.enabled`).
+    pub telemetry: Option<Telemetry>,
 }
 
 /// The event sinks of one run, without the journal.
@@ -103,6 +108,7 @@ pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<E
     if terminal.has_icons() && options.detail <= Verbosity::Human {
         sinks.push(Box::new(ProgressSpinner::new(Arc::clone(terminal), options.language)));
     }
+    sinks.extend(options.telemetry.map(|telemetry| telemetry.sink()));
     let stream_end = (options.format == OutputFormat::StreamJson).then(|| {
         let (stream, end) = JsonStream::start(Arc::clone(terminal));
         sinks.push(Box::new(stream));

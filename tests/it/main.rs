@@ -79,6 +79,7 @@ mod subagents;
 mod support;
 mod survivors;
 mod swapper;
+mod telemetry;
 mod tidy;
 mod tls;
 mod trust;

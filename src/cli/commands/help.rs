@@ -47,6 +47,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("scripted", "scripted models for tests and demos"),
     page!("security", "the sandbox: what commands can reach, what is guaranteed"),
     page!("sessions", "sessions: journal, resume, location"),
+    page!("telemetry", "spans of a run for OpenTelemetry, off by default"),
     page!("thinking", "how hard the model thinks"),
     page!("trust", "trust in a project: what its configuration may do, and when"),
     page!("skills", "skills: instructions that the model loads when it needs them"),

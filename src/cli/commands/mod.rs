@@ -30,6 +30,7 @@ pub mod restore;
 pub mod run;
 pub mod run_args;
 pub mod run_setup;
+pub mod run_sinks;
 pub mod schema;
 pub mod sessions;
 pub mod skill_install;

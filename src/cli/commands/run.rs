@@ -9,6 +9,7 @@ use crate::agent::{Agent, SessionSink};
 use crate::cli::commands::report::RequestedReport;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
 use crate::cli::commands::run_setup::{RunSetup, Task};
+use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::memory::store_correction;
@@ -44,7 +45,8 @@ use crate::llm::prompt_prefix::PromptPrefix;
 use crate::messages;
 use crate::redactor::Redactor;
 use crate::report::answer_shown::AnswerShown;
-use crate::report::{self, EventSinks, OutputFormat, ReportOptions};
+use crate::report::telemetry::Telemetry;
+use crate::report::{self, EventSinks, OutputFormat};
 use crate::runtime::emitter::{EmitError, Emitter};
 use crate::tools::Access;
 use crate::workspace::executables;
@@ -109,6 +111,8 @@ pub struct FinishedRun {
     pub spent: Usd,
     /// Steps of the session before the run.
     pub first_step: u32,
+    /// Its spans, to be exported after the result is written.
+    pub telemetry: Option<Telemetry>,
 }
 
 /// Runs the task, writes the result and returns the exit code.
@@ -116,10 +120,10 @@ fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
     let format = options.format();
     let report = RequestedReport::from_options(app, options);
     let done = task.and_then(|task| catch_panic(|| app.block_on(run_session(app, options, task))));
-    let (result, shown, settings, code) = match done {
-        Ok(FinishedRun { result, shown, settings, .. }) => {
+    let (result, shown, settings, telemetry, code) = match done {
+        Ok(FinishedRun { result, shown, settings, telemetry, .. }) => {
             let code = exit_code(&result, options.exit_code_on_partial);
-            (result, shown, Some(settings), code)
+            (result, shown, Some(settings), telemetry, code)
         }
         Err(error) => {
             app.report_error(&error);
@@ -127,7 +131,7 @@ fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
             failure.message = app.redact(&failure.message);
             let sandbox = error.sandbox().map(str::to_owned);
             let result = RunResult { sandbox, ..report::json::not_started(failure, None) };
-            (result, AnswerShown::default(), None, error.exit_code().code())
+            (result, AnswerShown::default(), None, None, error.exit_code().code())
         }
     };
     if let Some(report) = report {
@@ -137,7 +141,16 @@ fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
             Ok(())
         });
     }
-    match report::write_result(&app.terminal, format, &result, &shown) {
+    let written = report::write_result(&app.terminal, format, &result, &shown);
+    if let Some(telemetry) = telemetry {
+        let export = async {
+            telemetry.export(&app.terminal).await;
+            Ok(())
+        };
+        // A panic in it has been reported and does not change the result of the run.
+        let _reported = catch_panic(|| app.block_on(export));
+    }
+    match written {
         Err(_) if code == 0 => ExitCode::Failed.code(),
         _ => code,
     }
@@ -169,8 +182,9 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 /// Fails when the configuration, the session or the model is unusable; a run that ends early is no error.
 pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
     let mut setup = Box::pin(RunSetup::prepare(app, options, &task)).await?;
+    let telemetry = run_sinks::telemetry(app, &mut setup);
     let EventSinks { sinks, answer_shown, stream_end: _before_the_result } =
-        build_sinks(app, options, &setup.settings, setup.resumed_session.as_ref())?;
+        run_sinks::build(app, options, &setup, telemetry.clone())?;
     let opened = OpenedSession::open(app, &mut setup, sinks)?;
     let settings = setup.settings;
     let kept = toolbox::kept_results(&settings, &setup.toolbox, &app.source);
@@ -225,7 +239,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
     let result = with_queue(app, queue, run).await;
     let spent = agent.session.borrow().spent_in_run();
-    Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step })
+    Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
 }
 
 /// The session of the run, opened and connected to the sinks.
@@ -289,27 +303,6 @@ impl OpenedSession {
 fn emitter(app: &App, redactor: Arc<Redactor>, sinks: Vec<Box<dyn EventSink>>, next: u64) -> Rc<Emitter> {
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), next, sinks);
     Rc::new(emitter.with_redactor(redactor))
-}
-
-/// Creates the sinks for standard output, standard error and the log file.
-fn build_sinks(
-    app: &App,
-    options: &RunOptions,
-    settings: &Settings,
-    resumed_session: Option<&LockedSession>,
-) -> CliResult<EventSinks> {
-    let report = ReportOptions {
-        format: options.format(),
-        language: settings.language,
-        detail: options.detail(settings),
-        log_file: settings.logging.file.as_ref().map(Into::into),
-        dry_run: options.dry_run,
-        show_costs: options.show_costs,
-        chat: options.chat.clone(),
-        session_id: resumed_session.map(|resumed_session| resumed_session.id.clone()),
-    };
-    report::build_sinks(&app.terminal, report)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
 }
 
 /// Returns the limits of the run in the form that is recorded for a replay.

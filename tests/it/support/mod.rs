@@ -1,6 +1,7 @@
 //! What the black-box tests share.
 
 pub mod calls;
+pub mod collector;
 pub mod dialect;
 pub mod dying;
 pub mod kernel;

@@ -224,7 +224,7 @@ impl<'a> Conversation<'a> {
 
     /// Prints the rest of a run's output, and updates the conversation.
     fn finish(&mut self, finished: FinishedRun) -> Next {
-        let FinishedRun { result, shown, settings, spent, first_step } = finished;
+        let FinishedRun { result, shown, settings, spent, first_step, telemetry } = finished;
         self.ran.clear();
         (self.draft, self.compact) = (None, false);
         // The answers are removed once, not before each message.
@@ -238,6 +238,13 @@ impl<'a> Conversation<'a> {
         let model = settings.llm.model.clone().unwrap_or_default();
         let status = messages::chat_status(&one_line(&model, NAME_CHARS), &result, self.left);
         self.app.notify(Style::Dim, &status);
+        if let Some(telemetry) = telemetry {
+            // A panic in it has been reported and does not end the conversation.
+            let _reported = catch_panic(|| {
+                self.runtime.block_on(telemetry.export(&self.app.terminal));
+                Ok(())
+            });
+        }
         let was_interrupted = result.stop_reason == Some(StopReason::UserInterrupt);
         if was_interrupted {
             self.interrupted = Some((self.app.source.elapsed(), true));

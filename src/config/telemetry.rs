@@ -1,0 +1,26 @@
+//! The section `telemetry` of the configuration.
+
+use crate::report::telemetry::ExporterKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Export of spans for OpenTelemetry, at the end of a run (`agent help telemetry`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetrySettings {
+    /// Whether spans are made and exported.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub enabled: bool,
+    /// Where they are exported to: a collector, a file, or standard error.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub exporter: ExporterKind,
+    /// Address of the collector, without `/v1/traces`; absent: the variables of OpenTelemetry, else `http://localhost:4318`.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "url"))]
+    pub endpoint: Option<String>,
+    /// The file of the exporter `json-file`; absent: `telemetry.jsonl` in the state directory.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub file: Option<String>,
+    /// Whether spans contain prompts, answers, arguments and results.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub content: bool,
+}
