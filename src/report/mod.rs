@@ -14,6 +14,7 @@ mod rotating_file;
 pub mod schema;
 pub mod session_report;
 pub mod stats;
+pub mod stats_page;
 mod subagent_log;
 pub mod telemetry;
 pub mod verbosity;

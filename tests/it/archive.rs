@@ -5,6 +5,7 @@ use crate::support::schema;
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const TWO_STEPS: &str = "turns:
   - calls: [{name: read_file, arguments: {path: a.txt}}]
@@ -281,6 +282,34 @@ fn steps_are_counted_over_all_runs_where_they_are_shown_and_found() {
     let fork = sessions(&lab, &["fork", &id, "--to-step", "3"]).exits(0).stdout.trim().to_owned();
     let shown = sessions(&lab, &["show", &fork]).exits(0).stdout;
     assert!(shown.contains("step 3 (6") && !shown.contains("step 4 ("), "{shown}");
+}
+
+#[test]
+fn stats_html_is_one_page_without_scripts_that_takes_the_place_of_the_file() {
+    let lab = lab();
+    let write = || lab.agent(&["stats", "--html", "out/stats.html"]).exits(0);
+    assert_eq!(write().stdout, "");
+    assert!(lab.read("out/stats.html").contains("No session of this workspace"));
+    let script = "turns:
+  - {calls: [{name: read_file, arguments: {path: none}}], usage: {input: 250, cached_read: 750, output: 10}}
+  - {text: done, usage: {input: 1000, output: 5}}
+";
+    let server = Server::start(script);
+    let url = server.url();
+    lab.agent(&["run", "task", "--model", "openai/gpt-5-mini", "--api-base", &url, "--api-key", KEY])
+        .exits(0);
+    write();
+    let page = lab.read("out/stats.html");
+    for text in
+        ["prompt, cached 750, prompt 1,250, answer 15", ": share 37.5 %", ": share 100.0 %", ": cost $0.000"]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("://") && !page.contains(KEY), "{page}");
+    let mode = fs::metadata(lab.ws().join("out/stats.html")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    lab.agent(&["stats", "--html", "x.html", "--json"]).exits(3);
+    lab.agent(&["stats", "--html", "/proc/x.html"]).exits(3);
 }
 
 /// What `agent stats` says of all sessions together.

@@ -1,6 +1,7 @@
-//! `agent stats`: prints requests, tokens and costs by session, model or day.
+//! `agent stats`: prints requests, tokens and costs by session, model or day, or writes a page with charts.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::report_file::ReportFile;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::compose::session::session_store;
@@ -13,11 +14,12 @@ use crate::messages::{count, day, thousands};
 use crate::redactor::Redactor;
 use crate::report::json;
 use crate::report::stats::{COUNTED_EVENTS, Stats, UsageStats};
+use crate::report::stats_page;
 use crate::terminal::one_line;
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum length of a displayed model name in characters.
 const NAME_CHARS: usize = 40;
@@ -31,6 +33,9 @@ pub struct StatsArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Write a page with charts by day to FILE, which is replaced
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "by"])]
+    pub html: Option<PathBuf>,
     /// The configuration file and the workspace.
     #[command(flatten)]
     pub common: CommonArgs,
@@ -58,17 +63,17 @@ struct StatsCollector {
     counted: HashMap<String, u64>,
 }
 
-/// Prints the figures of all sessions of this workspace.
+/// Prints or writes the figures of all sessions of this workspace.
 ///
 /// # Errors
-/// Fails for an unreadable session, and when standard output cannot be written.
+/// Fails for an unreadable session, and when standard output or the file cannot be written.
 pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
     let settings = app.load_settings(&args.common)?.settings;
     let store = session_store(&settings);
     let redactor = app.redactor(&settings);
     let mut ids: Vec<String> = store.list()?.collect();
-    let mut count =
-        StatsCollector { by: args.by, stats: Stats::new(args.by.name()), counted: HashMap::new() };
+    let by = if args.html.is_some() { StatsBy::Day } else { args.by };
+    let mut count = StatsCollector { by, stats: Stats::new(by.name()), counted: HashMap::new() };
     // Oldest first: a fork is newer than the session from which its first records come.
     ids.reverse();
     for id in &ids {
@@ -76,6 +81,13 @@ pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
         count.session(id, &path, &redactor).map_err(|error| {
             CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
         })?;
+    }
+    if let Some(path) = &args.html {
+        let workspace = redactor.text(&settings.workspace.to_string_lossy()).into_owned();
+        let page = stats_page::render(&workspace, &count.stats);
+        return ReportFile::at(path.clone()).replace(&page).map_err(|error| {
+            CliError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
+        });
     }
     let text = if args.json {
         json::line(&count.stats)

@@ -1,5 +1,6 @@
 //! Chart of the HTML report: time, tokens and cost of each step as bars, without scripts; a bar links to its step.
 
+use super::bars::{BAR_HEIGHT, BAR_WIDTH, extent, scaled};
 use super::html_writer::HtmlWriter;
 use super::{Step, text};
 use crate::core::price::Usd;
@@ -7,9 +8,6 @@ use crate::messages;
 
 /// Maximum number of bars; with more steps, each bar stands for several steps.
 const MAX_BARS: usize = 240;
-/// Width in units of the drawing, which the page scales.
-const WIDTH: u64 = 12_000;
-const HEIGHT: u64 = 1_000;
 
 /// One quantity of a step, in up to three parts.
 type Parts = [u64; 3];
@@ -84,12 +82,12 @@ impl Panel {
         page.text(self.title).markup(" of each step\">");
         let count = bars.len() as u64;
         for (index, (steps, parts)) in (0..).zip(&bars) {
-            let (left, right) = (index * WIDTH / count, (index + 1) * WIDTH / count);
+            let (left, right) = (index * BAR_WIDTH / count, (index + 1) * BAR_WIDTH / count);
             let gap = (right - left) / 6;
             page.markup("<a href=\"#step-").number(index * per_bar as u64 + 1).markup("\"><title>");
             page.text(&self.tooltip(steps, parts)).markup("</title><rect class=\"hit\" y=\"0\"");
-            extent(page, left, right - left, HEIGHT);
-            let mut top = HEIGHT;
+            extent(page, left, right - left, BAR_HEIGHT);
+            let mut top = BAR_HEIGHT;
             for ((shape, _), part) in self.parts.iter().zip(parts).filter(|(_, part)| **part > 0) {
                 let height = scaled(*part, most).max(1).min(top);
                 top -= height;
@@ -121,17 +119,6 @@ impl Panel {
     }
 }
 
-fn extent(page: &mut HtmlWriter, x: u64, width: u64, height: u64) {
-    page.markup(" x=\"").number(x).markup("\" width=\"").number(width);
-    page.markup("\" height=\"").number(height).markup("\"/>");
-}
-
 fn total(parts: &Parts) -> u64 {
     parts.iter().fold(0, |sum, part| sum.saturating_add(*part))
-}
-
-/// Returns the height of `part` where the highest bar is `most`.
-fn scaled(part: u64, most: u64) -> u64 {
-    let height = u128::from(part) * u128::from(HEIGHT) / u128::from(most.max(1));
-    u64::try_from(height).unwrap_or(HEIGHT)
 }

@@ -1,5 +1,6 @@
 //! Session report as one HTML page without scripts, network access or other files, in light and dark colours.
 
+use super::html_page::{HEAD, STYLE};
 use super::html_writer::HtmlWriter;
 use super::text::{self, StatusLabel};
 use super::{Call, CallStatus, FileChange, Hook, ReportedMessage, SessionReport, Step, chart};
@@ -16,15 +17,6 @@ use std::fmt::Write as _;
 const LINE_CHARS: usize = 200;
 /// Maximum number of files with unfolded diffs, and of entries in an unfolded list.
 const UNFOLDED: usize = 10;
-
-/// Style sheet of the page; the policy in its head allows no other.
-const STYLE: &str = include_str!("html.css");
-/// Start of the page up to the title. The policy contains the hash of [`STYLE`], which a test checks.
-const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-    <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-    style-src 'sha256-TNKwNSG8I6M17EL7ONoNRrP4onoWbydqhOIcZ2/Vi84='; base-uri 'none'; form-action 'none'\">\n\
-    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-    <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>";
 
 /// Renders the whole report.
 pub(super) fn render(report: &SessionReport) -> String {

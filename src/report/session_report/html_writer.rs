@@ -4,33 +4,33 @@ use crate::terminal::{sanitize, sanitize_prose};
 
 /// An HTML page under construction.
 #[derive(Debug, Default)]
-pub(super) struct HtmlWriter(String);
+pub(in crate::report) struct HtmlWriter(String);
 
 impl HtmlWriter {
     /// Adds markup, unescaped.
-    pub(super) fn markup(&mut self, markup: &'static str) -> &mut Self {
+    pub(in crate::report) fn markup(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
     /// Adds text, escaped.
-    pub(super) fn text(&mut self, text: &str) -> &mut Self {
+    pub(in crate::report) fn text(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize_prose(text))
     }
 
     /// Adds text in which every character matters, such as a diff or arguments, escaped.
-    pub(super) fn verbatim(&mut self, text: &str) -> &mut Self {
+    pub(in crate::report) fn verbatim(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize(text))
     }
 
     /// Adds a number.
-    pub(super) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+    pub(in crate::report) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
         self.0.push_str(&number.into().to_string());
         self
     }
 
     /// Returns the page.
-    pub(super) fn finish(self) -> String {
+    pub(in crate::report) fn finish(self) -> String {
         self.0
     }
 

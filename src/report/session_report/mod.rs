@@ -3,11 +3,13 @@
 //! It is built from the records of a journal, so `--report` at the end of a run and `agent report` later give the
 //! same report. Each format has its own file.
 
+pub(in crate::report) mod bars;
 mod builder;
 mod chart;
 mod github;
 mod html;
-mod html_writer;
+pub(in crate::report) mod html_page;
+pub(in crate::report) mod html_writer;
 mod markdown;
 mod text;
 
