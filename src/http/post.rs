@@ -38,12 +38,15 @@ pub struct PostResponse {
 /// When the address or a header is invalid, or there is no response.
 pub async fn post(request: &PostRequest<'_>) -> Result<PostResponse, HttpError> {
     let invalid = |why: &str| HttpError::Address(format!("not a valid address: {why}"));
-    let url = Url::parse(request.url).map_err(|error| invalid(&error.to_string()))?;
+    let form = "it must begin with http:// or https:// and name a host";
+    let url = Url::parse(request.url).map_err(|error| {
+        if request.url.contains("://") { invalid(&error.to_string()) } else { invalid(form) }
+    })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(invalid("it must begin with http:// or https:// and name a host"));
+        return Err(invalid(form));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("it contains a user name or password, which belong into a header"));
+        return Err(invalid("it contains a user name or password, which belongs in a header"));
     }
     let client = build(&url, request.connect)?;
     let sent = client

@@ -282,6 +282,12 @@ fn o24_a_collector_that_refuses_or_is_not_there_costs_one_line() {
     let collector = Collector::answering("200 OK", &body);
     check_loss(&at(&collector.url()), "1 of 2 spans lost");
     check_loss(&at(&WireServer::bytes("not HTTP").url()), "the connection broke");
+    for address in ["localhost:4318", "collector", "ftp://h"] {
+        let lab = lab("exporter: otlp").env("OTEL_EXPORTER_OTLP_ENDPOINT", address);
+        check_loss(&lab, "it must begin with http:// or https:// and name a host");
+    }
+    let lab = lab("exporter: otlp").env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:collector-key-1@h");
+    check_loss(&lab, "a user name or password");
     let lab = at("http://127.0.0.1:1").env("OTEL_EXPORTER_OTLP_HEADERS", "a=collector-key-1%0A");
     check_loss(&lab, "a header has an invalid name or value");
 }
