@@ -16,8 +16,8 @@ use super::schema::{
 };
 use super::skills::SkillSettings;
 use super::subagents::Subagents;
-use super::web::Web;
 use super::telemetry::TelemetrySettings;
+use super::web::Web;
 use crate::core::language::Language;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
@@ -124,12 +124,7 @@ impl Settings {
         workspace: PathBuf,
     ) -> Result<Self, ConfigError> {
         let document = document(layers)?;
-        if !document.llm.providers.is_empty() {
-            provider_table::load(&document.llm.providers).map_err(|error| provider_error(&error, layers))?;
-        }
-        let search = document.web.search.service();
-        search.map_err(|why| layers.locate(ConfigError::new(why), "web.search.provider"))?;
-        check_kept_tools(&document.tools, layers)?;
+        check(&document, layers)?;
         check_writable_dirs(&flags.allow_write, environment)?;
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
@@ -221,6 +216,16 @@ fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
         return ConfigError::new(error.to_string());
     };
     layers.locate(ConfigError::new(problem.clone()), &format!("llm.providers.{name}"))
+}
+
+/// Checks what the rules of single keys cannot check.
+fn check(document: &Document, layers: &Layers) -> Result<(), ConfigError> {
+    if !document.llm.providers.is_empty() {
+        provider_table::load(&document.llm.providers).map_err(|error| provider_error(&error, layers))?;
+    }
+    let search = document.web.search.service();
+    search.map_err(|why| layers.locate(ConfigError::new(why), "web.search.provider"))?;
+    check_kept_tools(&document.tools, layers)
 }
 
 /// Checks that the tools whose results are kept exist.

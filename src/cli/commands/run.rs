@@ -187,9 +187,8 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         run_sinks::build(app, options, &setup, telemetry.clone())?;
     let opened = OpenedSession::open(app, &mut setup, sinks)?;
     let settings = setup.settings;
-    let kept = toolbox::kept_results(&settings, &setup.toolbox, &app.source);
     let parts = EngineParts {
-        kept,
+        kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,
         emitter: Rc::clone(&opened.emitter),
         outputs: opened.outputs,
