@@ -141,7 +141,7 @@ impl Telemetry {
     }
 
     /// Exports the spans, once, and reports in one line on standard error how many are lost, and why. Takes at most
-    /// [`otlp::EXPORT_TIME`].
+    /// `otlp::EXPORT_TIME`.
     pub async fn export(self, terminal: &Terminal) {
         let finished = self.0.borrow_mut().finish();
         let Some(Finished { exporter, resource, redactor, spans, dropped, omitted }) = finished else {
