@@ -1,6 +1,6 @@
 //! `agent stats --html`: one HTML page with usage by day as charts, without scripts, network access or other files.
 
-use super::session_report::bars::{BAR_HEIGHT, BAR_WIDTH, extent, scaled};
+use super::session_report::bars::{Bar, MAX_BARS, Row};
 use super::session_report::html_page::{HEAD, STYLE};
 use super::session_report::html_writer::HtmlWriter;
 use super::stats::{Stats, UsageStats};
@@ -9,43 +9,27 @@ use crate::messages::{count, thousands};
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-/// Maximum number of bars; with more days, each bar stands for several days.
-const MAX_BARS: usize = 240;
 /// Maximum number of days in the table, the newest; the charts show all.
 const MAX_ROWS: usize = 366;
 /// A whole, in the unit of rates: hundredths of a percent.
 const WHOLE: u64 = 10_000;
 
-/// One quantity in up to three parts.
-type Parts = [u64; 3];
-
-/// A row of bars.
-struct Chart {
-    title: &'static str,
-    /// The parts from bottom to top: their shape and name.
-    parts: &'static [(&'static str, &'static str)],
-    parts_of: fn(&UsageStats) -> Parts,
-    format: fn(u64) -> String,
-    /// Value of the full height; absent: the highest value.
-    full: Option<u64>,
-}
-
 /// The days of a bar, and their figures together.
-struct Bar {
+struct Days {
     first: Date,
     last: Date,
     figures: UsageStats,
 }
 
-const CHARTS: [Chart; 4] = [
-    Chart {
+const ROWS: [Row<UsageStats>; 4] = [
+    Row {
         title: "Cost",
         parts: &[("<rect class=\"one\"", "cost")],
         parts_of: |figures| [figures.cost_usd.picodollars(), 0, 0],
         format: |amount| Usd::from_picodollars(amount).to_string(),
         full: None,
     },
-    Chart {
+    Row {
         title: "Tokens",
         parts: &[
             ("<rect class=\"pale\"", "prompt, cached"),
@@ -59,14 +43,14 @@ const CHARTS: [Chart; 4] = [
         format: thousands,
         full: None,
     },
-    Chart {
+    Row {
         title: "Prompt tokens from the provider's cache",
         parts: &[("<rect class=\"one\"", "share")],
         parts_of: |figures| [cache_rate(figures).unwrap_or(0), 0, 0],
         format: percent,
         full: Some(WHOLE),
     },
-    Chart {
+    Row {
         title: "Tool calls that failed or were refused",
         parts: &[("<rect class=\"two\"", "share")],
         parts_of: |figures| [error_rate(figures).unwrap_or(0), 0, 0],
@@ -151,7 +135,7 @@ fn percent(rate: u64) -> String {
 }
 
 /// Returns the bars from the first day to the last, also for days without figures. `days` are in order.
-fn bars(days: &[(Date, UsageStats)]) -> Vec<Bar> {
+fn bars(days: &[(Date, UsageStats)]) -> Vec<Days> {
     let (Some((first, _)), Some((last, _))) = (days.first(), days.last()) else { return Vec::new() };
     let all: Vec<Date> = first.series(1.day()).take_while(|day| day <= last).collect();
     let mut figures = days.iter().peekable();
@@ -162,69 +146,32 @@ fn bars(days: &[(Date, UsageStats)]) -> Vec<Bar> {
         while let Some((_, of_day)) = figures.next_if(|(day, _)| day <= last) {
             sum += *of_day;
         }
-        Some(Bar { first: *first, last: *last, figures: sum })
+        Some(Days { first: *first, last: *last, figures: sum })
     };
     all.chunks(all.len().div_ceil(MAX_BARS)).filter_map(bar).collect()
 }
 
-fn charts(page: &mut HtmlWriter, bars: &[Bar]) {
+fn charts(page: &mut HtmlWriter, days: &[Days]) {
     page.markup("<section id=\"charts\"><h2>Over time</h2>");
-    for chart in &CHARTS {
-        chart.draw(page, bars);
+    for row in &ROWS {
+        let bar = |days: &Days| Bar { name: days.name(), step: None, parts: (row.parts_of)(&days.figures) };
+        row.draw(page, "day", &days.iter().map(bar).collect::<Vec<_>>());
     }
-    if let (Some(first), Some(last)) = (bars.first(), bars.last()) {
+    if let (Some(first), Some(last)) = (days.first(), days.last()) {
         page.markup("<p class=\"axis\"><span>").text(&first.first.to_string());
         page.markup("</span><span>").text(&last.last.to_string()).markup("</span></p>");
     }
     page.markup("</section>\n");
 }
 
-impl Chart {
-    fn draw(&self, page: &mut HtmlWriter, bars: &[Bar]) {
-        let values: Vec<Parts> = bars.iter().map(|bar| (self.parts_of)(&bar.figures)).collect();
-        let highest = values.iter().map(total).max().unwrap_or(0);
-        let full = self.full.unwrap_or(highest);
-        page.markup("<figure><figcaption><b>").text(self.title).markup("</b>");
-        for (shape, name) in self.parts.iter().filter(|_| self.parts.len() > 1) {
-            page.markup("<span><svg class=\"key\" viewBox=\"0 0 1 1\">").markup(shape);
-            page.markup(" width=\"1\" height=\"1\"/></svg>").text(name).markup("</span>");
-        }
-        page.markup("<span class=\"most\">highest ").text(&(self.format)(highest));
-        page.markup("</span></figcaption><svg class=\"bars\" viewBox=\"0 0 12000 1000\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
-        page.text(self.title).markup(" of each day\">");
-        let number = bars.len().max(1) as u64;
-        for (index, (bar, parts)) in (0..).zip(bars.iter().zip(&values)) {
-            let (left, right) = (index * BAR_WIDTH / number, (index + 1) * BAR_WIDTH / number);
-            let gap = (right - left) / 6;
-            page.markup("<g><title>").text(&self.tooltip(bar, parts)).markup("</title>");
-            page.markup("<rect class=\"hit\" y=\"0\"");
-            extent(page, left, right - left, BAR_HEIGHT);
-            let mut top = BAR_HEIGHT;
-            for ((shape, _), part) in self.parts.iter().zip(parts).filter(|(_, part)| **part > 0) {
-                let height = scaled(*part, full).max(1).min(top);
-                top -= height;
-                page.markup(shape).markup(" y=\"").number(top).markup("\"");
-                extent(page, left + gap / 2, right - left - gap, height);
-            }
-            page.markup("</g>");
-        }
-        page.markup("</svg></figure>");
-    }
-
-    fn tooltip(&self, bar: &Bar, parts: &Parts) -> String {
-        let days = if bar.first == bar.last {
-            bar.first.to_string()
+impl Days {
+    fn name(&self) -> String {
+        if self.first == self.last {
+            self.first.to_string()
         } else {
-            format!("{} to {}", bar.first, bar.last)
-        };
-        let figures =
-            self.parts.iter().zip(parts).map(|((_, name), part)| format!("{name} {}", (self.format)(*part)));
-        format!("{days}: {}", figures.collect::<Vec<_>>().join(", "))
+            format!("{} to {}", self.first, self.last)
+        }
     }
-}
-
-fn total(parts: &Parts) -> u64 {
-    parts.iter().fold(0, |sum, part| sum.saturating_add(*part))
 }
 
 fn table(page: &mut HtmlWriter, days: &[(Date, UsageStats)]) {
@@ -274,7 +221,7 @@ mod tests {
     #[test]
     fn stats_html_has_a_bar_for_each_day_also_without_figures() {
         let page = render("/w", &stats(&[("2026-02-27", figures(100)), ("2026-03-02", figures(300))]));
-        assert_eq!(page.matches("<title>2026-03-01: ").count(), CHARTS.len());
+        assert_eq!(page.matches("<title>2026-03-01: ").count(), ROWS.len());
         assert!(
             page.contains("<title>2026-03-02: prompt, cached 900, prompt 300, answer 1</title>"),
             "{page}"
@@ -293,7 +240,7 @@ mod tests {
             "{page}"
         );
         assert!(page.contains(": prompt, cached 900, prompt 300, answer 1<"), "{page}");
-        assert!(page.matches("<g>").count() <= CHARTS.len() * MAX_BARS);
+        assert!(page.matches("<g>").count() <= ROWS.len() * MAX_BARS);
     }
 
     #[test]
