@@ -6,6 +6,7 @@ use super::text_file::{is_absent, read_own_text, read_text, resolve_inside};
 use super::yaml::{self, Content, Node};
 use crate::core::skill::Skill;
 use crate::messages;
+use crate::text::lines::words;
 use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,7 +146,7 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         .line(value("name").map_or(1, |node| node.line)));
     }
     let description = value("description").map(string).transpose()?.unwrap_or_default();
-    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = words(&description);
     if description.is_empty() || description.chars().count() > MAX_DESCRIPTION {
         return Err(ConfigError::new(format!("`description` must have 1 to {MAX_DESCRIPTION} characters"))
             .line(value("description").map_or(1, |node| node.line)));

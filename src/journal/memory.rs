@@ -2,6 +2,7 @@
 //! the state directory.
 
 use crate::runtime::private_file::{self, create_private_dir};
+use crate::text::lines::words;
 use std::fmt::{self, Display};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -112,7 +113,7 @@ impl Memory {
         text: &str,
         has_secret: impl Fn(&str) -> bool,
     ) -> Result<bool, MemoryError> {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = words(text);
         if text.is_empty() || text.chars().count() > MAX_ENTRY_CHARS {
             return Err(MemoryError::Length);
         }

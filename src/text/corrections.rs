@@ -1,6 +1,7 @@
 //! Finds corrections and standing rules in what a person writes, in English and Spanish, by six families of patterns (spec.md
 //! 1.11): direct correction, negation, clarification, what should be, wrong approach, absolute rule.
 
+use crate::text::lines::words;
 use regex::RegexSet;
 use std::sync::LazyLock;
 
@@ -33,7 +34,7 @@ pub fn find_correction(text: &str) -> Option<String> {
     let opening = text.lines().next().unwrap_or_default();
     let first = families.matches(opening).iter().any(|family| family < 2).then_some(opening);
     let found = first.or_else(|| sentences.find(|sentence| families.is_match(sentence)))?;
-    let line = found.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = words(found);
     (line.chars().count() <= MAX_CHARS && !line.is_empty()).then_some(line)
 }
 

@@ -104,6 +104,11 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
     line
 }
 
+/// Joins the words of `text` with single spaces.
+pub fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Escapes control characters of a name in a list, such as a line break that would forge an entry.
 pub fn escape_controls(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {

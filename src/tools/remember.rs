@@ -1,7 +1,7 @@
 //! The tools `remember` and `forget`: store and remove facts in the memory of the workspace.
 
 use crate::journal::memory::{Memory, MemoryKind};
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::text::lines::{QUOTE_CHARS, one_line, words};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,7 +62,7 @@ impl TypedTool for Forget {
     }
 
     async fn run(&self, args: Args, _cx: &ToolContext) -> Result<ToolOutput, String> {
-        let wanted = args.fact.split_whitespace().collect::<Vec<_>>().join(" ");
+        let wanted = words(&args.fact);
         match self.memory.remove(|_, entry| entry.text == wanted) {
             Ok(0) => Err("There is no such fact: give its exact text, without date and kind.".to_owned()),
             Ok(_) => Ok(ToolOutput::ok("Removed.")),

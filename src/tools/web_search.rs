@@ -4,7 +4,7 @@ use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::core::secret::Secret;
 use crate::fetch::search_provider::{SearchAnswer, SearchProvider, SearchQuery, SearchTopic, parse_answer};
 use crate::fetch::{FetchError, Fetcher, WebRequest};
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::text::lines::{QUOTE_CHARS, one_line, words};
 use reqwest::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -130,7 +130,7 @@ impl WebSearch {
             }
             _ => String::new(),
         };
-        let body = words(body, QUOTE_CHARS);
+        let body = one_line(&words(body), QUOTE_CHARS);
         let body = if body.is_empty() { body } else { format!("\n{body}") };
         format!("{host} answered {status_line}, so there are no results.{key}{body}")
     }
@@ -140,22 +140,17 @@ impl WebSearch {
 fn format_answer(found: &SearchAnswer, max_results: usize) -> String {
     let mut text = String::new();
     if let Some(answer) = &found.answer {
-        let _infallible = write!(text, "## Answer\n{}\n\n", words(answer, RESULT_CHARS));
+        let _infallible = write!(text, "## Answer\n{}\n\n", one_line(&words(answer), RESULT_CHARS));
     }
     if found.results.is_empty() {
         text.push_str("The search found nothing.");
     }
     for (result, number) in found.results.iter().take(max_results).zip(1..) {
-        let (title, url) = (words(&result.title, QUOTE_CHARS), one_line(&result.url, URL_CHARS));
+        let (title, url) = (one_line(&words(&result.title), QUOTE_CHARS), one_line(&result.url, URL_CHARS));
         let _infallible = writeln!(text, "{number}. {title}\n   {url}");
         if let Some(content) = result.content.as_deref().filter(|content| !content.trim().is_empty()) {
-            let _infallible = writeln!(text, "   {}", words(content, RESULT_CHARS));
+            let _infallible = writeln!(text, "   {}", one_line(&words(content), RESULT_CHARS));
         }
     }
     text
-}
-
-/// Formats `text` as one line, without repeated white space.
-fn words(text: &str, max_chars: usize) -> String {
-    one_line(&text.split_whitespace().collect::<Vec<_>>().join(" "), max_chars)
 }

@@ -2,6 +2,7 @@
 
 use crate::agent::volatile::strip_volatile_and_times;
 use crate::engine::call_arguments;
+use crate::text::lines::words;
 use crate::text::shell;
 use crate::tools::TypedTool;
 use crate::tools::command_output::CommandOutput;
@@ -87,7 +88,7 @@ impl Fingerprint {
 
     /// Returns the fingerprint of a text of the model, independent of whitespace.
     pub fn of_text(text: &str) -> Self {
-        Self::of(&text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase())
+        Self::of(&words(text).to_lowercase())
     }
 
     /// Returns the fingerprint of a file's contents from their hash; `None` is a missing file.
