@@ -240,8 +240,10 @@ impl KeptResults {
     pub fn open(&self, name: &str, workspace: &Workspace) -> Result<File, String> {
         let unknown = || format!("There is no kept result {}.", one_line(name, QUOTE_CHARS));
         let id = name.strip_prefix(KEPT_PREFIX).unwrap_or(name);
-        let kept = self.all().map_err(|error| format!("Kept results cannot be read: {error}."))?;
-        let kept = kept.into_iter().find(|kept| kept.id == id).ok_or_else(unknown)?;
+        if id.len() != ID_DIGITS || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(unknown());
+        }
+        let kept = read_entry(&self.file(id, "json")).map_err(|_| unknown())?;
         match self.void_reason(&kept, workspace) {
             Some(why) => Err(format!("{KEPT_PREFIX}{id} is void: {why}. Make the call again.")),
             None => File::open(self.file(id, "txt")).map_err(|_| unknown()),
@@ -296,19 +298,21 @@ impl KeptResults {
         Ok(())
     }
 
-    /// Removes incomplete results, and the oldest ones until there is room for one of `bytes`.
+    /// Removes the oldest results until there is room for one of `bytes`.
     fn make_room(&self, bytes: usize) -> io::Result<()> {
-        let size = |kept: &KeptResult| self.file(&kept.id, "txt").metadata().map_or(0, |file| file.len());
-        let mut all = self.all()?;
-        for id in self.ids()?.iter().filter(|id| !all.iter().any(|kept| kept.id == **id)) {
-            self.remove(id)?;
-        }
-        let mut total: u64 = all.iter().map(size).sum::<u64>().saturating_add(bytes as u64);
+        let of_file = |id: String| {
+            let file = self.file(&id, "txt").metadata().ok();
+            let (time, size) = file.map_or((None, 0), |file| (file.modified().ok(), file.len()));
+            (time, size, id)
+        };
+        let mut all: Vec<_> = self.ids()?.into_iter().map(of_file).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        let mut total = all.iter().map(|(_, size, _)| size).sum::<u64>().saturating_add(bytes as u64);
         while (total > MAX_BYTES || all.len() >= MAX_RESULTS)
-            && let Some(oldest) = all.pop()
+            && let Some((_, size, oldest)) = all.pop()
         {
-            total = total.saturating_sub(size(&oldest));
-            self.remove(&oldest.id)?;
+            total = total.saturating_sub(size);
+            self.remove(&oldest)?;
         }
         Ok(())
     }
