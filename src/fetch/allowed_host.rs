@@ -1,20 +1,17 @@
 //! Hosts that confined commands may reach, and the strict form of host names in requests.
 
+use super::page_url::HostPattern;
+use super::{PAGE_PORTS, may_dial};
+
 /// Maximum length of a host name and of one of its labels in characters (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// The ports of http and https, which a host without a port allows.
-const WEB_PORTS: [u16; 2] = [80, 443];
-
-/// The first port that any program may listen on; below, only the web ports are dialled, as for `web_fetch`.
-const FIRST_FREE_PORT: u16 = 1024;
-
 /// A host of `sandbox.allowed_hosts`: `example.org`, `*.example.org` (all subdomains) or `example.org:8443`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
-    name: String,
-    is_parent: bool,
+    host: HostPattern,
+    /// Absent: the ports of http and https.
     port: Option<u16>,
 }
 
@@ -24,14 +21,13 @@ impl AllowedHost {
     /// # Errors
     /// The allowed forms.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (name, is_parent) = text.strip_prefix("*.").map_or((text, false), |name| (name, true));
-        let (name, port) = match name.split_once(':') {
-            Some((name, port)) => (name, parse_port(port).map(Some)),
-            None => (name, Some(None)),
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, parse_port(port).filter(|port| may_dial(*port)).map(Some)),
+            None => (text, Some(None)),
         };
-        let is_web = |port: u16| port >= FIRST_FREE_PORT || WEB_PORTS.contains(&port);
-        match (host_name(name), port) {
-            (Some(name), Some(port)) if port.is_none_or(is_web) => Ok(Self { name, is_parent, port }),
+        let is_name = host_name(host.strip_prefix("*.").unwrap_or(host)).is_some();
+        match (HostPattern::parse(host), port) {
+            (Ok(host), Some(port)) if is_name => Ok(Self { host, port }),
             _ => Err("must be a host such as `example.org`, `*.example.org` or `example.org:8443`, in ASCII and not an \
                       IP address, with port 80, 443 or one above 1023"
                 .to_owned()),
@@ -40,10 +36,7 @@ impl AllowedHost {
 
     /// Checks whether `port` of `host`, as [`host_name`] returns it, is allowed.
     pub fn allows(&self, host: &str, port: u16) -> bool {
-        let below =
-            || host.strip_suffix(&self.name).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'));
-        let is_host = if self.is_parent { below() } else { host == self.name };
-        is_host && self.port.map_or(WEB_PORTS.contains(&port), |own| own == port)
+        self.host.matches(host) && self.port.map_or(PAGE_PORTS.contains(&port), |own| own == port)
     }
 }
 

@@ -243,12 +243,15 @@ impl Fetcher {
             _ if self.allowed_private.contains(&address) => Ok(()),
             Some(reason) => Err(private(reason)),
             None if is_own_address(ip).await => Err(private("this machine")),
-            None if port < FIRST_FREE_PORT && !PAGE_PORTS.contains(&port) => {
-                Err(FetchError::PortNotAllowed(address))
-            }
+            None if !may_dial(port) => Err(FetchError::PortNotAllowed(address)),
             None => Ok(()),
         }
     }
+}
+
+/// Checks whether a port may be dialled: that of a page, or one that any program may listen on.
+fn may_dial(port: u16) -> bool {
+    port >= FIRST_FREE_PORT || PAGE_PORTS.contains(&port)
 }
 
 /// Converts a client error to a [`FetchError`].
