@@ -19,10 +19,10 @@ use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::launch_protocol::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
 use super::limits::{self, LimitMonitor};
 use super::network_namespace::NetworkNamespace;
-use super::network_service;
 use super::process_limit::ProcessLimit;
 use super::process_tree;
 use super::protected::{self, GuardSnapshot, Snapshot};
+use super::proxy_listener;
 use super::sandbox::{self, View};
 use super::syscalls::{self, Fork};
 use super::tier::Tier;
@@ -187,7 +187,7 @@ fn run_in_bubblewrap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut Fil
     let monitor = limit_monitor(request);
     monitor.enter()?;
     if request.listens {
-        let network = NetworkNamespace::default().with_listener(network_service::listen()?);
+        let network = NetworkNamespace::default().with_listener(proxy_listener::listen()?);
         NetworkNamespace::send(Some(&network), &*control)?;
     }
     sandbox::confine(&request.policy, View::Own)?;
@@ -304,7 +304,7 @@ fn make_network(control: &File, listens: bool) -> io::Result<()> {
     let own_users = !rustix::process::geteuid().is_root();
     let mut network = NetworkNamespace::of_this_process(own_users)?;
     if listens {
-        network = network.with_listener(network_service::listen()?);
+        network = network.with_listener(proxy_listener::listen()?);
     }
     NetworkNamespace::send(Some(&network), control)
 }

@@ -8,13 +8,14 @@ use super::fork_server::{ForkServer, Guard};
 use super::launch_protocol::{LaunchRequest, SnapshotRequest};
 use super::limits::CommandLimits;
 use super::network_namespace::NetworkNamespace;
-use super::network_service::{self, NetworkService};
 use super::protected::{ActiveCommand, ProtectedChange};
+use super::proxy_listener;
 use super::running_command::{GuardError, RootProcess, RunningCommand};
 use super::sandbox::confinement::{Confinement, PreparedSandbox};
 use super::tier_cache;
 use super::umask;
 use crate::core::secret::Secret;
+use crate::fetch::command_proxy::CommandProxy;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -69,7 +70,7 @@ pub struct Launcher {
     running: CommandRegistry,
     barrier: Barrier,
     /// Connects confined commands to hosts; absent: they reach none.
-    pub(super) network_service: Option<Arc<dyn NetworkService>>,
+    pub(super) proxy: Option<CommandProxy>,
 }
 
 impl Launcher {
@@ -88,7 +89,7 @@ impl Launcher {
             network: Arc::default(),
             running: CommandRegistry::default(),
             barrier: Barrier::default(),
-            network_service: None,
+            proxy: None,
         }
     }
 
@@ -122,15 +123,15 @@ impl Launcher {
         Self { barrier, ..self }
     }
 
-    /// Returns this launcher with `service`, which connects confined commands with a network of their own to hosts.
+    /// Returns this launcher with `proxy`, which connects confined commands with a network of their own to hosts.
     #[must_use]
-    pub fn with_network_service(self, service: Arc<dyn NetworkService>) -> Self {
-        Self { network_service: Some(service), ..self }
+    pub fn with_proxy(self, proxy: CommandProxy) -> Self {
+        Self { proxy: Some(proxy), ..self }
     }
 
     /// Returns why the proxy refused hosts to commands since the last call, each in one line.
     pub fn take_refusals(&self) -> Vec<String> {
-        self.network_service.as_ref().map(|service| service.take_refusals()).unwrap_or_default()
+        self.proxy.as_ref().map(CommandProxy::take_refusals).unwrap_or_default()
     }
 
     /// Returns this launcher with `tier`.
@@ -353,11 +354,11 @@ impl Launcher {
         }
         let stdin_bytes = spec.stdin.len() as u64;
         let network = (tier == Tier::Full && !policy.network).then(|| self.network()).transpose()?.flatten();
-        let service = self.network_service.as_ref().filter(|_| tier.has_own_view() && !policy.network);
-        if service.is_some() {
-            env.extend(network_service::environment());
+        let proxy = self.proxy.as_ref().filter(|_| tier.has_own_view() && !policy.network);
+        if proxy.is_some() {
+            env.extend(proxy_listener::environment());
         }
-        let service = service.filter(|_| tier == Tier::Bubblewrap).cloned();
+        let proxy = proxy.filter(|_| tier == Tier::Bubblewrap).cloned();
         let (argv, limits, question) = (spec.argv, self.limits, LaunchRequest::without_command(tier));
         let umask = umask::user_umask();
         let request = LaunchRequest {
@@ -368,7 +369,7 @@ impl Launcher {
             env,
             umask,
             stdin_bytes,
-            listens: service.is_some(),
+            listens: proxy.is_some(),
             ..question
         };
         let mut request = request.encode()?;
@@ -387,7 +388,7 @@ impl Launcher {
         let handle = KillHandle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
         let control = tokio::net::UnixStream::from_std(control)?;
-        Ok((RootProcess::Guard { guard, control, request, active, service }, handle))
+        Ok((RootProcess::Guard { guard, control, request, active, proxy }, handle))
     }
 
     /// Forks a guard in the directory `cwd` whose command writes to `outputs`. Returns it with this end of its control

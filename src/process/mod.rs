@@ -17,7 +17,6 @@ pub mod launch;
 mod launch_protocol;
 pub mod limits;
 mod network_namespace;
-pub mod network_service;
 #[cfg(target_os = "linux")]
 mod pids_cgroup;
 pub mod probe;
@@ -26,6 +25,7 @@ pub mod process_limit;
 #[cfg(target_os = "linux")]
 mod process_tree;
 pub mod protected;
+mod proxy_listener;
 pub mod recent_output;
 mod running_command;
 pub mod sandbox;

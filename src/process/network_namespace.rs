@@ -4,7 +4,7 @@
 //! which is joined first because a process may change its network only inside it.
 
 use super::fd_passing;
-use super::network_service::ServiceTask;
+use crate::fetch::command_proxy::ProxyTask;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ const CARRIER: [u8; 1] = [0];
 #[derive(Debug, Default)]
 pub(super) struct NetworkNamespace(
     Vec<OwnedFd>,
-    #[expect(dead_code, reason = "dropping it ends the task")] Option<ServiceTask>,
+    #[expect(dead_code, reason = "dropping it ends the task")] Option<ProxyTask>,
 );
 
 impl NetworkNamespace {
@@ -44,7 +44,7 @@ impl NetworkNamespace {
     }
 
     /// Keeps the task that serves the listener as long as the network.
-    pub(super) fn with_service(self, task: Option<ServiceTask>) -> Self {
+    pub(super) fn with_task(self, task: Option<ProxyTask>) -> Self {
         Self(self.0, task)
     }
 

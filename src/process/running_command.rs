@@ -5,11 +5,10 @@ use super::command_registry::Registration;
 use super::fd_passing;
 use super::fork_server::Guard;
 use super::launch_protocol::LaunchReply;
-use super::network_service::{NetworkService, ServiceTask};
 use super::protected::{self, ActiveCommand, ProtectedChange};
+use crate::fetch::command_proxy::{CommandProxy, ProxyTask};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
@@ -46,7 +45,7 @@ pub(super) enum RootProcess {
         request: Vec<u8>,
         active: Option<ActiveCommand>,
         /// Serves the listener that the guard sends first.
-        service: Option<Arc<dyn NetworkService>>,
+        proxy: Option<CommandProxy>,
     },
 }
 
@@ -59,16 +58,16 @@ pub(super) struct RunningCommand {
     pub(super) running: Registration,
     pub(super) grace: Duration,
     /// Serves the listener in the network of this command.
-    pub(super) served: Option<ServiceTask>,
+    pub(super) served: Option<ProxyTask>,
 }
 
 impl RunningCommand {
     /// Waits until the command has ended by itself and its tree is gone.
     pub(super) async fn wait(&mut self) -> Result<ExitReason, GuardError> {
         use std::os::unix::process::ExitStatusExt;
-        let (control, request, service) = match &mut self.main {
-            RootProcess::Guard { control, request, service, .. } => {
-                (control, std::mem::take(request), service.take())
+        let (control, request, proxy) = match &mut self.main {
+            RootProcess::Guard { control, request, proxy, .. } => {
+                (control, std::mem::take(request), proxy.take())
             }
             RootProcess::Command(child) => {
                 let status = child.wait().await?;
@@ -78,9 +77,9 @@ impl RunningCommand {
             }
         };
         let sent = control.write_all(&request).await;
-        if let Some(service) = service {
+        if let Some(proxy) = proxy {
             match receive_listener(control).await? {
-                ListenerReply::Listener(listener) => self.served = Some(service.serve(listener.into())?),
+                ListenerReply::Listener(listener) => self.served = Some(proxy.serve(listener.into())?),
                 ListenerReply::None(start) => self.reply.extend(start),
             }
         }

@@ -15,7 +15,7 @@ impl Launcher {
     /// When it is refused and commands need it to reach the proxy.
     pub(super) fn network(&self) -> io::Result<Option<&NetworkNamespace>> {
         match self.network.get_or_init(|| self.make_network().ok()) {
-            None if self.network_service.is_some() => {
+            None if self.proxy.is_some() => {
                 Err(io::Error::other("its network with a way to the allowed hosts cannot be created"))
             }
             network => Ok(network.as_ref()),
@@ -25,7 +25,7 @@ impl Launcher {
     fn make_network(&self) -> io::Result<NetworkNamespace> {
         let (guard, control) =
             self.fork_guard(Path::new("/"), [&open_dev_null()?, &open_dev_null()?], None)?;
-        let listens = self.network_service.is_some();
+        let listens = self.proxy.is_some();
         let request =
             LaunchRequest { makes_network: true, listens, ..LaunchRequest::without_command(Tier::Full) };
         let made = control
@@ -39,10 +39,10 @@ impl Launcher {
             guard.kill();
         }
         let mut made = made?;
-        let task = match &self.network_service {
-            Some(service) => Some(service.serve(made.take_listener().ok_or(io::ErrorKind::Unsupported)?)?),
+        let task = match &self.proxy {
+            Some(proxy) => Some(proxy.serve(made.take_listener().ok_or(io::ErrorKind::Unsupported)?)?),
             None => None,
         };
-        if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made.with_service(task)) }
+        if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made.with_task(task)) }
     }
 }

@@ -178,7 +178,7 @@ fn new_launcher(app: &App, settings: &Settings) -> Launcher {
     };
     let mut launcher = Launcher::new(environment, secrets).with_limits(limits);
     if needs_proxy(settings) {
-        launcher = launcher.with_network_service(Arc::new(toolbox::command_proxy(settings)));
+        launcher = launcher.with_proxy(toolbox::command_proxy(settings));
     }
     let state = &settings.directories.state;
     if settings.sandbox_off {

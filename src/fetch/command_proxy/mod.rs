@@ -10,7 +10,6 @@ mod tests;
 
 use super::Fetcher;
 use super::allowed_host::AllowedHost;
-use crate::process::network_service::{NetworkService, ServiceTask};
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use head::{HeadError, ProxyRequest};
 use std::io;
@@ -20,7 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 /// Maximum number of connections at the same time; further ones wait.
@@ -53,6 +52,10 @@ struct Shared {
     refusals: Mutex<Vec<String>>,
 }
 
+/// Task that serves a listener. Dropping it ends the task and its connections.
+#[derive(Debug)]
+pub struct ProxyTask(AbortHandle);
+
 /// An answer of the proxy itself.
 struct Refusal {
     status: &'static str,
@@ -65,17 +68,26 @@ impl CommandProxy {
         let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         Self(Arc::new(Shared { hosts, fetcher, free, refusals: Mutex::default() }))
     }
-}
 
-impl NetworkService for CommandProxy {
-    fn serve(&self, listener: StdListener) -> io::Result<ServiceTask> {
+    /// Serves the connections to `listener` until the result is dropped.
+    ///
+    /// # Errors
+    /// When the listener cannot be used.
+    pub fn serve(&self, listener: StdListener) -> io::Result<ProxyTask> {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        Ok(tokio::spawn(accept(listener, Arc::clone(&self.0))).abort_handle().into())
+        Ok(ProxyTask(tokio::spawn(accept(listener, Arc::clone(&self.0))).abort_handle()))
     }
 
-    fn take_refusals(&self) -> Vec<String> {
+    /// Returns why hosts were refused since the last call, each in one line.
+    pub fn take_refusals(&self) -> Vec<String> {
         std::mem::take(&mut self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for ProxyTask {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

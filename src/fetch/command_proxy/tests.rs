@@ -24,7 +24,7 @@ async fn echo_server() -> (SocketAddr, Arc<Mutex<usize>>) {
 }
 
 /// A proxy that allows `localhost` with the port of `server`, and its address although it is not public.
-fn proxy(server: SocketAddr, is_private_allowed: bool) -> (CommandProxy, ServiceTask, SocketAddr) {
+fn proxy(server: SocketAddr, is_private_allowed: bool) -> (CommandProxy, ProxyTask, SocketAddr) {
     let hosts = vec![AllowedHost::parse(&format!("localhost:{}", server.port())).unwrap()];
     let allowed_private = [server].into_iter().filter(|_| is_private_allowed).collect();
     let proxy = CommandProxy::new(hosts, Fetcher { allowed_private, ..Fetcher::default() });

@@ -5,41 +5,12 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use tokio::task::AbortHandle;
 
 /// Port of the listener, on the loopback interface of the commands' network: the usual one of HTTP proxies.
 const PORT: u16 = 3128;
 
 /// Variables with the address of the proxy, in both spellings that programs read.
 const VARIABLES: [&str; 4] = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
-
-/// Serves the connections of confined commands.
-pub trait NetworkService: std::fmt::Debug + Send + Sync {
-    /// Serves the connections to `listener` until the result is dropped.
-    ///
-    /// # Errors
-    /// When the listener cannot be used.
-    fn serve(&self, listener: TcpListener) -> io::Result<ServiceTask>;
-
-    /// Returns why hosts were refused since the last call, each in one line.
-    fn take_refusals(&self) -> Vec<String>;
-}
-
-/// Task that serves a listener. Dropping it ends the task and its connections.
-#[derive(Debug)]
-pub struct ServiceTask(AbortHandle);
-
-impl From<AbortHandle> for ServiceTask {
-    fn from(task: AbortHandle) -> Self {
-        Self(task)
-    }
-}
-
-impl Drop for ServiceTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 /// Creates the listener in the network of this process.
 #[cfg(target_os = "linux")]
