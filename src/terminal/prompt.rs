@@ -107,7 +107,7 @@ impl Terminal {
         let status = self.hide_status();
         let _open = OpenQuestion::new(&self.questions);
         let asked = async {
-            // Whoever reads lines has stopped then: the answer goes to nobody else.
+            // Wait until `read_lines` has stopped reading, because it would read the answer.
             let _reading = self.reading.lock().await;
             self.ask_until_answered(question).await
         };

@@ -6,8 +6,8 @@ use crate::messages;
 use crate::terminal::Style;
 use tokio_util::sync::CancellationToken;
 
-/// Waits for `run`, and adds the lines that are typed meanwhile to the queue, if there is one. The flag tells whether the next step
-/// sends them.
+/// Runs `run` to its end and returns its result. Meanwhile, lines that the user types are added to the queue. `queue` is absent outside of
+/// a conversation; its flag is true if the next step sends the lines, so that the user is told.
 pub async fn with_queue<T>(
     app: &App,
     queue: Option<(&MessageQueue, bool)>,

@@ -106,7 +106,7 @@ pub fn kept_results(settings: &Settings, toolbox: &Toolbox, clock: &Clock) -> Op
     is_configured.then(|| Arc::new(all_kept_results(settings, toolbox, clock)))
 }
 
-/// Returns the kept results of the workspace, whatever is configured.
+/// Returns the kept results of the workspace, also if `tools.keep_results` names no tool.
 pub fn all_kept_results(settings: &Settings, toolbox: &Toolbox, clock: &Clock) -> KeptResults {
     let hours = settings.tools.keep_results.iter().map(|(tool, hours)| (tool.clone(), hours.0)).collect();
     let rules = format!("{:?}{:?}", settings.policy.rules, settings.guardrails.sensitive_files);
