@@ -20,6 +20,7 @@ pub mod workspace;
 // L2: capabilities
 pub mod journal;
 pub mod llm;
+pub mod mcp;
 pub mod tools;
 
 // L3: the steps of one tool call

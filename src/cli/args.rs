@@ -4,6 +4,7 @@ use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
+use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
@@ -33,8 +34,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Setup",
         &[
-            "init", "import", "doctor", "models", "config", "trust", "policy", "agents", "skills", "memory",
-            "tools", "help",
+            "init", "import", "doctor", "models", "config", "trust", "policy", "agents", "skills", "mcp",
+            "memory", "tools", "help",
         ],
     ),
     ("Machine-readable", &["apply-patch", "schema", "man", "completions"]),
@@ -131,6 +132,8 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// List MCP servers, show their tools, accept changes
+    Mcp(McpArgs),
     /// List, create, install or remove skills
     Skills {
         /// The subcommand.

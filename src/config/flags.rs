@@ -71,6 +71,10 @@ pub struct Flags {
     pub allow_write: Vec<PathBuf>,
     /// `--trust-workspace`: whether settings of the project that need trust take effect.
     pub trust: TrustFlag,
+    /// `--mcp-config`: a file with MCP servers.
+    pub mcp_config: Option<PathBuf>,
+    /// `--disable-mcp`: no MCP server is used.
+    pub disable_mcp: bool,
     /// `--log-file`: the path of the JSON log.
     pub log_file: Option<PathBuf>,
 }

@@ -66,6 +66,8 @@ pub enum Format {
     Socket,
     /// A host with an optional port.
     HostPort,
+    /// The name of an MCP server.
+    ServerName,
 }
 
 /// The type of a key's value.

@@ -6,6 +6,7 @@ use super::error::ConfigError;
 use super::flags::{Flags, flags_layer, variables_layer};
 use super::key_rules::{self, EmbeddedSchema, KeyRule};
 use super::layers::{LayerKind, Layers};
+use super::mcp_file;
 use super::project::{MAX_CONFIG_BYTES, ProjectConfig, text_layer};
 use super::settings::Settings;
 use super::text_file::{is_absent, read_own_text, read_text};
@@ -88,6 +89,7 @@ impl OuterLayers {
             .overridden_by(user_layer(rules, &directories.config)?);
         let file = explicit_layer(rules, flags, environment)?;
         let above = file
+            .overridden_by(mcp_layer(rules, flags, environment)?)
             .overridden_by(variables_layer(rules, environment)?)
             .overridden_by(flags_layer(rules, flags)?);
         let workspace = workspace_root(&below.clone().overridden_by(above.clone()), environment)?;
@@ -124,11 +126,28 @@ fn explicit_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> 
     let flag = flags.config.as_deref().map(|path| (path, "--config"));
     let variable = environment.get("AGENT_CONFIG").map(|path| (Path::new(path), "AGENT_CONFIG"));
     let Some((path, named_by)) = flag.or(variable) else { return Ok(Layers::default()) };
+    let (source, text) = read_named(path, named_by, environment)?;
+    text_layer(rules, LayerKind::File, &source, &text)
+}
+
+/// Reads the file of `--mcp-config`.
+fn mcp_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> Result<Layers, ConfigError> {
+    let Some(path) = flags.mcp_config.as_deref() else { return Ok(Layers::default()) };
+    let (source, text) = read_named(path, "--mcp-config", environment)?;
+    mcp_file::layer(rules, &source, &text)
+}
+
+/// Returns the path and the text of a file that `named_by` names; fails if it does not exist.
+fn read_named(
+    path: &Path,
+    named_by: &str,
+    environment: &Environment,
+) -> Result<(String, String), ConfigError> {
     let path = environment.current_dir().join(path);
     let source = path.display().to_string();
     let text = read_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&source))?;
     let absent = || ConfigError::new("does not exist").file(&source).hint(format!("named by {named_by}"));
-    text_layer(rules, LayerKind::File, &source, &text.ok_or_else(absent)?)
+    Ok((source.clone(), text.ok_or_else(absent)?))
 }
 
 /// Returns the canonical path of the workspace directory.

@@ -14,6 +14,8 @@ pub mod instructions;
 pub mod key_rules;
 pub mod layers;
 pub mod load;
+pub mod mcp;
+pub mod mcp_file;
 pub mod memory;
 pub mod presets;
 pub mod project;

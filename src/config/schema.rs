@@ -10,6 +10,7 @@
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
+use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
@@ -78,6 +79,8 @@ pub struct Document {
     pub sandbox: Sandbox,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
+    /// MCP servers: programs and services whose tools the model can call (`agent help mcp`).
+    pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
     /// Programs that run before and after tool calls and model calls.

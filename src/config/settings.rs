@@ -8,6 +8,7 @@ use super::error::{ConfigError, did_you_mean, sanitize};
 use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
 use super::layers::Layers;
+use super::mcp::McpSettings;
 use super::memory::MemorySettings;
 use super::run_loop::RunLoop;
 use super::schema::{
@@ -79,6 +80,8 @@ pub struct Settings {
     pub sandbox_off: bool,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
+    /// MCP servers; none with `--disable-mcp`.
+    pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
     /// The key of `web_search`.
@@ -167,6 +170,7 @@ impl Settings {
             sandbox_off: flags.sandbox_off,
             search_key: document.web.search.key(environment),
             web: document.web,
+            mcp: document.mcp.unless(flags.disable_mcp),
             chat: document.chat,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
@@ -225,6 +229,7 @@ fn check(document: &Document, layers: &Layers) -> Result<(), ConfigError> {
     }
     let search = document.web.search.service();
     search.map_err(|why| layers.locate(ConfigError::new(why), "web.search.provider"))?;
+    document.mcp.check(layers)?;
     check_kept_tools(&document.tools, layers)
 }
 

@@ -180,7 +180,12 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
         Format::Socket if text.parse::<SocketAddr>().is_err() => {
             Err("must be an address with a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned())
         }
+        Format::ServerName if !is_server_name(text) => {
+            Err("the name of a server is up to 32 lower-case letters, digits, `-` and `_`, not `-` or `_` first"
+                .to_owned())
+        }
         Format::AgentName
+        | Format::ServerName
         | Format::Variable
         | Format::Filled
         | Format::ProviderName
@@ -203,6 +208,16 @@ fn well_formed_url(text: &str) -> Result<(), String> {
         return Err("must not have a query: set it in `llm.providers.NAME.query`".to_owned());
     }
     Ok(())
+}
+
+/// Checks whether `name` can be the name of an MCP server.
+fn is_server_name(name: &str) -> bool {
+    /// Maximum length in bytes.
+    const MAX_NAME_BYTES: usize = 32;
+    let of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    let starts =
+        name.bytes().next().is_some_and(|first| first.is_ascii_lowercase() || first.is_ascii_digit());
+    starts && name.len() <= MAX_NAME_BYTES && name.bytes().all(of_name)
 }
 
 /// Checks whether `name` is a valid agent name.

@@ -7,7 +7,6 @@ use crate::core::guardrail::CallCounts;
 use crate::core::language::Language;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
-use crate::engine::call_arguments;
 use crate::engine::command_class::{CommandClass, CommandVerdict, classify, read_targets};
 use crate::engine::grants::Grant;
 use crate::engine::hook_dispatch::{CallView, append_paragraph};
@@ -36,7 +35,7 @@ pub struct PreparedCall<'a> {
 /// A call with valid arguments.
 #[derive(Clone)]
 pub(super) struct PlannedCall<'a> {
-    tool: &'a dyn Tool,
+    pub(super) tool: &'a dyn Tool,
     pub(super) args: Value,
     pub(super) plan: Plan,
 }
@@ -89,12 +88,9 @@ impl PreparedCall<'_> {
 impl Engine {
     /// Finds the tool, parses the arguments and plans the call, without any effect.
     pub fn prepare<'a>(&'a self, call: &'a ToolCall) -> PreparedCall<'a> {
-        let tool = self.toolbox.get(&call.name);
-        let access = tool.as_ref().map_or(Access::Execute, |tool| tool.access());
-        let ready = tool.and_then(|tool| {
-            let args = call_arguments::parse(&call.arguments)?;
-            Ok(PlannedCall { tool, plan: tool.plan(&args)?, args })
-        });
+        let ready = self.plan_call(call);
+        let tool = ready.as_ref().map(|ready| ready.tool).or_else(|_| self.toolbox.get(&call.name));
+        let access = tool.map_or(Access::Execute, Tool::access);
         PreparedCall { call, access, ready }
     }
 
@@ -261,11 +257,11 @@ impl Engine {
         };
         let mut output = match ready.tool.access() {
             Access::Read => self.call_with_time_limit(ready, cx).await,
-            Access::Write | Access::Network => {
+            Access::Write | Access::Network | Access::Mcp => {
                 self.emitter.sync()?;
                 self.call_with_time_limit(ready, cx).await
             }
-            Access::Execute => self.run_and_list_changes(ready, cx).await?,
+            Access::Execute | Access::McpWrite => self.run_and_list_changes(ready, cx).await?,
         };
         if let Some(text) = output.warning.take() {
             self.warn(text)?;

@@ -5,6 +5,7 @@ mod background;
 pub mod batch;
 pub mod call;
 pub mod call_arguments;
+mod call_plan;
 mod checkpoint_commits;
 pub mod checkpoints;
 mod command_changes;

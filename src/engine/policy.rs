@@ -9,6 +9,7 @@ use crate::core::language::Language;
 use crate::messages;
 use crate::process::sandbox::protected_names::TOOL_CONFIGURATIONS;
 use crate::process::sandbox::repositories::GIT;
+use crate::tools::toolbox::{CALL_TOOL, MCP_PREFIX, TOOL_SEARCH};
 use crate::tools::{Access, Plan};
 use crate::workspace::FileProtection;
 use serde::{Deserialize, Serialize};
@@ -127,7 +128,7 @@ impl Policy {
     /// Checks whether the agent may use this tool at all; other tools are not offered to the model.
     pub fn allows_tool(&self, tool: &str) -> bool {
         let is_allowed = self.options.allowed_tools.is_empty()
-            || self.options.allowed_tools.iter().any(|allowed| allowed == tool);
+            || self.options.allowed_tools.iter().any(|allowed| covers(allowed, tool));
         is_allowed && self.parent.as_ref().is_none_or(|parent| parent.allows_tool(tool))
     }
 
@@ -257,6 +258,10 @@ impl Policy {
                 "commands that are not known to be safe need approval",
                 "los comandos que no se sabe que son seguros requieren aprobación",
             ),
+            Access::Mcp | Access::McpWrite => self.options.language.pick(
+                "calls of MCP servers need approval",
+                "las llamadas a servidores MCP requieren aprobación",
+            ),
             Access::Network => self.options.language.pick("requests to the web need approval", "las peticiones a la web requieren aprobación"),
             Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
             Access::Write | Access::Read => {
@@ -302,6 +307,14 @@ impl Policy {
 pub const MODE_RULE_PREFIX: &str = "mode.";
 /// Rule name of a refusal by the user.
 pub const DECLINED_RULE: &str = "person";
+
+/// Checks whether an entry of `allowed_tools` covers a tool: `mcp__github__*` covers all tools of a server, and entries for servers
+/// cover the tools that search and call them.
+fn covers(allowed: &str, tool: &str) -> bool {
+    let calls_others = matches!(tool, TOOL_SEARCH | CALL_TOOL) && allowed.starts_with(MCP_PREFIX);
+    let is_named = allowed == tool;
+    is_named || calls_others || allowed.strip_suffix('*').is_some_and(|prefix| tool.starts_with(prefix))
+}
 
 fn deny(rule: &str, reason: String) -> Decision {
     Decision::Deny { reason, rule: rule.to_owned() }

@@ -49,7 +49,8 @@ impl OfferedTools {
 /// Returns the names in `these` that are not in `those`; names that no tool can have are dropped.
 fn without(these: &[String], those: &[String]) -> Vec<String> {
     let plain = |name: &&String| {
-        name.len() <= NAME_CHARS && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        name.len() <= NAME_CHARS
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
     };
     these.iter().filter(|name| !those.contains(name)).filter(plain).cloned().collect()
 }

@@ -1,7 +1,8 @@
 //! Registry of the running process trees, with a way to end each from any thread.
 
+use super::launch_protocol::LaunchReply;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +16,14 @@ pub(super) enum KillHandle {
 }
 
 impl KillHandle {
+    fn terminate(&self) {
+        let _already_gone = match self {
+            Self::Control(control) => (&mut &*control).write_all(&[LaunchReply::TERMINATE]),
+            Self::Group(group) => rustix::process::kill_process_group(*group, rustix::process::Signal::TERM)
+                .map_err(io::Error::from),
+        };
+    }
+
     fn end(&self) {
         let _already_gone = match self {
             Self::Control(control) => control.shutdown(std::net::Shutdown::Write),
@@ -45,12 +54,20 @@ impl CommandRegistry {
 }
 
 /// Registered entry of one running tree.
+#[derive(Clone)]
 pub(super) struct Registration {
     running: CommandRegistry,
     key: u64,
 }
 
 impl Registration {
+    /// Sends the processes of the tree SIGTERM.
+    pub(super) fn terminate(&self) {
+        if let Some(handle) = self.running.0.lock().unwrap_or_else(PoisonError::into_inner).get(&self.key) {
+            handle.terminate();
+        }
+    }
+
     /// Ends the tree and removes its entry.
     pub(super) fn end(&self) {
         if let Some(handle) = self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key)

@@ -16,7 +16,7 @@
 use super::exec;
 use super::fd_passing;
 use super::fork_server::{SERVER_ARGUMENT, serve::serve};
-use super::launch_protocol::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
+use super::launch_protocol::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest, StdinSource};
 use super::limits::{self, LimitMonitor};
 use super::network_namespace::NetworkNamespace;
 use super::process_limit::ProcessLimit;
@@ -26,7 +26,7 @@ use super::proxy_listener;
 use super::sandbox::{self, View};
 use super::syscalls::{self, Fork};
 use super::tier::Tier;
-use super::watch::{WatchOutcome, reply_for, watch};
+use super::watch::{Role, WatchOutcome, reply_for, watch};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -73,8 +73,9 @@ pub fn launcher_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCod
 
 /// Reads the request and carries it out. `snapshot` contains the protected files before the command.
 fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result<()> {
-    let network = NetworkNamespace::receive(&control)?;
+    let mut network = NetworkNamespace::receive(&control)?;
     let mut request = LaunchRequest::read(&mut control)?;
+    let stdin = if request.stdin == StdinSource::Descriptor { network.take_last() } else { None };
     let snapshot = snapshot.filter(|_| request.tier.confines());
     if snapshot.is_none() && request.tier.confines() && !request.in_bubblewrap && !request.argv.is_empty() {
         let error = io::Error::other("the snapshot of protected files is missing");
@@ -82,10 +83,13 @@ fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result
         return Err(error);
     }
     if request.tier == Tier::Bubblewrap && !request.in_bubblewrap {
-        let result = through_bubblewrap(&mut request, snapshot, &mut control);
+        let result = through_bubblewrap(&mut request, snapshot, stdin.as_ref(), &mut control);
         return refused_if_failed(result, &mut control);
     }
-    let stdin = standard_input(&mut control, request.stdin_bytes)?;
+    let stdin = match stdin {
+        Some(passed) => passed,
+        None => standard_input(&mut control, request.stdin.bytes())?,
+    };
     // Kernels before 5.11 cannot mark a range. std already marks everything that it opens.
     let _best_effort = syscalls::close_others_on_exec();
     if request.makes_network {
@@ -113,6 +117,7 @@ fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<(
 fn through_bubblewrap(
     request: &mut LaunchRequest,
     snapshot: Option<GuardSnapshot>,
+    stdin: Option<&OwnedFd>,
     control: &mut File,
 ) -> io::Result<()> {
     let baseline = snapshot.map(GuardSnapshot::wait);
@@ -135,11 +140,11 @@ fn through_bubblewrap(
         command.env_clear().stdin(OwnedFd::from(theirs)).process_group(0).spawn()?
     };
     let wrapper = Pid::from_raw(i32::try_from(wrapper.id()).unwrap_or(0)).ok_or(io::ErrorKind::NotFound)?;
-    let sent = NetworkNamespace::send(None, &ours)
+    let sent = NetworkNamespace::send(None, stdin.map(AsFd::as_fd), &ours)
         .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
-        .and_then(|()| io::copy(&mut control.take(request.stdin_bytes), &mut ours));
+        .and_then(|()| io::copy(&mut control.take(request.stdin.bytes()), &mut ours));
     let reply_start = if request.listens && sent.is_ok() { forward_listener(&ours, control) } else { None };
-    let watched = watch(control, wrapper, None, &monitor);
+    let watched = watch(control, (wrapper, Role::Wrapper), None, &monitor);
     if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
@@ -188,7 +193,7 @@ fn run_in_bubblewrap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut Fil
     monitor.enter()?;
     if request.listens {
         let network = NetworkNamespace::default().with_listener(proxy_listener::listen()?);
-        NetworkNamespace::send(Some(&network), &*control)?;
+        NetworkNamespace::send(Some(&network), None, &*control)?;
     }
     sandbox::confine(&request.policy, View::Own)?;
     start_and_reap(request, &monitor, stdin, control)
@@ -238,7 +243,7 @@ fn in_namespace(
             drop(lifeline);
             let baseline = snapshot.map(GuardSnapshot::wait);
             let _init_may_have_failed = io::Write::write_all(&mut &guard_end, &[0]);
-            let watched = watch(control, init, Some(alone.as_fd()), &monitor);
+            let watched = watch(control, (init, Role::Wrapper), Some(alone.as_fd()), &monitor);
             // Waiting for init includes waiting for the whole namespace.
             let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
             if matches!(watched, WatchOutcome::Abandoned | WatchOutcome::Exceeded(_)) {
@@ -306,7 +311,7 @@ fn make_network(control: &File, listens: bool) -> io::Result<()> {
     if listens {
         network = network.with_listener(proxy_listener::listen()?);
     }
-    NetworkNamespace::send(Some(&network), control)
+    NetworkNamespace::send(Some(&network), None, control)
 }
 
 /// Moves into new namespaces. Without root, this includes a new user namespace that maps only the current user.
@@ -440,7 +445,7 @@ fn as_subreaper(
         }
         Fork::Parent(main) => {
             syscalls::ignore_hangup();
-            let answer = match watch(control, main, None, &monitor) {
+            let answer = match watch(control, (main, Role::Command), None, &monitor) {
                 WatchOutcome::Ended(status) => Some(reply_for(status, &monitor)),
                 WatchOutcome::Exceeded(excess) => {
                     // Killed first because it could start more processes during the sweep.

@@ -5,7 +5,7 @@ use super::capture::{self, Capture};
 use super::command_registry::KillHandle;
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
-use super::launch_protocol::{LaunchRequest, SnapshotRequest};
+use super::launch_protocol::{LaunchRequest, SnapshotRequest, StdinSource};
 use super::limits::CommandLimits;
 use super::network_namespace::NetworkNamespace;
 use super::protected::{ActiveCommand, ProtectedChange};
@@ -134,6 +134,19 @@ impl Launcher {
         self.proxy.as_ref().map(CommandProxy::take_refusals).unwrap_or_default()
     }
 
+    /// Returns a launcher for a server with a `confinement` of its own: it shares neither the temporary directory, the snapshot
+    /// of protected files nor the network of the commands.
+    #[must_use]
+    pub fn for_server(&self, confinement: Option<Confinement>) -> Self {
+        Self {
+            confinement: confinement.map(Arc::new),
+            fork_server: ForkServer::default(),
+            network: Arc::default(),
+            proxy: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns this launcher with `tier`.
     #[must_use]
     pub fn with_tier(self, tier: Tier) -> Self {
@@ -228,7 +241,7 @@ impl Launcher {
         }
         if !cancel.is_cancelled() {
             let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
-            let mut tree = self.start(spec).map_err(|error| {
+            let mut tree = self.start(spec, None).map_err(|error| {
                 let is_there = cwd.is_dir();
                 let reason = if is_there {
                     error.to_string()
@@ -266,7 +279,10 @@ impl Launcher {
     }
 
     /// Waits until children may start or `cancel` is set.
-    async fn wait_for_barrier(&self, cancel: &CancellationToken) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Fails if the journal could not be synced.
+    pub async fn wait_for_barrier(&self, cancel: &CancellationToken) -> io::Result<()> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Ok(()),
@@ -275,7 +291,7 @@ impl Launcher {
     }
 
     /// Returns the protected files that a command changed. `reported` contains those that its guard restored.
-    fn check_protected(
+    pub(super) fn check_protected(
         &self,
         active: ActiveCommand,
         reported: Option<Vec<ProtectedChange>>,
@@ -310,17 +326,21 @@ impl Launcher {
         }
     }
 
-    /// Starts a guard, or the command itself if the tier has no guard.
-    fn start(&self, spec: CommandSpec) -> io::Result<RunningCommand> {
+    /// Starts a guard, or the command itself if the tier has no guard. A command with `stdin` reads from that pipe.
+    pub(super) fn start(
+        &self,
+        spec: CommandSpec,
+        stdin: Option<io::PipeReader>,
+    ) -> io::Result<RunningCommand> {
         let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env.clone());
         environment::drop_secrets(&mut env, &self.secrets);
         let (stdout, stderr) = (io::pipe()?, io::pipe()?);
         let tier = self.tier;
         let (main, handle) = if tier == Tier::Group {
-            start_command(&spec, env, (stdout.1, stderr.1))?
+            start_command(&spec, stdin, env, (stdout.1, stderr.1))?
         } else {
-            self.start_guarded(tier, spec, env, [&stdout.1, &stderr.1])?
+            self.start_guarded(spec, stdin.as_ref(), env, [&stdout.1, &stderr.1])?
         };
         let output = |pipe: io::PipeReader| pipe::Receiver::from_owned_fd(pipe.into()).map(Some);
         let (stdout, stderr) = (output(stdout.0)?, output(stderr.0)?);
@@ -338,11 +358,12 @@ impl Launcher {
 
     fn start_guarded(
         &self,
-        tier: Tier,
         spec: CommandSpec,
+        stdin: Option<&io::PipeReader>,
         mut env: BTreeMap<String, String>,
         outputs: [&dyn AsFd; 2],
     ) -> io::Result<(RootProcess, KillHandle)> {
+        let tier = self.tier;
         let sandbox = self.sandbox().transpose()?;
         if let Some(reason) = sandbox.and_then(|sandbox| sandbox.protection().block_reason()) {
             return Err(io::Error::other(reason.to_owned()));
@@ -352,7 +373,11 @@ impl Launcher {
         if let Some(sandbox) = sandbox {
             sandbox.set_environment(&mut env, tier);
         }
-        let stdin_bytes = spec.stdin.len() as u64;
+        let stdin_source = match stdin {
+            Some(_) => StdinSource::Descriptor,
+            None if spec.stdin.is_empty() => StdinSource::Null,
+            None => StdinSource::Bytes(spec.stdin.len() as u64),
+        };
         let network = (tier == Tier::Full && !policy.network).then(|| self.network()).transpose()?.flatten();
         let proxy = self.proxy.as_ref().filter(|_| tier.has_own_view() && !policy.network);
         if proxy.is_some() {
@@ -368,7 +393,7 @@ impl Launcher {
             quarantine,
             env,
             umask,
-            stdin_bytes,
+            stdin: stdin_source,
             listens: proxy.is_some(),
             ..question
         };
@@ -384,7 +409,7 @@ impl Launcher {
             }
             None => (fork_guard(false)?, None),
         };
-        NetworkNamespace::send(network, &control)?;
+        NetworkNamespace::send(network, stdin.map(AsFd::as_fd), &control)?;
         let handle = KillHandle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
         let control = tokio::net::UnixStream::from_std(control)?;
@@ -425,6 +450,7 @@ fn program_command(program: impl AsRef<OsStr>) -> Command {
 /// Starts a command as a direct child.
 fn start_command(
     spec: &CommandSpec,
+    stdin: Option<io::PipeReader>,
     env: BTreeMap<String, String>,
     (stdout, stderr): (io::PipeWriter, io::PipeWriter),
 ) -> io::Result<(RootProcess, KillHandle)> {
@@ -432,7 +458,8 @@ fn start_command(
         spec.argv.split_first().ok_or_else(|| io::Error::other("the command names no program"))?;
     let mut command = program_command(program);
     command.args(args).env_clear().envs(env).current_dir(&spec.cwd).process_group(0);
-    command.stdin(group_stdin(&spec.stdin)?).stdout(stdout).stderr(stderr);
+    let stdin = stdin.map_or_else(|| group_stdin(&spec.stdin), |pipe| Ok(pipe.into()))?;
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
     let mut command = tokio::process::Command::from(command);
     let child = umask::with_user_umask(|| command.spawn())?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);

@@ -47,8 +47,30 @@ pub(super) struct LaunchRequest {
     pub(super) env: BTreeMap<String, String>,
     /// Umask of the user, for the command.
     pub(super) umask: Option<u32>,
-    /// Number of bytes of standard input that follow.
-    pub(super) stdin_bytes: u64,
+    /// Standard input of the command.
+    pub(super) stdin: StdinSource,
+}
+
+/// Standard input of a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum StdinSource {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// So many bytes that follow the request.
+    Bytes(u64),
+    /// The last descriptor of the first byte.
+    Descriptor,
+}
+
+impl StdinSource {
+    /// Returns the number of bytes that follow the request.
+    pub(super) fn bytes(self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Null | Self::Descriptor => 0,
+        }
+    }
 }
 
 /// Request to the fork server for a snapshot of protected files before the first of the commands that run concurrently.
@@ -108,6 +130,9 @@ impl LaunchRequest {
 }
 
 impl LaunchReply {
+    /// Byte with which the agent requests SIGTERM for the processes of a command.
+    pub(super) const TERMINATE: u8 = b't';
+
     /// Number of bytes of one reply.
     pub(super) const BYTES: usize = 5;
 
@@ -186,12 +211,12 @@ mod tests {
         let request = LaunchRequest {
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
-            stdin_bytes: 7,
+            stdin: StdinSource::Bytes(7),
             ..LaunchRequest::without_command(Tier::Subreaper)
         };
         let read = LaunchRequest::read(&mut request.encode().unwrap().as_slice()).unwrap();
         assert_eq!(
-            (read.tier, read.argv, read.env, read.stdin_bytes),
+            (read.tier, read.argv, read.env, read.stdin.bytes()),
             (request.tier, request.argv, request.env, 7)
         );
     }

@@ -32,6 +32,7 @@ pub mod sandbox;
 pub mod scratch_dir;
 #[cfg(target_os = "linux")]
 mod secret_scrub;
+pub mod server_process;
 mod shared_network;
 pub mod shell;
 #[cfg(target_os = "linux")]

@@ -20,13 +20,18 @@ pub(super) struct NetworkNamespace(
 );
 
 impl NetworkNamespace {
-    /// Sends the namespaces to the other end of `socket`. Without a network, sends a byte without descriptors.
+    /// Sends the namespaces to the other end of `socket`, and after them `last`, if there is one. Without either, sends a byte
+    /// without descriptors.
     ///
     /// # Errors
     /// Fails if the other end is closed.
-    pub(super) fn send(network: Option<&Self>, socket: impl AsFd) -> io::Result<()> {
-        let descriptors: Vec<BorrowedFd<'_>> =
-            network.iter().flat_map(|network| &network.0).map(AsFd::as_fd).collect();
+    pub(super) fn send(
+        network: Option<&Self>,
+        last: Option<BorrowedFd<'_>>,
+        socket: impl AsFd,
+    ) -> io::Result<()> {
+        let namespaces = network.iter().flat_map(|network| &network.0).map(AsFd::as_fd);
+        let descriptors: Vec<BorrowedFd<'_>> = namespaces.chain(last).collect();
         fd_passing::send(socket, &CARRIER, &descriptors)
     }
 
@@ -40,7 +45,12 @@ impl NetworkNamespace {
 
     /// Takes the descriptor that follows the namespaces, a listener in the network.
     pub(super) fn take_listener(&mut self) -> Option<TcpListener> {
-        self.0.pop().map(TcpListener::from)
+        self.take_last().map(TcpListener::from)
+    }
+
+    /// Takes the last descriptor.
+    pub(super) fn take_last(&mut self) -> Option<OwnedFd> {
+        self.0.pop()
     }
 
     /// Keeps the task that serves the listener as long as the network.
@@ -92,7 +102,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         let network = NetworkNamespace(vec![OwnedFd::from(writer)], None);
-        NetworkNamespace::send(Some(&network), &ours).unwrap();
+        NetworkNamespace::send(Some(&network), None, &ours).unwrap();
         (&ours).write_all(b"order").unwrap();
         drop((network, ours));
         let mut received = NetworkNamespace::receive(&theirs).unwrap();
@@ -108,7 +118,7 @@ mod tests {
     #[test]
     fn a_missing_network_differs_from_a_missing_message() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        NetworkNamespace::send(None, &ours).unwrap();
+        NetworkNamespace::send(None, None, &ours).unwrap();
         assert!(NetworkNamespace::receive(&theirs).unwrap().is_empty());
         drop(ours);
         assert!(NetworkNamespace::receive(&theirs).is_err());

@@ -78,7 +78,7 @@ impl Launcher {
 fn ask(mut control: &UnixStream, request: &LaunchRequest) -> io::Result<Option<LaunchReply>> {
     let mut answer = [0; LaunchReply::BYTES];
     control.set_read_timeout(Some(PROBE_TIMEOUT))?;
-    NetworkNamespace::send(None, control)?;
+    NetworkNamespace::send(None, None, control)?;
     control.write_all(&request.encode()?)?;
     control.read_exact(&mut answer)?;
     Ok(LaunchReply::decode(&answer))

@@ -35,6 +35,15 @@ pub(super) fn sweep() {
     }
 }
 
+/// Sends SIGTERM to the descendants of this process, except `spared`.
+pub(super) fn terminate(spared: Option<Pid>) {
+    for pid in
+        descendants(rustix::process::getpid(), &parents()).into_iter().filter(|pid| Some(*pid) != spared)
+    {
+        let _already_gone = rustix::process::kill_process(pid, Signal::TERM);
+    }
+}
+
 /// Kills descendants of this process until none is left, except the processes `spared` and their descendants. Reaps only the
 /// children that it killed.
 pub(super) fn sweep_others(spared: &BTreeSet<i32>) {

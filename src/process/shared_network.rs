@@ -30,7 +30,7 @@ impl Launcher {
             LaunchRequest { makes_network: true, listens, ..LaunchRequest::without_command(Tier::Full) };
         let made = control
             .set_read_timeout(Some(PROBE_TIMEOUT))
-            .and_then(|()| NetworkNamespace::send(None, &control))
+            .and_then(|()| NetworkNamespace::send(None, None, &control))
             .and_then(|()| (&control).write_all(&request.encode()?))
             .and_then(|()| NetworkNamespace::receive(&control));
         // The process exits by itself. Killing it would cause a scan of all processes of the machine for its leftovers.

@@ -31,10 +31,20 @@ pub(super) enum WatchOutcome {
     Exceeded(ExceededLimit),
 }
 
-/// Watches `child` and its descendants and reaps orphans, until it has ended or the descriptor `alone` is readable.
+/// What the watched child is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The command.
+    Command,
+    /// The parent of the command, whose end would kill it: process 1 of its namespace, or bubblewrap.
+    Wrapper,
+}
+
+/// Watches `child` and its descendants and reaps orphans, until it has ended or the descriptor `alone` is readable. Sends the
+/// processes of the command SIGTERM when the agent requests it.
 pub(super) fn watch(
     control: &mut File,
-    child: Pid,
+    (child, role): (Pid, Role),
     alone: Option<BorrowedFd<'_>>,
     monitor: &LimitMonitor,
 ) -> WatchOutcome {
@@ -59,8 +69,15 @@ pub(super) fn watch(
         }
         let ready = ready.next() == Some(true);
         drop(watched);
-        if ready && !matches!(control.read(&mut [0; 1]), Ok(1)) {
-            return WatchOutcome::Abandoned;
+        if ready {
+            let mut request = [0];
+            match control.read(&mut request) {
+                Ok(1) if request == [LaunchReply::TERMINATE] => {
+                    process_tree::terminate((role == Role::Wrapper).then_some(child));
+                }
+                Ok(1) => {}
+                _ => return WatchOutcome::Abandoned,
+            }
         }
         passed += 1;
         let is_due = is_near || !needs_short || passed >= INTERVALS_PER_CHECK || monitor.may_be_near();

@@ -122,6 +122,33 @@ impl Terminal {
         answer
     }
 
+    /// Asks for a line of text and waits for it or for `cancel`. `None` at the end of the input, without a user, and when
+    /// cancelled.
+    pub async fn ask_text(&self, prompt: &str, cancel: &CancellationToken) -> Option<String> {
+        if !self.can_ask() {
+            return None;
+        }
+        let status = self.hide_status();
+        let _open = OpenQuestion::new(&self.questions);
+        let asked = async {
+            let _reading = self.reading.lock().await;
+            tcflush(io::stdin(), QueueSelector::IFlush)?;
+            self.print_prompt(&truncate_middle(prompt, TITLE_COLUMNS))?;
+            let line = read_line().await;
+            self.end_prompt();
+            line
+        };
+        let line = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            line = asked => line.ok().flatten(),
+        };
+        if let Some(label) = status {
+            self.show_status(&label);
+        }
+        line
+    }
+
     async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         self.show_question(question)?;

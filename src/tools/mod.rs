@@ -54,6 +54,10 @@ pub enum Access {
     Network,
     /// Runs a program.
     Execute,
+    /// Calls a tool of an MCP server.
+    Mcp,
+    /// Calls a tool of an MCP server that may change files of the workspace.
+    McpWrite,
 }
 
 /// A file that a call reads or changes.

@@ -20,10 +20,21 @@ use crate::tools::web_fetch::WebFetch;
 use crate::tools::web_search::WebSearch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
+use serde_json::{Map, Value};
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 /// Name of the tool that starts subagents, which is implemented in `agent::subagent`.
 pub const DISPATCH_SUBAGENT: &str = "dispatch_subagent";
+
+/// Name of the tool that finds tools of MCP servers.
+pub const TOOL_SEARCH: &str = "tool_search";
+
+/// Name of the tool that calls a tool by its name.
+pub const CALL_TOOL: &str = "call_tool";
+
+/// Prefix of the names of tools of MCP servers.
+pub const MCP_PREFIX: &str = "mcp__";
 
 /// Settings of the file tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +54,8 @@ impl Default for ToolOptions {
 /// Tools by name.
 pub struct Toolbox {
     tools: Vec<Box<dyn Tool>>,
+    /// Names of the tools that requests do not list.
+    unlisted: BTreeSet<String>,
     /// Built on first use: schemas are expensive, and the toolbox is usually restricted before.
     definitions: OnceCell<Vec<ToolDefinition>>,
 }
@@ -51,7 +64,7 @@ impl Toolbox {
     /// Creates a toolbox of `tools`, sorted by name. Names must be unique.
     pub fn new(mut tools: Vec<Box<dyn Tool>>) -> Self {
         tools.sort_by(|a, b| a.name().cmp(b.name()));
-        Self { tools, definitions: OnceCell::new() }
+        Self { tools, unlisted: BTreeSet::new(), definitions: OnceCell::new() }
     }
 
     /// Creates a toolbox of the file tools and `more`.
@@ -65,14 +78,37 @@ impl Toolbox {
     #[must_use]
     pub fn with(mut self, tool: Option<Box<dyn Tool>>) -> Self {
         self.tools.extend(tool);
-        Self::new(self.tools)
+        Self { unlisted: self.unlisted, ..Self::new(self.tools) }
+    }
+
+    /// Adds `tools`, which requests do not list; [`CALL_TOOL`] calls them.
+    #[must_use]
+    pub fn with_unlisted(mut self, tools: Vec<Box<dyn Tool>>) -> Self {
+        let names = tools.iter().map(|tool| tool.name().to_owned()).collect();
+        self.tools.extend(tools);
+        Self { unlisted: names, ..Self::new(self.tools) }
+    }
+
+    /// Returns the tool that a call of [`CALL_TOOL`] with `args` names, and its arguments.
+    ///
+    /// # Errors
+    /// A message for the model when the arguments are invalid, or there is no such tool.
+    pub fn called_by_name(&self, call_tool: &dyn Tool, args: &Value) -> Result<(&dyn Tool, Value), String> {
+        call_tool.plan(args)?;
+        let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+        let input = args.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        if !self.unlisted.contains(name) {
+            let shown = one_line(name, QUOTE_CHARS);
+            return Err(format!("There is no tool '{shown}' to call: find its name with {TOOL_SEARCH}."));
+        }
+        self.get(name).map(|tool| (tool, input))
     }
 
     /// Removes the tools whose name `keep` rejects; calls of them fail then.
     #[must_use]
     pub fn restricted(mut self, keep: impl Fn(&str) -> bool) -> Self {
         self.tools.retain(|tool| keep(tool.name()));
-        Self::new(self.tools)
+        Self { unlisted: self.unlisted, ..Self::new(self.tools) }
     }
 
     /// Returns the tool with this name.
@@ -84,7 +120,7 @@ impl Toolbox {
         found.map(AsRef::as_ref).ok_or_else(|| {
             let hint =
                 nearest(name, self.names()).map_or_else(String::new, |near| format!(" Did you mean {near}?"));
-            let known: Vec<&str> = self.names().collect();
+            let known: Vec<&str> = self.listed().map(Tool::name).collect();
             let shown = one_line(name, QUOTE_CHARS);
             format!("Unknown tool '{shown}'.{hint} Available tools: {}.", known.join(", "))
         })
@@ -95,9 +131,14 @@ impl Toolbox {
         self.tools.iter().map(|tool| tool.name())
     }
 
+    /// Returns the tools that requests list, sorted.
+    fn listed(&self) -> impl Iterator<Item = &dyn Tool> {
+        self.tools.iter().map(AsRef::as_ref).filter(|tool| !self.unlisted.contains(tool.name()))
+    }
+
     /// Returns the definitions sent to the model, sorted by name; the same bytes for the whole run.
     pub fn definitions(&self) -> &[ToolDefinition] {
-        self.definitions.get_or_init(|| self.tools.iter().map(|tool| definition(tool.as_ref())).collect())
+        self.definitions.get_or_init(|| self.listed().map(definition).collect())
     }
 }
 

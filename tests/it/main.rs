@@ -50,6 +50,7 @@ mod leftovers;
 mod llm;
 mod man;
 mod marking;
+mod mcp;
 mod memory;
 mod model;
 mod nested;

@@ -9,7 +9,7 @@ use agent::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, 
 use agent::process::limits::{CommandLimits, ExceededLimit};
 use agent::process::recent_output::RecentOutput;
 use agent::process::sandbox::confinement::Confinement;
-use agent::process::sandbox::settings::SandboxSettings;
+use agent::process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -262,6 +262,7 @@ fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails
 fn confined(place: &Path) -> Launcher {
     let below = |name: &str| place.join(name);
     let settings = SandboxSettings {
+        access: WorkspaceAccess::Write,
         workspace: below("workspace"),
         home: None,
         variables: BTreeMap::new(),

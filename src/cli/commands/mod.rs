@@ -17,6 +17,8 @@ pub mod import;
 pub mod init;
 pub mod live_tools;
 pub mod man;
+pub mod mcp;
+pub mod mcp_args;
 pub mod memory;
 pub mod model_readiness;
 pub mod models;

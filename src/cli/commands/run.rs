@@ -207,10 +207,10 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         models: setup.clients,
         definitions: compose::allowed_tool_definitions(&engine),
         engine: Rc::new(engine),
+        prefix: RefCell::new(PromptPrefix::new(prefix)),
         session: opened.session,
         emitter: opened.emitter,
         state_saver: Some(opened.state_saver),
-        prefix: RefCell::new(PromptPrefix::new(prefix)),
         digest: RefCell::default(),
         source: Rc::clone(&app.source),
         interrupt: setup.interrupt,
@@ -233,10 +233,10 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         state_problem: opened.state_problem,
         interrupted_calls: opened.interrupted_calls,
     };
-    let preparation = setup.preparation.run(&agent, &setup.host);
-    let run = Box::pin(run_agent(app, &settings, &agent, start, preparation));
+    let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
     let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
-    let result = with_queue(app, queue, run).await;
+    let result = with_queue(app, queue, Box::pin(run)).await;
+    setup.mcp.finish_and_notify(app, &settings).await;
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
 }

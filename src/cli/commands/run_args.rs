@@ -129,6 +129,12 @@ pub struct RunOptions {
     /// Allow commands and hooks to reach this host through a proxy (repeatable)
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "allow_net")]
     pub allow_host: Vec<String>,
+    /// Use the MCP servers in this file: `mcp:` of the configuration, or JSON with `mcpServers`
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
+    /// Use no MCP server
+    #[arg(long)]
+    pub disable_mcp: bool,
     /// Allow commands and hooks to write to this directory (repeatable)
     #[arg(long, value_name = "DIR")]
     pub allow_write: Vec<PathBuf>,
@@ -230,6 +236,8 @@ impl RunOptions {
             allow_net: self.allow_net,
             allow_host: self.allow_host.clone(),
             allow_write: self.allow_write.clone(),
+            mcp_config: self.mcp_config.clone(),
+            disable_mcp: self.disable_mcp,
             trust: match &self.trust_workspace {
                 None => TrustFlag::Stored,
                 Some(None) => TrustFlag::ThisRun,

@@ -9,6 +9,7 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::costs;
 use crate::cli::compose::directories;
 use crate::cli::compose::input_history;
+use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::memory;
 use crate::cli::compose::model_chain::ModelChain;
 use crate::cli::compose::output_schema;
@@ -28,6 +29,7 @@ use crate::core::skill::Skill;
 use crate::llm::LlmClient;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
+use crate::report::OutputFormat;
 use crate::tools::Tool;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::use_skill::UseSkill;
@@ -88,6 +90,8 @@ pub struct RunSetup {
     pub clients: FallbackChain<Rc<dyn LlmClient>>,
     /// The smallest context window of the models, in tokens.
     pub window: Option<u64>,
+    /// The MCP servers, whose tools are among those of `toolbox`.
+    pub mcp: McpServers,
     /// The tools.
     pub toolbox: Toolbox,
     /// The skills that the run offers.
@@ -131,6 +135,13 @@ impl RunSetup {
         let toolbox = memory::tools(&settings, &app.source)
             .into_iter()
             .fold(toolbox.with(tool), |toolbox, tool| toolbox.with(Some(tool)));
+        let mcp_options = McpOptions {
+            dry_run: options.dry_run,
+            ask_until: (options.format() == OutputFormat::Text).then(|| interrupt.clone()),
+        };
+        let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
+        let toolbox = mcp.add_to(toolbox, &settings, &redactor);
+        notices.append(&mut mcp.notices);
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
             started_at,
@@ -146,6 +157,7 @@ impl RunSetup {
             interrupt,
             clients: models.clients,
             window,
+            mcp,
             toolbox,
             skills,
             has_skill_tool: has_tool,

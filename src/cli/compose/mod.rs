@@ -6,6 +6,7 @@ pub mod costs;
 pub mod directories;
 pub mod input_history;
 pub mod interrupted_calls;
+pub mod mcp;
 pub mod memory;
 pub mod message_queue;
 pub mod model_chain;
@@ -16,6 +17,7 @@ pub mod panic_hook;
 pub mod preparation;
 pub mod prompt;
 pub mod secrets;
+pub mod server_questions;
 pub mod session;
 pub mod session_history;
 pub mod skills;
@@ -63,7 +65,7 @@ use crate::process::launch::{Launcher, Tier};
 use crate::process::limits::CommandLimits;
 use crate::process::sandbox::confinement::Confinement;
 use crate::process::sandbox::policy;
-use crate::process::sandbox::settings::SandboxSettings;
+use crate::process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
 use crate::runtime::emitter::Emitter;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
@@ -218,6 +220,7 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
     let config = config.canonicalize().unwrap_or_else(|_| config.clone());
     SandboxSettings {
         workspace: settings.workspace.clone(),
+        access: WorkspaceAccess::Write,
         home: app.environment.home().map(Path::to_owned),
         variables: app.environment.variables().clone(),
         writable: sandbox.writable.iter().map(PathBuf::from).collect(),

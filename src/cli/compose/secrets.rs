@@ -12,7 +12,7 @@ const API_KEY_NAME: &str = "API key";
 /// Returns all secrets with their names.
 pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret> {
     let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
-    let chosen = chosen.chain(settings.web.search.key_variable());
+    let chosen = chosen.chain(settings.web.search.key_variable()).chain(settings.mcp.secret_variables());
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
     let named =

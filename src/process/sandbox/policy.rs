@@ -1,7 +1,7 @@
 //! Builds the sandbox policy of a run: paths that are writable, read-only or hidden for every command.
 
 use super::protected_names::{STARTUP_FILES, TOOL_CONFIGURATIONS, literal_path, protected_link_target};
-use super::settings::SandboxSettings;
+use super::settings::{SandboxSettings, WorkspaceAccess};
 use super::{SandboxPolicy, credentials, repositories};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,10 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     let own = std::env::current_exe().ok();
     let sockets = SOCKETS.iter().map(PathBuf::from);
     let workspace = &settings.workspace;
-    let writable = [workspace, &settings.caches].into_iter().chain(&settings.writable).cloned();
+    let access = settings.access;
+    let workspace_if = |wanted: WorkspaceAccess| (access == wanted).then_some(workspace).into_iter().cloned();
+    let writable = [&settings.caches].into_iter().chain(&settings.writable).cloned();
+    let writable = workspace_if(WorkspaceAccess::Write).chain(writable);
     let configurations = TOOL_CONFIGURATIONS.iter().map(|name| workspace.join(name));
     let repository = workspace.join(repositories::GIT);
     let of_git = repositories::config_paths(&repository);
@@ -80,7 +83,10 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
         .chain(existing_real_paths(settings.own_configuration.iter().cloned()))
         .chain(startup_files(settings));
     let hidden = existing_real_paths(
-        credentials::credential_paths(settings).chain(sockets).chain(settings.hidden.iter().cloned()),
+        credentials::credential_paths(settings)
+            .chain(sockets)
+            .chain(settings.hidden.iter().cloned())
+            .chain(workspace_if(WorkspaceAccess::None)),
     );
     let read_only = protected.into_iter().chain(link_targets).chain(trusted).chain(own_files);
     // Hidden paths cannot be changed either, and other programs may change them meanwhile.
@@ -92,6 +98,7 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
             programs
                 .chain(home.map(Path::to_owned))
                 .chain(own)
+                .chain(workspace_if(WorkspaceAccess::Read))
                 .chain(repositories::repositories_around(workspace)),
         ),
         hidden,

@@ -1,13 +1,30 @@
 //! Input of the confinement, from the run's configuration and environment.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Access of a child process to the workspace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkspaceAccess {
+    /// It cannot see the workspace.
+    None,
+    /// It may read the workspace.
+    Read,
+    /// It may change the workspace.
+    #[default]
+    Write,
+}
+
 /// Settings for the sandbox of a run's commands.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SandboxSettings {
     /// Directory that commands may change, canonical.
     pub workspace: PathBuf,
+    /// Access to it.
+    pub access: WorkspaceAccess,
     /// Home directory, whose credentials are hidden.
     pub home: Option<PathBuf>,
     /// Variables with the locations of programs and of the user's credentials.

@@ -1,0 +1,157 @@
+//! `agent mcp`: lists the MCP servers, shows the tools of one, and accepts them.
+
+use crate::cli::commands::mcp_args::{McpArgs, McpCommand};
+use crate::cli::compose;
+use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::directories;
+use crate::cli::compose::mcp;
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::error::did_you_mean;
+use crate::config::flags::Flags;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::mcp::client::Answers;
+use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
+use crate::mcp::pins::Pins;
+use crate::mcp::server::{Server, StartedServer};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// A server that was contacted.
+struct Contacted {
+    server: Server,
+    started: Result<Arc<StartedServer>, String>,
+    accepted: Option<Pins>,
+}
+
+/// Runs a subcommand; without one, lists the servers.
+///
+/// # Errors
+/// Fails for an invalid configuration, an unknown server, a server that cannot be started, and when a file cannot be written.
+pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
+    let flags = Flags { mcp_config: args.mcp_config, ..common_flags(&args.common) };
+    let settings = app.load_and_notify(&flags)?.settings;
+    directories::prepare(&settings)?;
+    app.block_on(async {
+        let text = match args.command {
+            None | Some(McpCommand::List) => list(&contact(app, &settings, None).await?, args.json),
+            Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
+            Some(McpCommand::Pin { server }) => pin(&settings, &one(app, &settings, &server).await?)?,
+        };
+        print(&app.terminal, &app.redactor(&settings).text(&text))
+    })
+}
+
+/// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
+async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
+    let launcher = compose::launcher(app, settings)?;
+    let wanted = settings.mcp.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
+    let specs = wanted.map(|(name, server)| {
+        let spec = mcp::spec(app, settings, &launcher, (name, server), Answers::Decline);
+        spec.map_err(|why| unusable(name, &why))
+    });
+    let servers: Vec<Server> = specs.map(|spec| spec.map(Server::start)).collect::<CliResult<_>>()?;
+    let contacted = servers.into_iter().map(|server| async {
+        let started = server.started().await;
+        server.stop().await;
+        (server, started)
+    });
+    let contacted = join_all(contacted).await.into_iter().map(|(server, started)| {
+        let accepted = mcp::accepted(settings, &server.spec).map_err(|error| unreadable(&error))?;
+        Ok(Contacted { server, started, accepted })
+    });
+    contacted.collect()
+}
+
+/// Starts the server called `name`.
+async fn one(app: &App, settings: &Settings, name: &str) -> CliResult<Contacted> {
+    let known = settings.mcp.servers.keys().map(String::as_str);
+    if !settings.mcp.servers.contains_key(name) {
+        let hint = did_you_mean(name, known.clone())
+            .unwrap_or_else(|| format!("configured: {}", known.collect::<Vec<_>>().join(", ")));
+        return Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")));
+    }
+    contact(app, settings, Some(name)).await?.pop().ok_or_else(|| unusable(name, "it is not configured"))
+}
+
+fn unusable(name: &str, why: &str) -> CliError {
+    CliError::new(FailureKind::Request, crate::messages::mcp_server_unusable(name, why))
+}
+
+fn unreadable(error: &std::io::Error) -> CliError {
+    CliError::new(FailureKind::Request, format!("the accepted tools cannot be read: {error}"))
+}
+
+fn list(contacted: &[Contacted], as_json: bool) -> String {
+    let row = |it: &Contacted| match &it.started {
+        Ok(started) => {
+            let tools = &started.listing.tools;
+            let state = match &it.accepted {
+                None => "not accepted yet",
+                Some(pins) if pins.changes(tools).is_empty() => "ok",
+                Some(_) => "changed",
+            };
+            json!({ "name": it.server.spec.name, "state": state, "tools": tools.len(), "hash": hash_of_all(tools),
+                "protocol": started.connection.protocol })
+        }
+        Err(why) => json!({ "name": it.server.spec.name, "state": "failed", "error": harmless(why) }),
+    };
+    let rows: Vec<Value> = contacted.iter().map(row).collect();
+    if as_json {
+        return format!("{:#}\n", Value::Array(rows));
+    }
+    let mut text = String::new();
+    for row in &rows {
+        let field = |name: &str| row[name].as_str().unwrap_or_default();
+        let about = match row["tools"].as_u64() {
+            Some(tools) => format!("{tools} tools, hash {}, protocol {}", field("hash"), field("protocol")),
+            None => field("error").to_owned(),
+        };
+        let _infallible = writeln!(text, "{:<20} {:<16} {about}", field("name"), field("state"));
+    }
+    if rows.is_empty() { "no MCP server is configured; see `agent help mcp`\n".to_owned() } else { text }
+}
+
+fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
+    let name = &it.server.spec.name;
+    let started = it.started.as_ref().map_err(|why| unusable(name, why))?;
+    let tools = &started.listing.tools;
+    if as_json {
+        let tool = |tool: &ListedTool| {
+            json!({ "name": name_for_model(name, &tool.name), "tool": tool.name, "description": tool.description,
+                "schema": tool.schema, "hash": tool.hash() })
+        };
+        return Ok(format!("{:#}\n", Value::Array(tools.iter().map(tool).collect())));
+    }
+    let mut text = format!("{name}: {} tools, hash {}\n", tools.len(), hash_of_all(tools));
+    for tool in tools {
+        let shown = (name_for_model(name, &tool.name), harmless(&tool.description), tool.schema_for_model());
+        let _infallible = writeln!(text, "\n{}\n  {}\n  {}", shown.0, shown.1.replace('\n', "\n  "), shown.2);
+    }
+    Ok(text)
+}
+
+fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
+    let name = &it.server.spec.name;
+    let started = it.started.as_ref().map_err(|why| unusable(name, why))?;
+    let tools = &started.listing.tools;
+    mcp::accept(settings, &it.server, &started.connection.protocol, tools)
+        .map_err(|error| CliError::new(FailureKind::Request, crate::messages::mcp_pins_not_stored(&error)))?;
+    let mut text = format!("{name}: {} tools accepted, hash {}\n", tools.len(), hash_of_all(tools));
+    let Some(before) = &it.accepted else { return Ok(text) };
+    let changes = before.changes(tools);
+    for (what, names) in
+        [("changed", &changes.changed), ("new", &changes.added), ("removed", &changes.removed)]
+    {
+        for tool in names {
+            let find = |tools: &[ListedTool]| tools.iter().find(|known| known.name == *tool).cloned();
+            let texts = [find(&before.tools), find(tools)].map(|tool| tool.map(|tool| tool.description));
+            let [old, new] = texts.map(|text| harmless(&text.unwrap_or_default()));
+            let _infallible = writeln!(text, "{what}: {}\n  - {old}\n  + {new}", harmless(tool));
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,39 @@
+//! The arguments of `agent mcp`.
+
+use crate::cli::commands::common_args::CommonArgs;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Arguments of `agent mcp`.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// Also the MCP servers in this file, as `run` takes it
+    #[arg(long, value_name = "FILE", global = true)]
+    pub mcp_config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do; without it, `list`.
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
+    /// Configuration and workspace.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Subcommands of `agent mcp`.
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// Start each server and list their states and the hashes of their tools
+    List,
+    /// Start a server and show its tools as the model sees them
+    Show {
+        /// Name of the server.
+        server: String,
+    },
+    /// Accept the tools of a server as they are now, and show what has changed
+    Pin {
+        /// Name of the server.
+        server: String,
+    },
+}

@@ -1,0 +1,371 @@
+//! The MCP servers of a run: builds them from the settings, starts them, and offers their tools.
+
+use crate::cli::compose::app::App;
+use crate::cli::compose::{sandbox_settings, server_questions};
+use crate::config::fact_cache::FactCache;
+use crate::config::mcp::{Elicitation, McpServer, ToolListing, ValueSource};
+use crate::config::settings::Settings;
+use crate::mcp::client::Answers;
+use crate::mcp::definition::{ListedTool, hash_of_all, name_for_model};
+use crate::mcp::pins::{PinChanges, Pins};
+use crate::mcp::search::{CallTool, FindableTool, ToolSearch};
+use crate::mcp::server::Server;
+use crate::mcp::tool::McpTool;
+use crate::mcp::{ServerSpec, StdioServer, Transport};
+use crate::messages;
+use crate::process::launch::Launcher;
+use crate::process::sandbox::confinement::Confinement;
+use crate::process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
+use crate::redactor::Redactor;
+use crate::terminal::Style;
+use crate::tools::toolbox::Toolbox;
+use crate::tools::{Access, Tool};
+use futures_util::future::join_all;
+use globset::Glob;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// File in the state directory of the workspace with the accepted tools of each server.
+const PINS_FILE: &str = "mcp-tools.json";
+
+/// Bytes of definitions up to which `mcp.listing: auto` lists each tool in the requests.
+const LISTED_BYTES: usize = 4 * 1024;
+
+/// How the servers of a run are used.
+#[derive(Debug, Clone)]
+pub struct McpOptions {
+    /// Whether no server is started: tools that were accepted before are offered, and their calls simulated.
+    pub dry_run: bool,
+    /// Cancels questions to the user; `None` if no user can be asked.
+    pub ask_until: Option<CancellationToken>,
+}
+
+/// The servers of a run, and notices about them.
+#[derive(Default)]
+pub struct McpServers {
+    servers: Vec<UsedServer>,
+    /// Notices for the user.
+    pub notices: Vec<String>,
+}
+
+/// A server of a run.
+struct UsedServer {
+    server: Rc<Server>,
+    settings: McpServer,
+    /// The accepted tools; `None` if there are none yet.
+    pins: Option<Pins>,
+}
+
+/// Returns the storage of the accepted tools.
+fn pin_store(settings: &Settings) -> FactCache<'_> {
+    FactCache { state: &settings.state, workspace: &settings.workspace, name: PINS_FILE }
+}
+
+impl McpServers {
+    /// Starts the configured servers. Waits only for those whose tools the user has not seen yet.
+    pub async fn start(app: &App, settings: &Settings, launcher: &Launcher, options: McpOptions) -> Self {
+        let mut this = Self::default();
+        if settings.mcp.enabled().next().is_none() {
+            return this;
+        }
+        let mut all_pins: BTreeMap<String, Pins> = match pin_store(settings).load() {
+            Ok(stored) => stored.unwrap_or_default(),
+            Err(error) => {
+                this.notices.push(messages::mcp_pins_unreadable(&settings.state.join(PINS_FILE), &error));
+                return this;
+            }
+        };
+        let answers = answers(app, settings, options.ask_until);
+        for (name, server) in settings.mcp.enabled() {
+            this.notices.extend(unpinned_package(name, server));
+            let spec = match spec(app, settings, launcher, (name, server), answers.clone()) {
+                Ok(spec) => spec,
+                Err(why) => {
+                    this.notices.push(messages::mcp_server_unusable(name, &why));
+                    continue;
+                }
+            };
+            let pins = all_pins.get(name).filter(|pins| pins.fingerprint == spec.fingerprint).cloned();
+            let spec = ServerSpec { protocol: pins.as_ref().map(|pins| pins.protocol.clone()), ..spec };
+            let server_of_run = if options.dry_run { Server::not_started(spec) } else { Server::start(spec) };
+            this.servers.push(UsedServer { server: Rc::new(server_of_run), settings: server.clone(), pins });
+        }
+        if !options.dry_run {
+            this.contact_new(settings, &mut all_pins).await;
+        }
+        this
+    }
+
+    /// Waits for the servers without accepted tools, and accepts those that they list.
+    async fn contact_new(&mut self, settings: &Settings, all_pins: &mut BTreeMap<String, Pins>) {
+        let new = self.servers.iter_mut().filter(|used| used.pins.is_none());
+        let contacted = join_all(new.map(|used| async {
+            let started = used.server.started().await;
+            (used, started)
+        }))
+        .await;
+        let mut has_changed = false;
+        for (used, started) in contacted {
+            let name = used.server.spec.name.clone();
+            match started {
+                Ok(started) => {
+                    let warnings = started.listing.warnings.iter();
+                    self.notices.extend(warnings.map(|why| messages::mcp_server_warning(&name, why)));
+                    let tools = &started.listing.tools;
+                    let hash = hash_of_all(tools);
+                    let is_other = used.settings.pin.as_ref().is_some_and(|pin| *pin != hash);
+                    if is_other {
+                        self.notices.push(messages::mcp_pin_differs(&name, &hash));
+                        continue;
+                    }
+                    self.notices.push(messages::mcp_first_contact(&name, tools.len(), &hash));
+                    let pins = Pins::accept(&used.server.spec, &started.connection.protocol, tools);
+                    all_pins.insert(name, pins.clone());
+                    used.pins = Some(pins);
+                    has_changed = true;
+                }
+                Err(why) => self.notices.push(messages::mcp_server_unusable(&name, &why)),
+            }
+        }
+        if has_changed && let Err(error) = pin_store(settings).store(all_pins.clone()) {
+            self.notices.push(messages::mcp_pins_not_stored(&error));
+        }
+    }
+
+    /// Adds the tools of the servers to `toolbox`.
+    pub fn add_to(&mut self, toolbox: Toolbox, settings: &Settings, redactor: &Redactor) -> Toolbox {
+        let tools = self.offered(redactor);
+        if tools.is_empty() {
+            return toolbox;
+        }
+        let bytes: usize = tools.iter().map(definition_bytes).sum();
+        let lists_all = match settings.mcp.listing {
+            ToolListing::All => true,
+            ToolListing::Search => false,
+            ToolListing::Auto => bytes <= LISTED_BYTES,
+        };
+        let boxed = |tool: McpTool| Box::new(tool) as Box<dyn Tool>;
+        if lists_all {
+            return tools.into_iter().fold(toolbox, |toolbox, tool| toolbox.with(Some(boxed(tool))));
+        }
+        let findable = tools.iter().map(|tool| FindableTool {
+            name: tool.name().to_owned(),
+            description: tool.description().to_owned(),
+            schema: tool.parameters(),
+        });
+        let search: Box<dyn Tool> = Box::new(ToolSearch::new(findable.collect()));
+        let toolbox = toolbox.with(Some(search)).with(Some(Box::new(CallTool)));
+        toolbox.with_unlisted(tools.into_iter().map(boxed).collect())
+    }
+
+    /// Returns the tools of all servers. Of two with the same name the first counts.
+    fn offered(&mut self, redactor: &Redactor) -> Vec<McpTool> {
+        let (mut tools, mut names) = (Vec::new(), BTreeSet::new());
+        for used in &self.servers {
+            let name = &used.server.spec.name;
+            let Some(pins) = &used.pins else { continue };
+            if used.settings.pin.as_ref().is_some_and(|pin| *pin != pins.hash()) {
+                self.notices.push(messages::mcp_pin_differs(name, &pins.hash()));
+                continue;
+            }
+            if !pins.withheld.is_empty() {
+                let withheld: Vec<&str> = pins.withheld.iter().map(String::as_str).collect();
+                self.notices.push(messages::mcp_tools_withheld(name, &withheld.join(", ")));
+            }
+            for listed in pins.offered().filter(|listed| is_wanted(&used.settings, listed)) {
+                if names.insert(name_for_model(name, &listed.name)) {
+                    let access = access(&used.settings, listed);
+                    let tool = McpTool::new(Rc::clone(&used.server), listed.clone(), access);
+                    tools.push(tool.with_texts(|text| redactor.text(text).into_owned()));
+                } else {
+                    self.notices.push(messages::mcp_name_taken(name, &listed.name));
+                }
+            }
+        }
+        tools
+    }
+
+    /// Compares what the servers list with what was accepted, ends them, and returns notices for the user.
+    pub async fn finish(self, settings: &Settings) -> Vec<String> {
+        let mut notices = Vec::new();
+        let mut all_pins: Option<BTreeMap<String, Pins>> = None;
+        for used in &self.servers {
+            let (Some(pins), Some(state)) = (&used.pins, used.server.state()) else { continue };
+            let name = &used.server.spec.name;
+            let started = match state {
+                Ok(started) => started,
+                Err(why) => {
+                    notices.push(messages::mcp_server_unusable(name, &why));
+                    continue;
+                }
+            };
+            let changes = pins.changes(&started.listing.tools);
+            let withheld: BTreeSet<String> =
+                changes.changed.iter().chain(&changes.removed).cloned().collect();
+            if withheld != pins.withheld {
+                let stored = all_pins
+                    .get_or_insert_with(|| pin_store(settings).load().ok().flatten().unwrap_or_default());
+                stored.insert(name.clone(), Pins { withheld, ..pins.clone() });
+            }
+            if !changes.is_empty() {
+                notices.push(messages::mcp_tools_changed(name, &describe(&changes)));
+            }
+        }
+        if let Some(Err(error)) = all_pins.map(|pins| pin_store(settings).store(pins)) {
+            notices.push(messages::mcp_pins_not_stored(&error));
+        }
+        let changed = join_all(self.servers.iter().map(|used| used.server.stop())).await;
+        for (used, changes) in self.servers.iter().zip(changed) {
+            let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+            if !paths.is_empty() {
+                notices.push(messages::mcp_changed_protected(&used.server.spec.name, &paths.join(", ")));
+            }
+        }
+        notices
+    }
+
+    /// Ends the servers and shows the notices about them.
+    pub async fn finish_and_notify(self, app: &App, settings: &Settings) {
+        for text in self.finish(settings).await {
+            app.notify(Style::Warning, &app.redact(&text));
+        }
+    }
+}
+
+/// Accepts the tools that a started server lists, instead of those that were accepted before.
+///
+/// # Errors
+/// Fails when they cannot be stored.
+pub fn accept(
+    settings: &Settings,
+    server: &Server,
+    protocol: &str,
+    tools: &[ListedTool],
+) -> std::io::Result<Pins> {
+    let mut all: BTreeMap<String, Pins> = pin_store(settings).load()?.unwrap_or_default();
+    let pins = Pins::accept(&server.spec, protocol, tools);
+    all.insert(server.spec.name.clone(), pins.clone());
+    pin_store(settings).store(all)?;
+    Ok(pins)
+}
+
+/// Returns the accepted tools of the server, if its configuration is the same.
+///
+/// # Errors
+/// Fails when the storage cannot be read.
+pub fn accepted(settings: &Settings, spec: &ServerSpec) -> std::io::Result<Option<Pins>> {
+    let all: BTreeMap<String, Pins> = pin_store(settings).load()?.unwrap_or_default();
+    Ok(all.get(&spec.name).filter(|pins| pins.fingerprint == spec.fingerprint).cloned())
+}
+
+/// Describes changes in one line.
+pub fn describe(changes: &PinChanges) -> String {
+    let part =
+        |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")));
+    let parts =
+        [part("changed", &changes.changed), part("new", &changes.added), part("removed", &changes.removed)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn definition_bytes(tool: &McpTool) -> usize {
+    tool.name().len() + tool.description().len() + tool.parameters().to_string().len()
+}
+
+/// Checks whether the configuration offers a tool.
+fn is_wanted(server: &McpServer, listed: &ListedTool) -> bool {
+    let fits =
+        |glob: &String| Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(&listed.name));
+    server.tools.is_empty() || server.tools.iter().any(fits)
+}
+
+fn access(server: &McpServer, listed: &ListedTool) -> Access {
+    match server.workspace {
+        _ if server.read_only.contains(&listed.name) => Access::Read,
+        WorkspaceAccess::Write if server.command.is_some() => Access::McpWrite,
+        _ => Access::Mcp,
+    }
+}
+
+/// Returns a warning for a program that may be another one at each start: `npx -y` without a version.
+fn unpinned_package(name: &str, server: &McpServer) -> Option<String> {
+    let is_npx = server.command.as_deref().is_some_and(|command| command.rsplit('/').next() == Some("npx"));
+    let package = server.args.iter().find(|arg| !arg.starts_with('-'))?;
+    let has_version = package.rfind('@').is_some_and(|at| at > 0);
+    let installs = server.args.iter().any(|arg| arg == "-y" || arg == "--yes");
+    (is_npx && installs && !has_version).then(|| messages::mcp_unpinned_package(name, package))
+}
+
+/// Builds the specification of a server.
+///
+/// # Errors
+/// A description of what is missing.
+pub fn spec(
+    app: &App,
+    settings: &Settings,
+    launcher: &Launcher,
+    (name, server): (&str, &McpServer),
+    answers: Answers,
+) -> Result<ServerSpec, String> {
+    let Some(command) = &server.command else {
+        return Err("servers with `url` are not supported yet".to_owned());
+    };
+    let env = resolve(app, &server.env)?;
+    let cwd = match (server.workspace, &server.cwd) {
+        (_, Some(cwd)) => settings.workspace.join(cwd),
+        (WorkspaceAccess::None, None) => "/".into(),
+        (_, None) => settings.workspace.clone(),
+    };
+    let confinement = (!settings.sandbox_off).then(|| {
+        Confinement::new(SandboxSettings {
+            access: server.workspace,
+            network: server.network,
+            has_proxy: false,
+            ..sandbox_settings(app, settings)
+        })
+    });
+    let argv: Vec<String> = std::iter::once(command).chain(&server.args).cloned().collect();
+    let names: Vec<&String> = server.env.keys().collect();
+    let identity = serde_json::json!([argv, cwd, names]).to_string();
+    Ok(ServerSpec {
+        name: name.to_owned(),
+        transport: Transport::Stdio(StdioServer {
+            argv,
+            cwd,
+            env,
+            launcher: launcher.for_server(confinement),
+        }),
+        fingerprint: blake3::hash(identity.as_bytes()).to_hex().to_string(),
+        start_timeout: Duration::from_secs(server.start_timeout_seconds),
+        call_timeout: Duration::from_secs(server.call_timeout_seconds),
+        answers,
+        protocol: None,
+    })
+}
+
+/// Returns the values of variables or headers.
+fn resolve(app: &App, sources: &BTreeMap<String, ValueSource>) -> Result<BTreeMap<String, String>, String> {
+    let value = |(name, source): (&String, &ValueSource)| {
+        let value = match (&source.from, &source.value) {
+            (Some(variable), _) => {
+                let found = app.environment.get(variable).map(str::to_owned);
+                found.ok_or_else(|| format!("the environment variable {variable} is not set"))?
+            }
+            (None, value) => value.clone().unwrap_or_default(),
+        };
+        Ok((name.clone(), value))
+    };
+    sources.iter().map(value).collect()
+}
+
+/// Returns how questions of servers are answered.
+fn answers(app: &App, settings: &Settings, ask_until: Option<CancellationToken>) -> Answers {
+    match (settings.mcp.elicitation, ask_until) {
+        (Elicitation::Defaults, _) => Answers::Defaults,
+        (Elicitation::Ask, Some(until)) if app.terminal.can_ask() => {
+            Answers::Ask(server_questions::answer_in_background(app, settings.language, until))
+        }
+        (Elicitation::Ask | Elicitation::Decline, _) => Answers::Decline,
+    }
+}

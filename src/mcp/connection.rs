@@ -1,0 +1,223 @@
+//! One connection to a server: the handshake, the list of its tools, and calls.
+
+use super::client::Client;
+use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
+use super::line_filter::{LineFilter, Violation};
+use super::{ServerSpec, StdioServer, Transport};
+use crate::process::launch::CommandSpec;
+use crate::process::protected::ProtectedChange;
+use crate::process::server_process::ServerHandle;
+use crate::text::lines::{QUOTE_CHARS, one_line};
+use rmcp::ClientLifecycleMode;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
+};
+use rmcp::service::{ClientServiceExt, RoleClient, RunningService, ServiceError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use serde_json::Value;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// Maximum pages of a list of tools.
+const MAX_PAGES: usize = 64;
+
+/// Maximum characters of the standard error of a server in a message.
+const STDERR_CHARS: usize = 1_000;
+
+/// Part of the start timeout for the newest protocol, before a server that does not answer is started anew with the older one.
+const PROBE_PART: u32 = 2;
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Connection {
+    service: RunningService<RoleClient, Client>,
+    process: Option<ServerHandle>,
+    violation: Violation,
+    /// The protocol version that both speak.
+    pub protocol: String,
+}
+
+/// The tools of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The tools, sorted by name.
+    pub tools: Vec<ListedTool>,
+    /// What was left out, each in one line.
+    pub warnings: Vec<String>,
+}
+
+impl Connection {
+    /// Connects: with the protocol of the last contact; else with the newest one, and if the server does not understand or
+    /// answer that, with a fresh process and the older one (2025-11-25).
+    ///
+    /// # Errors
+    /// A description of the failure.
+    pub async fn open(spec: &ServerSpec) -> Result<Self, String> {
+        let legacy = ClientLifecycleMode::Initialize;
+        let auto = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        let is_known_legacy =
+            spec.protocol.as_deref().is_some_and(|version| version != ProtocolVersion::LATEST.as_str());
+        if is_known_legacy {
+            return match Self::attempt(spec, legacy).await {
+                Ok(connection) => Ok(connection),
+                Err(_changed) => Self::attempt(spec, auto).await,
+            };
+        }
+        let probe = tokio::time::timeout(spec.start_timeout / PROBE_PART, Self::attempt(spec, auto)).await;
+        match probe {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(_)) | Err(_) => Self::attempt(spec, legacy).await,
+        }
+    }
+
+    async fn attempt(spec: &ServerSpec, lifecycle: ClientLifecycleMode) -> Result<Self, String> {
+        let client = Client { server: spec.name.clone(), answers: spec.answers.clone() };
+        match &spec.transport {
+            Transport::Stdio(program) => Self::over_stdio(client, program, lifecycle).await,
+        }
+    }
+
+    async fn over_stdio(
+        client: Client,
+        program: &StdioServer,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, String> {
+        let StdioServer { argv, cwd, env, launcher } = program.clone();
+        let spec = CommandSpec { argv, cwd, env, stdin: Vec::new(), timeout: Duration::MAX };
+        // Preparing the sandbox reads directories.
+        let started = tokio::task::spawn_blocking(move || launcher.start_server(spec)).await;
+        let process = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let (output, violation) = LineFilter::new(process.stdout);
+        let transport = AsyncRwTransport::new_client(output, process.stdin);
+        match client.serve_with_lifecycle(transport, lifecycle).await {
+            Ok(service) => {
+                let protocol = service.peer().peer_info().map(|info| info.protocol_version.to_string());
+                let protocol = protocol.unwrap_or_default();
+                Ok(Self { service, process: Some(process.handle), violation, protocol })
+            }
+            Err(error) => {
+                let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
+                let end = tokio::time::timeout(END_GRACE, process.handle.wait()).await;
+                let ended = end.ok().map(|end| end.reason);
+                Err(failure(&why, ended.as_deref(), Some(&process.handle), &violation))
+            }
+        }
+    }
+
+    /// Lists the tools, within the limits of [`MAX_TOOLS`] and [`MAX_LISTING_BYTES`]. Of two with the same name the first counts.
+    ///
+    /// # Errors
+    /// A description of the failure.
+    pub async fn list(&self) -> Result<Listing, String> {
+        let (mut listing, mut bytes, mut cursor) = (Listing::default(), 0, None);
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match self.service.list_tools(Some(page)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.explain(&error).await),
+            };
+            for tool in page.tools {
+                let tool = ListedTool {
+                    name: tool.name.into_owned(),
+                    description: tool.description.unwrap_or_default().into_owned(),
+                    schema: Value::Object(tool.input_schema.as_ref().clone()),
+                };
+                bytes += tool.bytes();
+                if listing.tools.len() >= MAX_TOOLS || bytes > MAX_LISTING_BYTES {
+                    let kibibytes = MAX_LISTING_BYTES >> 10;
+                    listing.warnings.push(format!(
+                        "it lists more than {MAX_TOOLS} tools or {kibibytes} KiB; those after the first {} are left out",
+                        listing.tools.len()
+                    ));
+                    return Ok(listing.sorted());
+                }
+                listing.add(tool);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(listing.sorted());
+            }
+        }
+        listing.warnings.push(format!("its list of tools does not end after {MAX_PAGES} pages"));
+        Ok(listing.sorted())
+    }
+
+    /// Calls a tool. Dropping the future cancels the call at the server.
+    ///
+    /// # Errors
+    /// A description of the failure.
+    pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<CallToolResult, String> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        match self.service.call_tool(params).await {
+            Ok(result) => Ok(result),
+            Err(error) => Err(self.explain(&error).await),
+        }
+    }
+
+    /// Checks whether the server is gone.
+    pub fn is_closed(&self) -> bool {
+        self.service.peer().is_transport_closed()
+            || self.process.as_ref().is_some_and(|process| process.end_state().is_some())
+    }
+
+    /// Ends the connection and the program, at once or after the time for SIGTERM. Returns the protected files that the program
+    /// changed.
+    pub async fn close(&self) -> Vec<ProtectedChange> {
+        self.service.cancellation_token().cancel();
+        match &self.process {
+            Some(process) => process.stop().await.protected_changes,
+            None => Vec::new(),
+        }
+    }
+
+    /// Describes an error of the protocol, with what the program has reported.
+    async fn explain(&self, error: &ServiceError) -> String {
+        if let ServiceError::McpError(error) = error {
+            let message = one_line(&harmless(&error.message), STDERR_CHARS);
+            return format!("it answered with error {}: {message}", error.code.0);
+        }
+        let ended = match &self.process {
+            Some(process) => tokio::time::timeout(END_GRACE, process.wait()).await.ok(),
+            None => None,
+        };
+        let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
+        failure(&why, ended.map(|end| end.reason).as_deref(), self.process.as_ref(), &self.violation)
+    }
+}
+
+/// Time to wait for the report of a program that has closed its output.
+const END_GRACE: Duration = Duration::from_secs(1);
+
+/// Describes why a connection failed: the exceeded limit, or how the program ended, and the end of its standard error.
+fn failure(why: &str, ended: Option<&str>, process: Option<&ServerHandle>, violation: &Violation) -> String {
+    let violation = violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let reason = match (violation, ended) {
+        (Some(violation), _) => format!("it {violation}"),
+        (None, Some(ended)) if !ended.is_empty() => ended.to_owned(),
+        _ => why.to_owned(),
+    };
+    let stderr = process.map(|process| harmless(&process.stderr())).unwrap_or_default();
+    let stderr = stderr.trim();
+    let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
+    let tail: String = stderr.chars().skip(skipped).collect();
+    if tail.is_empty() { reason } else { format!("{reason}; the end of its standard error:\n{tail}") }
+}
+
+impl Listing {
+    fn add(&mut self, tool: ListedTool) {
+        if self.tools.iter().any(|known| known.name == tool.name) {
+            let name = one_line(&harmless(&tool.name), QUOTE_CHARS);
+            self.warnings.push(format!("it lists the tool `{name}` twice; the first one counts"));
+        } else {
+            self.tools.push(tool);
+        }
+    }
+
+    fn sorted(mut self) -> Self {
+        self.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        self
+    }
+}

@@ -1,0 +1,170 @@
+//! The tools of a server as the model sees them: names that every model accepts, and texts without control characters.
+
+use crate::text::invisible;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Maximum number of tools of a server.
+pub const MAX_TOOLS: usize = 256;
+/// Maximum bytes of the names, descriptions and schemas of a server.
+pub const MAX_LISTING_BYTES: usize = 256 * 1024;
+/// Maximum characters of a tool's name for the model; the limit of the services of `OpenAI` and Anthropic.
+const MAX_NAME_CHARS: usize = 64;
+/// Hexadecimal digits of the hash that ends a name that was cut.
+const HASH_DIGITS: usize = 8;
+/// Maximum characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 4_000;
+
+/// A tool as a server listed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedTool {
+    /// Its name at the server.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+}
+
+impl ListedTool {
+    /// Returns the hash of name, description and schema; another order of the keys gives the same hash.
+    pub fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for text in [&self.name, &self.description, &canonical(&self.schema).to_string()] {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        short(&hasher)
+    }
+
+    /// Returns the size of the definition in bytes.
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.schema.to_string().len()
+    }
+
+    /// Returns the description for the model, which names the server.
+    pub fn description_for_model(&self, server: &str) -> String {
+        let text: String = harmless(&self.description).chars().take(MAX_DESCRIPTION_CHARS).collect();
+        format!("Tool of the MCP server `{server}`. {}", text.trim())
+    }
+
+    /// Returns the schema for the model: an object schema, without control characters in its texts.
+    pub fn schema_for_model(&self) -> Value {
+        let mut schema = self.schema.clone();
+        visit_texts(&mut schema, &mut |text| *text = harmless(text));
+        if let Some(keys) = schema.as_object_mut() {
+            keys.entry("type").or_insert_with(|| "object".into());
+            keys.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
+        schema
+    }
+}
+
+/// Returns the hash of a list of tools, in any order.
+pub fn hash_of_all(tools: &[ListedTool]) -> String {
+    let mut hashes: Vec<String> = tools.iter().map(ListedTool::hash).collect();
+    hashes.sort_unstable();
+    let mut hasher = blake3::Hasher::new();
+    for hash in hashes {
+        hasher.update(hash.as_bytes());
+    }
+    short(&hasher)
+}
+
+fn short(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex().chars().take(32).collect()
+}
+
+/// Returns the name of a tool for the model, `mcp__SERVER__TOOL`. Characters that models do not accept become `_`. A name that
+/// is too long, or was changed so, ends with a hash, so that two tools do not get the same name.
+pub fn name_for_model(server: &str, tool: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let plain: String = tool.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let name = format!("mcp__{server}__{plain}");
+    if name.len() <= MAX_NAME_CHARS && plain == tool && !tool.is_empty() {
+        return name;
+    }
+    let hash = blake3::hash(tool.as_bytes()).to_hex();
+    let hash = hash.get(..HASH_DIGITS).unwrap_or_default();
+    let start: String = name.chars().take(MAX_NAME_CHARS - HASH_DIGITS - 1).collect();
+    format!("{start}_{hash}")
+}
+
+/// Returns `text` without control characters, except tabs and line breaks, and without invisible characters.
+pub fn harmless(text: &str) -> String {
+    text.chars().filter(|c| !invisible::needs_escape(*c)).collect()
+}
+
+/// Calls `change` for each text value in `value`. Keys stay: they are the names of arguments.
+pub fn visit_texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| visit_texts(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| visit_texts(field, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns `value` with sorted keys.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
+        Value::Object(fields) => {
+            let sorted: BTreeMap<&String, Value> =
+                fields.iter().map(|(name, field)| (name, canonical(field))).collect();
+            sorted.into_iter().map(|(name, field)| (name.clone(), field)).collect()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn tool(description: &str, schema: Value) -> ListedTool {
+        ListedTool { name: "t".into(), description: description.into(), schema }
+    }
+
+    #[test]
+    fn mh_010_a_hash_is_of_all_that_the_model_reads() {
+        let one = tool("a", json!({"type": "object", "properties": {"x": {"type": "string"}}}));
+        let same = tool("a", json!({"properties": {"x": {"type": "string"}}, "type": "object"}));
+        assert_eq!(one.hash(), same.hash());
+        assert_ne!(one.hash(), tool("b", one.schema.clone()).hash());
+        assert_ne!(one.hash(), tool("a", json!({"type": "object"})).hash());
+        assert_eq!(
+            hash_of_all(&[one.clone(), tool("b", json!({}))]),
+            hash_of_all(&[tool("b", json!({})), one])
+        );
+    }
+
+    #[test]
+    fn mh_013_control_characters_in_texts_do_not_reach_the_model() {
+        let hostile =
+            tool("a\u{1b}[2Jb\u{200b}", json!({"properties": {"x": {"description": "\u{1b}]0;t\u{7}"}}}));
+        let shown = format!("{}{}", hostile.description_for_model("s"), hostile.schema_for_model());
+        assert!(!shown.chars().any(|c| c.is_control() || c == '\u{200b}'), "{shown:?}");
+        assert!(hostile.schema_for_model().get("type") == Some(&json!("object")));
+    }
+
+    #[test]
+    fn m03_a_name_that_fits_is_kept_and_another_one_ends_with_a_hash() {
+        assert_eq!(name_for_model("git_hub", "list-issues"), "mcp__git_hub__list-issues");
+        let long = "x".repeat(80);
+        assert_ne!(name_for_model("s", &long), name_for_model("s", &format!("{long}y")));
+        assert_ne!(name_for_model("s", "a.b"), name_for_model("s", "a/b"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_one_that_models_accept(tool in any::<String>()) {
+            let name = name_for_model("server", &tool);
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            prop_assert!(name.len() <= MAX_NAME_CHARS && name.chars().all(is_plain), "{}", name);
+        }
+    }
+}

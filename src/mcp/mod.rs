@@ -1,0 +1,60 @@
+//! MCP client: servers of others, whose tools the model can call.
+//!
+//! A [`server::Server`] starts in the background, lists its tools and is called by [`tool::McpTool`]. Everything that it says is
+//! data: names and descriptions are made harmless ([`definition`]), results too ([`result`]), and tools that changed since the
+//! user saw them are withheld ([`pins`]). The protocol is that of the crate `rmcp`.
+
+pub mod client;
+pub mod connection;
+pub mod definition;
+pub mod elicitation;
+pub mod line_filter;
+pub mod pins;
+pub mod result;
+pub mod search;
+pub mod server;
+pub mod tool;
+
+use crate::process::launch::Launcher;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum Transport {
+    /// A program that speaks over its standard input and output.
+    Stdio(StdioServer),
+}
+
+/// The program of a server.
+#[derive(Debug, Clone)]
+pub struct StdioServer {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Its variables besides those of all child processes.
+    pub env: BTreeMap<String, String>,
+    /// Starts it, with a confinement of its own.
+    pub launcher: Launcher,
+}
+
+/// Everything that is needed to use a server.
+#[derive(Debug, Clone)]
+pub struct ServerSpec {
+    /// Its name in the configuration.
+    pub name: String,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Hash of its configuration: tools that were pinned for another configuration do not count.
+    pub fingerprint: String,
+    /// Time until it has listed its tools.
+    pub start_timeout: Duration,
+    /// Time limit of a call.
+    pub call_timeout: Duration,
+    /// How its questions are answered.
+    pub answers: client::Answers,
+    /// The protocol version that it spoke last time; absent: unknown.
+    pub protocol: Option<String>,
+}

@@ -1,0 +1,89 @@
+//! A tool of a server, as the engine uses it.
+
+use super::definition::{ListedTool, name_for_model, visit_texts};
+use super::result;
+use super::server::Server;
+use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::tools::rewrite::Rewrite;
+use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput};
+use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// A tool of a server.
+pub struct McpTool {
+    server: Rc<Server>,
+    access: Access,
+    listed: ListedTool,
+    /// The name for the model.
+    name: String,
+    description: String,
+    schema: Value,
+    /// The hash of the definition that the user has accepted.
+    accepted: String,
+}
+
+impl McpTool {
+    /// Creates the tool that `listed` defines.
+    pub fn new(server: Rc<Server>, listed: ListedTool, access: Access) -> Self {
+        let name = name_for_model(&server.spec.name, &listed.name);
+        let description = listed.description_for_model(&server.spec.name);
+        let (accepted, schema) = (listed.hash(), listed.schema_for_model());
+        Self { server, access, listed, name, description, schema, accepted }
+    }
+
+    /// Changes the texts that the model reads by `change`, which removes secrets.
+    #[must_use]
+    pub fn with_texts(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.description = change(&self.description);
+        visit_texts(&mut self.schema, &mut |text| *text = change(text));
+        self
+    }
+
+    async fn run(&self, args: &Value, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let arguments = args.as_object().cloned().unwrap_or_default();
+        // A call that may change files starts when they have been scanned.
+        cx.launcher.wait_for_barrier(&cx.cancel).await.map_err(|error| error.to_string())?;
+        let result = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err("The call was interrupted and cancelled.".to_owned()),
+            result = self.server.call(&self.listed.name, &self.accepted, arguments) => result?,
+        };
+        let text = result::text(&result);
+        Ok(ToolOutput { is_error: result.is_error == Some(true), ..ToolOutput::ok(text) })
+    }
+}
+
+impl Tool for McpTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn access(&self) -> Access {
+        self.access
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn parameters(&self) -> Value {
+        self.schema.clone()
+    }
+
+    fn plan(&self, args: &Value) -> Result<Plan, String> {
+        Ok(Plan { summary: one_line(&args.to_string(), QUOTE_CHARS), ..Plan::default() })
+    }
+
+    fn rewrites(&self, _args: &Value, _cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
+        Ok(Vec::new())
+    }
+
+    fn preview(&self, args: &Value, _cx: &ToolContext) -> Result<Option<String>, String> {
+        serde_json::to_string_pretty(args).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { self.run(args, cx).await.unwrap_or_else(ToolOutput::error) })
+    }
+}

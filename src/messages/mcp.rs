@@ -1,0 +1,84 @@
+//! Messages about MCP servers.
+
+use crate::core::language::Language;
+use std::fmt::Display;
+use std::path::Path;
+
+/// A server that cannot be used.
+pub fn mcp_server_unusable(name: &str, why: &str) -> String {
+    format!("MCP server {name} is not used: {why}")
+}
+
+/// Something that a server should not have done.
+pub fn mcp_server_warning(name: &str, why: &str) -> String {
+    format!("MCP server {name}: {why}")
+}
+
+/// The first contact with a server.
+pub fn mcp_first_contact(name: &str, tools: usize, hash: &str) -> String {
+    format!(
+        "MCP server {name}: first contact, {tools} tools accepted as they are now (hash {hash}); `agent mcp show {name}` shows them"
+    )
+}
+
+/// A server whose tools have another hash than `mcp.servers.NAME.pin`.
+pub fn mcp_pin_differs(name: &str, hash: &str) -> String {
+    format!(
+        "MCP server {name}: its tools have the hash {hash}, not that of mcp.servers.{name}.pin; none of them is offered"
+    )
+}
+
+/// Tools that are withheld because they differ from those that the user accepted.
+pub fn mcp_tools_withheld(name: &str, tools: &str) -> String {
+    format!(
+        "MCP server {name}: withheld because they changed since you accepted them: {tools}; `agent mcp pin {name}` shows and accepts them"
+    )
+}
+
+/// Tools that differ from those that the user accepted.
+pub fn mcp_tools_changed(name: &str, changes: &str) -> String {
+    format!(
+        "MCP server {name} lists other tools than you accepted ({changes}); these are withheld until `agent mcp pin {name}`"
+    )
+}
+
+/// A tool whose name for the model another tool has.
+pub fn mcp_name_taken(server: &str, tool: &str) -> String {
+    format!(
+        "MCP server {server}: the tool {tool} is not offered, because another tool has the same name for the model"
+    )
+}
+
+/// A package without a version.
+pub fn mcp_unpinned_package(name: &str, package: &str) -> String {
+    format!(
+        "MCP server {name}: `npx -y {package}` may install another version at each start; write {package}@VERSION"
+    )
+}
+
+/// A server that changed protected files.
+pub fn mcp_changed_protected(name: &str, paths: &str) -> String {
+    format!("MCP server {name} changed protected files, which were restored: {paths}")
+}
+
+/// The accepted tools cannot be read.
+pub fn mcp_pins_unreadable(path: &Path, error: &impl Display) -> String {
+    format!(
+        "no MCP server is used: the tools that you accepted cannot be read ({}: {error}); after checking the file, delete it to accept them anew",
+        path.display()
+    )
+}
+
+/// The accepted tools cannot be stored.
+pub fn mcp_pins_not_stored(error: &impl Display) -> String {
+    format!("the accepted tools of MCP servers cannot be stored: {error}")
+}
+
+/// A question of a server.
+pub fn mcp_question(server: &str, message: &str, language: Language) -> String {
+    let (asks, how) = language.pick(
+        ("asks", "Enter: the value in brackets; Ctrl+D: decline"),
+        ("pregunta", "Intro: el valor entre corchetes; Ctrl+D: rechazar"),
+    );
+    format!("MCP {server} {asks}: {message}\n   {how}")
+}
