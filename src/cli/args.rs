@@ -7,6 +7,7 @@ use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
+use crate::cli::commands::review::ReviewArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
@@ -28,7 +29,7 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "resume", "demo"]),
+    ("Work", &["run", "chat", "review", "resume", "demo"]),
     ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
@@ -67,6 +68,8 @@ pub enum Command {
     Run(RunArgs),
     /// Talk to the agent at the terminal
     Chat(ChatArgs),
+    /// Review the changes since a commit and print the findings
+    Review(ReviewArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
     /// List, show, search, export or delete sessions
@@ -416,6 +419,8 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
+    /// The findings of `agent review`
+    Review,
 }
 
 #[cfg(test)]

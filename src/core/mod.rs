@@ -18,6 +18,7 @@ pub mod message;
 pub mod message_origin;
 pub mod price;
 pub mod quality_gate;
+pub mod review;
 pub mod run_result;
 pub mod secret;
 pub mod skill;

@@ -12,6 +12,19 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 const SAFE_OPTIONS: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
 
+/// `git diff` without programs and settings of the repository that change its output, below the working directory.
+pub(super) const SAFE_DIFF: [&str; 9] = [
+    "diff",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-renames",
+    "--no-color",
+    "--ignore-submodules=all",
+    "--relative",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
 /// Runs git in `root` with these arguments, standard input and additional settings, which are passed in the environment
 /// because their names may contain any character.
 ///
@@ -74,27 +87,18 @@ pub async fn changes_since(
     reference: &str,
     hidden: impl Fn(&str) -> bool,
 ) -> Result<Option<String>, String> {
-    let wanted = format!("{reference}^{{commit}}");
-    let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
-    let commit = stdout_text(&git(launcher, root, &words, Vec::new(), &[]).await?)?;
+    let commit = commit_id(launcher, root, reference).await?;
     let settings = without_filters(launcher, root).await?;
-    let quiet = [
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-renames",
-        "--no-color",
-        "--ignore-submodules=all",
-        "--relative",
-    ];
     let run = async |form: &[&str], paths: &[String]| {
-        let form = quiet.iter().chain(form).copied().chain([commit.trim(), "--", "."]);
-        let all = ["diff"].into_iter().chain(form).chain(paths.iter().map(String::as_str));
-        stdout_text(&git(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await?)
+        let form = SAFE_DIFF.iter().chain(form).copied().chain([commit.as_str(), "--", "."]);
+        let all = form.chain(paths.iter().map(String::as_str));
+        git(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await
     };
-    let names = run(&["--name-only", "-z"], &[]).await?;
-    let hidden = names.split('\0').filter(|name| !name.is_empty() && hidden(name));
+    // An incomplete list is an error because an unlisted hidden file would be shown.
+    let names = listed_paths(&run(&["--name-only", "-z"], &[]).await?)?;
+    let hidden = names.iter().filter(|name| hidden(name));
     let left_out: Vec<String> = hidden.map(|name| format!(":(exclude,literal){name}")).collect();
-    let text = run(&["--patch-with-stat"], &left_out).await?;
+    let text = stdout_text(&run(&["--patch-with-stat"], &left_out).await?)?;
     let text = text.trim_end();
     if text.is_empty() {
         return Ok(None);
@@ -107,8 +111,34 @@ pub async fn changes_since(
     }))
 }
 
+/// Returns the id of the commit `reference`, which may be any text.
+///
+/// # Errors
+/// The error message of git.
+pub(super) async fn commit_id(launcher: &Launcher, root: &Path, reference: &str) -> Result<String, String> {
+    let wanted = format!("{reference}^{{commit}}");
+    let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
+    let exit = git(launcher, root, &words, Vec::new(), &[]).await?;
+    Ok(stdout_text(&exit)?.trim().to_owned())
+}
+
+/// Returns the paths that git has listed with `-z`.
+///
+/// # Errors
+/// When git has failed, or the list is longer than its captured start.
+pub(super) fn listed_paths(exit: &CommandOutcome) -> Result<Vec<String>, String> {
+    let text = stdout_text(exit)?;
+    if exit.stdout.total > exit.stdout.head.len() as u64 {
+        return Err("more files differ than can be listed".to_owned());
+    }
+    Ok(text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+}
+
 /// Returns settings that disable the filter programs in the repository's configuration.
-async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String, &'static str)>, String> {
+pub(super) async fn without_filters(
+    launcher: &Launcher,
+    root: &Path,
+) -> Result<Vec<(String, &'static str)>, String> {
     let words =
         ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
     let exit = git(launcher, root, &words, Vec::new(), &[]).await?;
@@ -127,7 +157,7 @@ async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String
 }
 
 /// Returns the standard output of git; only its captured start if it is long.
-fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
+pub(super) fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
     match exit.reason {
         ExitReason::Code(0) => Ok(String::from_utf8_lossy(&exit.stdout.head).into_owned()),
         _ => Err(error_text(exit)),

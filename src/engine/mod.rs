@@ -25,6 +25,7 @@ pub mod links;
 pub mod message_queue;
 mod pending_approvals;
 pub mod policy;
+pub mod review_diff;
 pub mod rules;
 mod skill_loading;
 pub mod skill_set;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Valid report formats, for an error about an unknown one.
-pub const REPORT_FORMS: &str = "the formats are json, markdown, github and html";
+pub const REPORT_FORMS: &str = "the formats are json, markdown, github, html, junit and sarif";
 
 /// Line about a model call that ended before its answer.
 pub fn model_call_abandoned(reason: StopReason) -> String {

@@ -186,6 +186,12 @@ pub fn minute(wall_ms: u64) -> String {
     time.map_or_else(String::new, |time| time.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
+/// Formats milliseconds since 1970 as date and time of ISO 8601 with seconds, UTC, without zone: `2026-01-01T12:30:00`.
+pub fn iso_time(wall_ms: u64) -> String {
+    let time = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| time.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+}
+
 /// Formats milliseconds since 1970 as a date, UTC.
 pub fn day(wall_ms: u64) -> String {
     minute(wall_ms).chars().take("2026-01-01".len()).collect()

@@ -10,6 +10,7 @@ pub mod json_stream;
 pub mod log_file;
 pub mod pending_approvals;
 pub mod progress;
+pub mod review_text;
 mod rotating_file;
 pub mod schema;
 pub mod session_report;

@@ -67,6 +67,7 @@ mod replay;
 mod replay_tools;
 mod report;
 mod repositories;
+mod review;
 mod run_loop;
 mod sandbox;
 mod scenarios;

@@ -3,7 +3,6 @@
 use crate::support::run::Lab;
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
-use std::process::Command;
 
 fn contents(request: &Recorded) -> Vec<&str> {
     let messages = request.body["messages"].as_array().unwrap();
@@ -76,20 +75,14 @@ fn l39_the_log_says_that_it_plans_and_an_interrupt_then_ends_the_run() {
     lab.agent(&["replay"]).exits(0);
 }
 
-fn git(lab: &Lab, args: &[&str]) {
-    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
-    let done = Command::new("git").args(identity).args(args).current_dir(lab.ws()).output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-}
-
 fn repository() -> Lab {
     let lab = Lab::new()
         .config("guardrails: {enabled: true, sensitive_files: [.env]}\n")
         .file("a.txt", "one\n")
         .file(".env", "PASSWORD=old\n");
-    git(&lab, &["init", "-q"]);
-    git(&lab, &["add", "-A"]);
-    git(&lab, &["commit", "-q", "-m", "first"]);
+    lab.git(&["init", "-q"]);
+    lab.git(&["add", "-A"]);
+    lab.git(&["commit", "-q", "-m", "first"]);
     lab
 }
 
@@ -135,15 +128,15 @@ fn k13_nothing_runs_that_the_repository_names() {
     let lab = repository().file(".gitattributes", "*.txt filter=f diff=d\n").file("a.txt", "two\n");
     let ws = lab.ws();
     let touch = |name: &str| format!("sh -c 'touch {}/{name}; cat'", ws.display());
-    git(&lab, &["config", "filter.a=b.clean", &touch("named")]);
+    lab.git(&["config", "filter.a=b.clean", &touch("named")]);
     let lab = lab.file("b.md", "first\n").file(".gitattributes", "*.txt filter=f diff=d\n*.md filter=a=b\n");
-    git(&lab, &["-c", "filter.a=b.clean=", "add", "b.md"]);
+    lab.git(&["-c", "filter.a=b.clean=", "add", "b.md"]);
     std::fs::remove_file(lab.ws().join("named")).ok();
     let lab = lab.file("b.md", "second\n");
-    git(&lab, &["config", "filter.f.clean", &touch("clean")]);
-    git(&lab, &["config", "filter.f.required", "true"]);
-    git(&lab, &["config", "diff.d.textconv", &touch("textconv")]);
-    git(&lab, &["config", "diff.external", &touch("external")]);
+    lab.git(&["config", "filter.f.clean", &touch("clean")]);
+    lab.git(&["config", "filter.f.required", "true"]);
+    lab.git(&["config", "diff.d.textconv", &touch("textconv")]);
+    lab.git(&["config", "diff.external", &touch("external")]);
     let (messages, log) = shown(&lab, "HEAD");
     assert!(messages[2].contains("-one\n+two"), "{log}");
     assert!(["clean", "textconv", "external", "named"].iter().all(|name| !lab.exists(name)), "{log}");

@@ -29,6 +29,8 @@ pub mod replay;
 pub mod report;
 pub mod report_file;
 pub mod restore;
+pub mod review;
+pub mod review_outcome;
 pub mod run;
 pub mod run_args;
 pub mod run_setup;

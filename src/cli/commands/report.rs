@@ -38,7 +38,7 @@ pub struct ReportArgs {
     /// Session id; default: the newest session of this workspace
     pub session: Option<String>,
     /// Format; default: by the file extension, else markdown
-    #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html")]
+    #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html|junit|sarif")]
     pub format: Option<ReportFormat>,
     /// Output file, which is replaced; default: standard output
     #[arg(short, long, value_name = "FILE")]

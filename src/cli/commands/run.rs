@@ -116,13 +116,15 @@ pub struct FinishedRun {
 }
 
 /// Runs the task, writes the result and returns the exit code.
-fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
+pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
     let format = options.format();
     let report = RequestedReport::from_options(app, options);
     let done = task.and_then(|task| catch_panic(|| app.block_on(run_session(app, options, task))));
     let (result, shown, settings, telemetry, code) = match done {
         Ok(FinishedRun { result, shown, settings, telemetry, .. }) => {
             let code = exit_code(&result, options.exit_code_on_partial);
+            let review = options.review.as_ref();
+            let code = review.map_or(code, |review| review.exit_code(app, &settings, &result, code));
             (result, shown, Some(settings), telemetry, code)
         }
         Err(error) => {
@@ -141,7 +143,12 @@ fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
             Ok(())
         });
     }
-    let written = report::write_result(&app.terminal, format, &result, &shown);
+    let written = match (&options.review, &settings) {
+        (Some(review), Some(settings)) if format == OutputFormat::Text => {
+            review.write(app, settings, &result)
+        }
+        _ => report::write_result(&app.terminal, format, &result, &shown),
+    };
     if let Some(telemetry) = telemetry {
         let export = async {
             telemetry.export(&app.terminal).await;

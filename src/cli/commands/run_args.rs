@@ -1,6 +1,7 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
@@ -19,6 +20,7 @@ use crate::report::session_report::ReportFormat;
 use crate::report::verbosity::Verbosity;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::rc::Rc;
 use strum::VariantArray;
 
 /// Arguments of `agent run`.
@@ -163,7 +165,7 @@ pub struct RunOptions {
     #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
     /// Also write a report on the session, to standard error unless a file is given
-    #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html")]
+    #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html|junit|sarif")]
     pub report: Option<ReportFormat>,
     /// File of the report; without `--report`, its extension selects the format
     #[arg(long, value_name = "FILE")]
@@ -195,6 +197,9 @@ pub struct RunOptions {
     /// In `agent chat`: the notices that the conversation has shown.
     #[arg(skip)]
     pub chat: Option<ShownNotices>,
+    /// In `agent review`: how its result is shown and which exit code it has.
+    #[arg(skip)]
+    pub review: Option<Rc<ReviewOutcome>>,
 }
 
 impl RunOptions {
@@ -275,7 +280,13 @@ pub fn parse_effort(text: &str) -> Result<Effort, String> {
 }
 
 /// Returns the variant with the name `text`; an error lists the names after `there_are`.
-fn parse_name<T: VariantArray + Into<&'static str> + Copy>(there_are: &str, text: &str) -> Result<T, String> {
+///
+/// # Errors
+/// When there is no such name.
+pub fn parse_name<T: VariantArray + Into<&'static str> + Copy>(
+    there_are: &str,
+    text: &str,
+) -> Result<T, String> {
     let names: Vec<&'static str> = T::VARIANTS.iter().map(|one| (*one).into()).collect();
     let found = T::VARIANTS.iter().find(|one| (**one).into() == text).copied();
     found.ok_or_else(|| format!("{there_are} {}", names.join(", ")))

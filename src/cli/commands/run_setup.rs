@@ -25,6 +25,7 @@ use crate::core::evaluation::EvaluationMode;
 use crate::core::failure::FailureKind;
 use crate::core::limits::{FallbackChain, Limits, SpendingCaps};
 use crate::core::message::HistoryMessage;
+use crate::core::review::REVIEW_SCHEMA;
 use crate::core::skill::Skill;
 use crate::llm::LlmClient;
 use crate::process::launch::Launcher;
@@ -112,7 +113,8 @@ impl RunSetup {
         let (LoadedConfig { mut settings, mut notices, .. }, resumed_session) = load(app, options, task)?;
         // From here on, errors are reported without the secrets of these settings.
         let redactor = app.redactor(&settings);
-        let schema = output_schema::read_output_schema(options.output_schema.as_deref())?;
+        let built_in = options.review.as_ref().map(|_| REVIEW_SCHEMA);
+        let schema = output_schema::read_output_schema(options.output_schema.as_deref(), built_in)?;
         let (input_history, preparation) = (input_history(task)?, preparation(task));
         directories::prepare(&settings)?;
         let launcher = compose::launcher(app, &settings)?;

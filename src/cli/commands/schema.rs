@@ -4,6 +4,7 @@ use crate::cli::args::SchemaArg;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::config::key_rules::SCHEMA;
+use crate::core::review::REVIEW_SCHEMA;
 use crate::terminal::Terminal;
 
 /// Prints the JSON Schema selected by `what`.
@@ -18,6 +19,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Approvals => include_str!("../../../config/schema/approvals.json"),
         SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
         SchemaArg::Report => include_str!("../../../config/schema/report.json"),
+        SchemaArg::Review => REVIEW_SCHEMA,
         SchemaArg::Journal => include_str!("../../../config/schema/journal.json"),
     };
     print(terminal, text)

@@ -241,6 +241,19 @@ pub fn hidden_in_workspace(app: &App, settings: &Settings) -> BTreeSet<PathBuf> 
     policy::hidden_in_workspace(&sandbox_settings(app, settings))
 }
 
+/// Opens the workspace and compiles the policy, whose file rules the workspace applies.
+///
+/// # Errors
+/// Fails when the workspace cannot be opened, or a pattern or rule of the configuration is invalid.
+pub fn guarded_workspace(app: &App, settings: &Settings, tier: Tier) -> CliResult<(Workspace, Arc<Policy>)> {
+    let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
+    let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
+    let policy = policy_options(app, settings, tier);
+    let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
+    workspace.protect_files(Policy::file_guard(&policy));
+    Ok((workspace, policy))
+}
+
 /// Returns the policy options from the settings, the sandbox tier, and the paths that are hidden or protected for tools.
 fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     let mut options = settings.policy.clone();
@@ -384,10 +397,7 @@ pub fn engine(
     interaction: InteractionOptions,
 ) -> CliResult<Engine> {
     let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
-    let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
-    let policy = policy_options(app, settings, parts.launcher.tier());
-    let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
-    workspace.protect_files(Policy::file_guard(&policy));
+    let (workspace, policy) = guarded_workspace(app, settings, parts.launcher.tier())?;
     workspace.set_repository_check(parts.launcher.repository_check());
     workspace.set_undo_log_dir(undo_store::transactions_dir(settings));
     let (baseline, checkpoints) = match parts.undo_store {

@@ -7,11 +7,19 @@ use crate::core::failure::FailureKind;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Reads the schema in `file`.
+/// Reads the schema in `file`; `built_in` is the text of one that takes its place.
 ///
 /// # Errors
 /// Fails for an unreadable file and for an unusable schema; the message contains the position.
-pub fn read_output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSchema>>> {
+pub fn read_output_schema(
+    file: Option<&Path>,
+    built_in: Option<&str>,
+) -> CliResult<Option<Rc<OutputSchema>>> {
+    if let Some(text) = built_in {
+        let schema = OutputSchema::parse(text)
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+        return Ok(Some(Rc::new(schema)));
+    }
     let Some(file) = file else { return Ok(None) };
     let wrong = |problem: String| {
         CliError::new(

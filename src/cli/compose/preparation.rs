@@ -24,6 +24,8 @@ pub struct Preparation {
     pub plan: bool,
     /// The commit or branch with which the working tree is compared.
     pub git_diff: Option<String>,
+    /// In `agent review`: the base commit and the diff.
+    pub review: Option<(String, String)>,
     /// Commands that the user ran in `agent chat` before the prompt, and their results.
     pub user_commands: Vec<(String, String)>,
     /// Whether the user requested a compaction of the conversation before the prompt (`/compact`).
@@ -46,6 +48,11 @@ impl Preparation {
             agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::UserCommand })?;
         }
         agent.engine.load_skills_for_prompt(&agent.task)?;
+        if let Some((base, diff)) = &self.review {
+            let delimiter = Delimiter::for_session(agent.session.borrow().id());
+            let text = messages::review_changes(base, &delimiter.wrap(diff));
+            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::GitDiff })?;
+        }
         if let Some(reference) = &self.git_diff {
             show_changes(agent, reference).await?;
         }

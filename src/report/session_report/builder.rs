@@ -149,6 +149,8 @@ impl SessionReportBuilder {
             report.started_ms.get_or_insert(record.wall_ms);
             (report.status, report.stop_reason, report.limit, report.error) = (None, None, None, None);
             (report.output, report.executables) = Default::default();
+            (report.evaluation, report.review) = Default::default();
+            report.quality_gates.clear();
             report.awaiting_approval.clear();
             [&mut report.agent, &mut report.model, &mut report.mode, &mut report.sandbox]
                 .into_iter()
@@ -377,6 +379,7 @@ impl SessionReportBuilder {
     }
 
     fn gates(&mut self, results: &[GateResult]) {
+        self.report.quality_gates = results.to_vec();
         for result in results.iter().filter(|result| !result.passed) {
             self.warn(
                 NoticeLevel::Warn,

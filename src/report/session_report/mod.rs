@@ -1,4 +1,4 @@
-//! Report on a session: its steps, calls, refusals and file changes, with time, tokens and cost; in four formats.
+//! Report on a session: its steps, calls, refusals and file changes, with time, tokens and cost; in six formats.
 //!
 //! It is built from the records of a journal, so `--report` at the end of a run and `agent report` later give the
 //! same report. Each format has its own file.
@@ -10,17 +10,22 @@ mod github;
 mod html;
 pub(in crate::report) mod html_page;
 pub(in crate::report) mod html_writer;
+mod junit;
 mod markdown;
+mod sarif;
 mod text;
 
 pub use builder::SessionReportBuilder;
 
 use crate::core::decision::Denial;
+use crate::core::evaluation::Evaluation;
 use crate::core::event::{FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose};
 use crate::core::failure::Failure;
 use crate::core::file_change::{Change, ChangeAction};
 use crate::core::guardrail::TriggeredGuardrail;
 use crate::core::price::Usd;
+use crate::core::quality_gate::GateResult;
+use crate::core::review::Review;
 use crate::core::run_result::{Cost, Executables, ModifiedFile, PendingApproval, RunResult};
 use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
 use crate::core::usage::Usage;
@@ -99,6 +104,12 @@ pub struct SessionReport {
     pub errors: Vec<ReportedError>,
     /// Warnings: retries, hooks that blocked, notices.
     pub warnings: Vec<Warning>,
+    /// Results of the quality gates when the last run ended.
+    pub quality_gates: Vec<GateResult>,
+    /// Result of the evaluation of `output`; null if it was not evaluated.
+    pub evaluation: Option<Evaluation>,
+    /// The findings of a review in `output`, sorted by file and line; null if `output` is not a complete review.
+    pub review: Option<Review>,
     /// Executable files that the last run created or changed.
     pub executables: Executables,
     /// Damaged records of the journal, which were skipped.
@@ -326,6 +337,9 @@ impl SessionReport {
         self.cost.clone_from(&result.cost);
         self.awaiting_approval.clone_from(&result.awaiting_approval);
         self.executables.clone_from(&result.executables);
+        self.quality_gates.clone_from(&result.quality_gates);
+        self.evaluation.clone_from(&result.evaluation);
+        self.review = Review::from_result(result);
     }
 }
 
@@ -342,6 +356,10 @@ pub enum ReportFormat {
     Github,
     /// A self-contained HTML page.
     Html,
+    /// `JUnit` XML: the run, its quality gates and its findings as test cases.
+    Junit,
+    /// SARIF 2.1.0: the findings of a review.
+    Sarif,
 }
 
 impl ReportFormat {
@@ -351,6 +369,8 @@ impl ReportFormat {
         match ending.as_deref() {
             Some("json") => Self::Json,
             Some("html" | "htm") => Self::Html,
+            Some("xml") => Self::Junit,
+            Some("sarif") => Self::Sarif,
             _ => Self::Markdown,
         }
     }
@@ -365,6 +385,8 @@ impl ReportFormat {
             Self::Markdown => Ok(markdown::render(report)),
             Self::Github => Ok(github::render(report)),
             Self::Html => Ok(html::render(report)),
+            Self::Junit => Ok(junit::render(report)),
+            Self::Sarif => sarif::render(report),
         }
     }
 }

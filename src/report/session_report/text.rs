@@ -3,8 +3,10 @@
 use super::{CallStatus, SessionReport, Step};
 use crate::core::event::Purpose;
 use crate::core::language::Language;
+use crate::core::run_result::PendingApproval;
 use crate::core::stop_reason::Status;
 use crate::messages;
+use crate::report::review_text::headline;
 use crate::terminal::{first_line, one_line};
 use std::time::Duration;
 
@@ -57,6 +59,12 @@ pub(super) fn verdict(report: &SessionReport) -> String {
     }
 }
 
+/// Returns why the last run was not successful: its failure, else its verdict.
+pub(super) fn failure_text(report: &SessionReport) -> String {
+    let failure = report.error.as_ref().map(|error| format!("{}: {}", error.kind.name(), error.message));
+    failure.unwrap_or_else(|| verdict(report))
+}
+
 /// Returns the figures with their names.
 pub(super) fn figures(report: &SessionReport) -> Vec<(&'static str, String)> {
     let usage = report.usage;
@@ -98,16 +106,11 @@ pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String
     let refused = report.permission_denials.iter().map(|refused| (refused.step, &refused.denial));
     let executables = &report.executables;
     let more = (executables.more > 0).then(|| format!("{} more", messages::thousands(executables.more)));
+    let findings = report.review.iter().flat_map(|review| &review.findings).map(headline);
     let lists = [
         ("What went wrong", error.collect()),
-        (
-            "Pending approvals",
-            waiting
-                .map(|call| {
-                    format!("{} {}: {} (agent approve {})", call.tool, call.summary, call.reason, call.id)
-                })
-                .collect(),
-        ),
+        ("Findings", findings.collect()),
+        ("Pending approvals", waiting.map(approval_line).collect()),
         (
             "Refused",
             refused
@@ -152,6 +155,10 @@ pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String
     lists
         .map(|(title, lines)| (title, lines.iter().map(|line| one_line(line, 2 * LINE_CHARS)).collect()))
         .collect()
+}
+
+fn approval_line(call: &PendingApproval) -> String {
+    format!("{} {}: {} (agent approve {})", call.tool, call.summary, call.reason, call.id)
 }
 
 /// Returns notes about what the report omits.

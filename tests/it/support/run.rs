@@ -212,6 +212,14 @@ impl Lab {
         journal.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400 + 60)).unwrap();
     }
 
+    /// Runs git in the workspace; new repositories have the branch `main`.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
+        let done = Command::new("git").args(identity).args(args).current_dir(self.ws()).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
     /// The command with these arguments, ready to be started.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = match self.umask {

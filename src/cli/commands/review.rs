@@ -1,0 +1,115 @@
+//! `agent review`: has the agent `review` look at the changes since a commit, and prints its findings.
+
+use crate::cli::commands::report::RequestedReport;
+use crate::cli::commands::review_outcome::ReviewOutcome;
+use crate::cli::commands::run::run_task;
+use crate::cli::commands::run_args::{RunOptions, parse_name};
+use crate::cli::commands::run_setup::Task;
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::exit_code::ExitCode;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::review::{FindingSeverity, Review};
+use crate::core::run_result::{Output, RESULT_SCHEMA_VERSION, RunResult};
+use crate::core::stop_reason::Status;
+use crate::engine::review_diff::ReviewDiff;
+use crate::messages;
+use crate::report;
+use crate::report::OutputFormat;
+use crate::report::answer_shown::AnswerShown;
+use crate::terminal::Style;
+use clap::Args;
+use std::rc::Rc;
+
+/// The agent that reviews.
+const REVIEWER: &str = "review";
+
+/// Arguments of `agent review`.
+#[derive(Debug, Args)]
+pub struct ReviewArgs {
+    /// Commit or branch; reviewed is what was added since the common ancestor. Default: the default branch
+    #[arg(long, value_name = "REF")]
+    pub base: Option<String>,
+    /// Exit with 2 if a finding has this severity or a higher one
+    #[arg(long, value_parser = |text: &str| parse_name::<FindingSeverity>("it is one of", text), value_name = "info|low|medium|high|critical")]
+    pub fail_on: Option<FindingSeverity>,
+    /// Options shared with `run`.
+    #[command(flatten)]
+    pub options: RunOptions,
+}
+
+/// Runs `agent review` and returns the exit code.
+pub fn review(app: &App, args: ReviewArgs) -> u8 {
+    let mut options = args.options;
+    let task = unusable_option(&options).map_or(Ok(()), Err).and_then(|()| {
+        options.agent = Some(REVIEWER.to_owned());
+        options.prompt_is_data = true;
+        let settings = app.load(&options.flags())?.settings;
+        Ok((changes(app, &settings, args.base.as_deref())?, settings))
+    });
+    let (diff, settings) = match task {
+        Ok(prepared) => prepared,
+        Err(error) => return run_task(app, &options, Err(error)),
+    };
+    let is_diff_complete = diff.too_large.is_empty();
+    let outcome = ReviewOutcome { fail_on: args.fail_on, changed: diff.changed, is_diff_complete };
+    if outcome.changed.is_empty() {
+        return nothing_to_review(app, &options, &settings, &diff.base);
+    }
+    let language = settings.language;
+    if !is_diff_complete {
+        app.notify(Style::Warning, &messages::not_in_review_diff(&diff.too_large, language));
+    }
+    if !diff.not_shown.is_empty() {
+        app.notify(Style::Warning, &messages::never_in_review_diff(&diff.not_shown, language));
+    }
+    options.review = Some(Rc::new(outcome));
+    let preparation = Preparation { review: Some((diff.base, diff.text)), ..Preparation::default() };
+    let task = Task::New { prompt: messages::REVIEW_TASK.to_owned(), history: None, preparation };
+    run_task(app, &options, Ok(task))
+}
+
+/// Returns the error about an option of `run` that a review does not have.
+fn unusable_option(options: &RunOptions) -> Option<CliError> {
+    let option = match options {
+        RunOptions { agent: Some(_), .. } => "--agent",
+        RunOptions { output_schema: Some(_), .. } => "--output-schema",
+        _ => return None,
+    };
+    Some(CliError::new(FailureKind::Usage, messages::no_review_option(option)))
+}
+
+/// Returns the changes to review.
+fn changes(app: &App, settings: &Settings, base: Option<&str>) -> CliResult<ReviewDiff> {
+    let launcher = compose::launcher(app, settings)?;
+    let (workspace, policy) = compose::guarded_workspace(app, settings, launcher.tier())?;
+    let hidden = |path: &str| policy.is_sensitive(path);
+    app.block_on(async {
+        let diff = ReviewDiff::new(&launcher, &workspace, base, hidden).await;
+        diff.map_err(|why| CliError::new(FailureKind::Config, messages::changes_unknown(&why)))
+    })
+}
+
+/// Writes the result of a review without changes; no model is called.
+fn nothing_to_review(app: &App, options: &RunOptions, settings: &Settings, base: &str) -> u8 {
+    let text = messages::nothing_to_review(base, settings.language);
+    let review = Review { summary: text.clone(), findings: Vec::new() };
+    let result = RunResult {
+        schema_version: RESULT_SCHEMA_VERSION,
+        status: Status::Success,
+        output: serde_json::to_value(review).map_or_else(|_| text.clone().into(), Output::Value),
+        output_valid: Some(true),
+        ..RunResult::default()
+    };
+    if let Some(report) = RequestedReport::from_options(app, options) {
+        report.write(app, Some(settings), &result);
+    }
+    let written = match options.format() {
+        OutputFormat::Text => app.terminal.print(&text),
+        format => report::write_result(&app.terminal, format, &result, &AnswerShown::default()),
+    };
+    written.map_or(ExitCode::Failed, |_| ExitCode::Success).code()
+}

@@ -1,0 +1,184 @@
+//! Diff for a review: the changes from a base commit to the working tree, untracked files included, within limits.
+
+use crate::engine::git::{SAFE_DIFF, commit_id, git, listed_paths, stdout_text, without_filters};
+use crate::messages;
+use crate::process::launch::{CommandOutcome, Launcher};
+use crate::text::diff::unified_full;
+use crate::text::lines::{escape_controls, one_line};
+use crate::workspace::Workspace;
+use crate::workspace::error::FileError;
+use std::collections::BTreeSet;
+
+/// Maximum bytes of the diff: about 50,000 tokens, a quarter of a usual context window.
+const MAX_DIFF_BYTES: usize = 200_000;
+/// Maximum bytes of the diff of one file, so that one generated file leaves room for the others.
+const MAX_FILE_DIFF_BYTES: usize = 50_000;
+/// Maximum number of files in the diff.
+const MAX_FILES: usize = 300;
+
+/// Characters of a reference in a message.
+const MAX_REFERENCE_CHARS: usize = 100;
+
+/// References to the default branch of a repository, in the order in which they are tried.
+const DEFAULT_BRANCHES: [&str; 5] = [
+    "refs/remotes/origin/HEAD",
+    "refs/remotes/origin/main",
+    "refs/remotes/origin/master",
+    "refs/heads/main",
+    "refs/heads/master",
+];
+
+/// The changes to review.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ReviewDiff {
+    /// The commit from which the changes are counted.
+    pub base: String,
+    /// The diff. A list of `too_large` precedes it.
+    pub text: String,
+    /// All changed files, as paths from the workspace root.
+    pub changed: BTreeSet<String>,
+    /// Changed files that are missing in `text` because of its length.
+    pub too_large: Vec<String>,
+    /// Changed files that are never shown: hidden ones, and those that are not text.
+    pub not_shown: Vec<String>,
+}
+
+impl ReviewDiff {
+    /// Returns the changes in `workspace` since its common ancestor with the commit `reference`, by default with the default branch,
+    /// or with HEAD if there is none. Files for which `hidden` is true are only named.
+    ///
+    /// # Errors
+    /// The error message of git.
+    pub async fn new(
+        launcher: &Launcher,
+        workspace: &Workspace,
+        reference: Option<&str>,
+        hidden: impl Fn(&str) -> bool,
+    ) -> Result<Self, String> {
+        let base = base_commit(launcher, workspace, reference).await?;
+        let settings = without_filters(launcher, workspace.root()).await?;
+        let run = async |words: &[&str]| git(launcher, workspace.root(), words, Vec::new(), &settings).await;
+        let against_base = |form: &[&'static str]| -> Vec<&str> {
+            SAFE_DIFF.iter().chain(form).copied().chain([base.as_str(), "--"]).collect()
+        };
+        let words = [against_base(&["--name-only", "-z"]), vec!["."]].concat();
+        let tracked = listed_paths(&run(&words).await?)?;
+        let untracked = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
+        let untracked = listed_paths(&run(&untracked).await?)?;
+        let mut diff = Self { base: base.clone(), ..Self::default() };
+        for path in tracked {
+            let path_spec = format!(":(literal){path}");
+            diff.add(path, &hidden, async |_| {
+                let words = [against_base(&["--patch"]), vec![path_spec.as_str()]].concat();
+                run(&words).await.and_then(|exit| file_diff(&exit))
+            })
+            .await?;
+        }
+        for path in untracked {
+            diff.add(path, &hidden, async |path| Ok(new_file_diff(workspace, path))).await?;
+        }
+        if !diff.too_large.is_empty() {
+            let names: Vec<String> =
+                diff.too_large.iter().map(|path| escape_controls(path).into_owned()).collect();
+            diff.text.insert_str(0, &messages::review_files_left_out(&names));
+        }
+        Ok(diff)
+    }
+
+    /// Adds a changed file; `read` returns its diff.
+    async fn add(
+        &mut self,
+        path: String,
+        hidden: impl Fn(&str) -> bool,
+        read: impl AsyncFnOnce(&str) -> Result<FileDiff, String>,
+    ) -> Result<(), String> {
+        // An unmerged file is listed more than once.
+        if !self.changed.insert(path.clone()) {
+            return Ok(());
+        }
+        if hidden(&path) {
+            self.not_shown.push(path);
+            return Ok(());
+        }
+        if self.text.len() >= MAX_DIFF_BYTES || self.changed.len() > MAX_FILES {
+            self.too_large.push(path);
+            return Ok(());
+        }
+        match read(&path).await? {
+            FileDiff::Text(text)
+                if text.len() <= MAX_FILE_DIFF_BYTES && self.text.len() + text.len() <= MAX_DIFF_BYTES =>
+            {
+                self.text.push_str(&text);
+            }
+            FileDiff::Text(_) | FileDiff::TooLarge => self.too_large.push(path),
+            FileDiff::NoText => self.not_shown.push(path),
+        }
+        Ok(())
+    }
+}
+
+/// Diff of one file.
+enum FileDiff {
+    Text(String),
+    TooLarge,
+    NoText,
+}
+
+/// Returns the commit of the default branch, if the repository has one under a usual name.
+async fn default_branch(launcher: &Launcher, workspace: &Workspace) -> Option<String> {
+    for name in DEFAULT_BRANCHES {
+        if let Ok(commit) = commit_id(launcher, workspace.root(), name).await {
+            return Some(commit);
+        }
+    }
+    None
+}
+
+/// Returns the common ancestor of HEAD and `reference`.
+async fn base_commit(
+    launcher: &Launcher,
+    workspace: &Workspace,
+    reference: Option<&str>,
+) -> Result<String, String> {
+    let root = workspace.root();
+    let head = commit_id(launcher, root, "HEAD").await.map_err(|why| messages::unknown_base("HEAD", &why))?;
+    let other = if let Some(reference) = reference {
+        let unknown = |why: String| messages::unknown_base(&one_line(reference, MAX_REFERENCE_CHARS), &why);
+        commit_id(launcher, root, reference).await.map_err(unknown)?
+    } else {
+        default_branch(launcher, workspace).await.unwrap_or_else(|| head.clone())
+    };
+    let exit = git(launcher, root, &["merge-base", &head, &other], Vec::new(), &[]).await?;
+    let common = stdout_text(&exit).map_err(|_| messages::no_common_ancestor(&other))?;
+    Ok(common.trim().to_owned())
+}
+
+/// Returns the diff that git has printed for one file.
+fn file_diff(exit: &CommandOutcome) -> Result<FileDiff, String> {
+    let text = stdout_text(exit)?;
+    let is_binary = || text.lines().any(|line| line.starts_with("Binary files "));
+    Ok(if exit.stdout.total > exit.stdout.head.len() as u64 {
+        FileDiff::TooLarge
+    } else if text.trim().is_empty() || is_binary() {
+        FileDiff::NoText
+    } else {
+        FileDiff::Text(text)
+    })
+}
+
+/// Returns the diff of an untracked file, which is read without git.
+fn new_file_diff(workspace: &Workspace, path: &str) -> FileDiff {
+    let Ok(path_below_root) = workspace.path(path) else { return FileDiff::NoText };
+    match workspace.content_of(&path_below_root, MAX_FILE_DIFF_BYTES as u64) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => {
+                let name = escape_controls(path);
+                let lines = unified_full(&name, "", &text);
+                FileDiff::Text(format!("diff --git a/{name} b/{name}\nnew file, not tracked\n{lines}"))
+            }
+            _ => FileDiff::NoText,
+        },
+        Err(FileError::TooLarge { .. }) => FileDiff::TooLarge,
+        Err(_) => FileDiff::NoText,
+    }
+}
