@@ -14,6 +14,7 @@ mod caching;
 mod chat;
 mod checkpoints;
 mod ci;
+mod ci_action;
 mod command_classes;
 mod commands;
 mod compaction;
