@@ -124,15 +124,17 @@ pub fn bytes_of<'a>(messages: impl Iterator<Item = &'a Message>) -> u64 {
     messages.map(bytes).fold(0, u64::saturating_add)
 }
 
-/// Returns the bytes of a message as a model reads it.
+/// Returns the bytes of a message as a model reads it; an image counts as text of as many tokens.
 fn bytes(message: &Message) -> u64 {
     let of_part = |part: &Part| match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
         Part::ToolCall(call) => call.name.len().saturating_add(call.arguments.len()),
         Part::ToolResult(result) => result.text.len(),
+        Part::Image(_) => 0,
     };
     let parts = message.parts.iter().map(|part| u64::try_from(of_part(part)).unwrap_or(u64::MAX));
-    parts.fold(FRAME_BYTES, |sum, bytes| sum.saturating_add(bytes).saturating_add(FRAME_BYTES))
+    let images = message.images().map(|image| image.max_tokens().saturating_mul(BYTES_PER_TOKEN));
+    parts.chain(images).fold(FRAME_BYTES, |sum, bytes| sum.saturating_add(bytes).saturating_add(FRAME_BYTES))
 }
 
 #[cfg(test)]

@@ -48,7 +48,12 @@ mod tests {
 
     fn result(session: &str) -> Arc<Message> {
         let text = Delimiter::for_session(session).wrap("text");
-        Arc::new(Message::tool_results(vec![ToolResult { call_id: "c".into(), text, is_error: false }]))
+        Arc::new(Message::tool_results(vec![ToolResult {
+            call_id: "c".into(),
+            text,
+            is_error: false,
+            images: Vec::new(),
+        }]))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A run uses the engine. A replay uses the recorded results of a journal.
 
 use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
+use crate::core::image::ImageSource;
 use crate::core::message::ToolCall;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput};
@@ -51,6 +52,11 @@ pub trait LoopServices {
 
     /// Stores `text`, the output of the call `call_id`, so that the model can read it as `output:CALL_ID`. Returns whether it is stored.
     fn store_output(&self, call_id: &str, text: &str) -> bool;
+
+    /// Returns the content of the images in the conversation; `None` where nothing is sent to a model.
+    fn images(&self) -> Option<&dyn ImageSource> {
+        None
+    }
 
     /// Makes the checkpoint that is due after `step`; without a step, the one at the end of the run.
     fn commit_checkpoint(&self, step: Option<u32>) -> impl Future<Output = Result<(), EmitError>>;
@@ -104,6 +110,10 @@ impl LoopServices for Engine {
     fn store_output(&self, call_id: &str, text: &str) -> bool {
         self.outputs.open(&Outputs::name(call_id)).is_ok()
             || self.outputs.store(call_id, text.as_bytes()).is_ok()
+    }
+
+    fn images(&self) -> Option<&dyn ImageSource> {
+        self.images.as_deref().map(|images| images as &dyn ImageSource)
     }
 
     async fn commit_checkpoint(&self, step: Option<u32>) -> Result<(), EmitError> {

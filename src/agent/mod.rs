@@ -4,6 +4,7 @@ pub mod breakers;
 pub mod compaction;
 pub mod context_window;
 pub mod conversation_digest;
+pub mod conversation_images;
 pub mod evaluation;
 pub mod limit_check;
 pub mod loop_services;

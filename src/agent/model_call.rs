@@ -51,6 +51,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
         max_output_tokens,
         deadline,
         session: Some(&session),
+        images: agent.engine.images(),
         partial: &partial_answer,
         schema: schema.as_deref().map(OutputSchema::server_schema),
         answer_validator: schema.as_deref().map(|schema| schema as &dyn AnswerValidator),

@@ -54,7 +54,7 @@ impl<S: LoopServices> Agent<S> {
     /// Fires the hooks of `event` and adds their texts as user messages.
     async fn fire_and_add_context(&self, event: HookEvent, input: HookInput) -> Result<(), EmitError> {
         for text in self.fire(event, input).await? {
-            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Hook })?;
+            self.emitter.emit(Event::user_message(text, MessageOrigin::Hook))?;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl<S: LoopServices> Agent<S> {
         let ends_step = self.session.borrow().is_whole_turn(&calls);
         for call in calls {
             let text = message.to_owned();
-            let result = ToolResult { call_id: call.id, text, is_error: true };
+            let result = ToolResult { call_id: call.id, text, is_error: true, images: Vec::new() };
             self.emitter.emit(Event::tool_not_run(call.name, String::new(), result, Vec::new()))?;
         }
         if ends_step {
@@ -252,7 +252,7 @@ async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitErro
                 agent.emitter.emit(Event::ModelSwitched { from, to, failure })?;
             }
             NextAction::AddUserMessage(origin, text) => {
-                agent.emitter.emit(Event::UserMessage { text, origin })?;
+                agent.emitter.emit(Event::user_message(text, origin))?;
             }
             NextAction::StartClosing(reason) => {
                 agent.emitter.emit(Event::Closing { reason })?;

@@ -49,7 +49,12 @@ fn ended(at: usize) -> Event {
     Event::ToolCallEnd {
         name: "edit_file".into(),
         summary: "s".into(),
-        result: ToolResult { call_id: format!("c{at}"), text: format!("result {at}"), is_error: at == 2 },
+        result: ToolResult {
+            call_id: format!("c{at}"),
+            text: format!("result {at}"),
+            is_error: at == 2,
+            images: Vec::new(),
+        },
         changed: vec![change(at)],
         seen: vec![ObservedFile { path: format!("seen{at}"), hash: "h".into() }],
         denial: None,
@@ -147,7 +152,7 @@ fn of_people(kind: usize, at: usize) -> Event {
     let hashes = || PrefixHashes { parameters: "p".into(), tools: "t".into(), system: format!("s{at}") };
     match kind {
         0 => run_start(at),
-        1 => Event::UserMessage { text: format!("words {at}"), origin: origins[at] },
+        1 => Event::user_message(format!("words {at}"), origins[at]),
         2 => Event::System { text: format!("system {at}") },
         3 => Event::RequestPrefix { hashes: hashes(), changed: vec!["system".into()] },
         4 => Event::ApprovalAnswered {

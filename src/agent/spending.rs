@@ -2,6 +2,7 @@
 
 use crate::core::budget_share::{Amount, BudgetShare};
 use crate::core::event::Purpose;
+use crate::core::image::Image;
 use crate::core::limits::{ModelTerms, SpendingCaps};
 use crate::core::message::{Message, Part};
 use crate::core::price::Usd;
@@ -353,7 +354,8 @@ fn tokens_at_most(message: &Message) -> u64 {
         Part::ToolResult(result) => {
             tokens::upper_bound(&result.call_id).saturating_add(tokens::upper_bound(&result.text))
         }
+        Part::Image(_) => 0,
     };
     let framed = message.parts.iter().map(|one| part(one).saturating_add(FRAME_TOKENS));
-    framed.fold(FRAME_TOKENS, u64::saturating_add)
+    framed.chain(message.images().map(Image::max_tokens)).fold(FRAME_TOKENS, u64::saturating_add)
 }

@@ -142,6 +142,8 @@ pub struct Llm {
     /// Context window of the model, prompt and answer together; absent: the value from the server or the model table.
     #[schemars(range(min = 256, max = 100_000_000), extend("x-unit" = "tokens"))]
     pub context_window: Option<u32>,
+    /// Whether the model accepts images; absent: as in the model table, true for a model that it does not list.
+    pub images: Option<bool>,
     /// How often a failed request is retried.
     #[schemars(range(min = 0, max = 10), extend("x-unit" = "times"))]
     pub retries: u32,

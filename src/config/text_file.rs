@@ -15,6 +15,18 @@ pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError>
     open(path)?.map(|file| read_bounded(file, limit)).transpose()
 }
 
+/// Reads the first `limit` bytes of a file and returns them with its length; `None` when it does not exist. Never blocks on a pipe.
+///
+/// # Errors
+/// Fails for a directory, a special file and missing permission. The caller adds the file's name.
+pub fn read_bytes(path: &Path, limit: u64) -> Result<Option<(Vec<u8>, u64)>, ConfigError> {
+    let Some(file) = open(path)? else { return Ok(None) };
+    let length = file.metadata().map_err(|error| unreadable(&error))?.len();
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    Ok(Some((bytes, length)))
+}
+
 /// Reads a file that belongs to the user, as [`read_text`] does, but refuses one that every user may write or that another
 /// user owns, because its content may not be the user's.
 ///

@@ -9,6 +9,7 @@ use crate::core::failure::{Failure, FailureKind};
 use crate::core::file_change::{Change, ObservedFile, RestoreDirection};
 pub use crate::core::finish_reason::FinishReason;
 use crate::core::guardrail::{CallCounts, TriggeredGuardrail};
+use crate::core::image::Image;
 use crate::core::limits::RunLimits;
 use crate::core::message::{HistoryMessage, Message, ToolCall, ToolResult};
 pub use crate::core::message_origin::{MessageAuthor, MessageOrigin};
@@ -170,6 +171,9 @@ pub enum Event {
         text: String,
         /// Origin of the message.
         origin: MessageOrigin,
+        /// Images that the user attached; stored beside the journal.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// A step starts: the model is about to be called.
     StepStart {
@@ -471,6 +475,11 @@ impl Event {
         matches!(self, Self::TextDelta { .. } | Self::ThinkingDelta { .. })
     }
 
+    /// Creates a user message without images.
+    pub fn user_message(text: impl Into<String>, origin: MessageOrigin) -> Self {
+        Self::UserMessage { text: text.into(), origin, images: Vec::new() }
+    }
+
     /// Creates the end of a call that did not run, or of which only `result` and `changed` are known.
     pub fn tool_not_run(name: String, summary: String, result: ToolResult, changed: Vec<Change>) -> Self {
         Self::ToolCallEnd {
@@ -483,6 +492,16 @@ impl Event {
             simulated: false,
             guardrail_counts: CallCounts::default(),
             duration_ms: 0,
+        }
+    }
+
+    /// Returns the images that the event adds to a conversation, including that of a subagent.
+    pub fn images(&self) -> &[Image] {
+        match self {
+            Self::UserMessage { images, .. } => images,
+            Self::ToolCallEnd { result, .. } => &result.images,
+            Self::Subagent { event, .. } => event.images(),
+            _ => &[],
         }
     }
 

@@ -1,5 +1,6 @@
 //! Messages of a conversation: roles, parts, tool calls, tool results.
 
+use crate::core::image::Image;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +37,8 @@ pub enum Part {
         /// The text itself.
         text: String,
     },
+    /// An image of the user; a text part before it describes it.
+    Image(Image),
     /// Reasoning of the model, if its provider returns it.
     Thinking {
         /// The visible reasoning.
@@ -65,7 +68,7 @@ pub struct ToolCall {
 }
 
 /// The result of a tool call; each call gets exactly one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// Id of the call.
     pub call_id: String,
@@ -74,6 +77,9 @@ pub struct ToolResult {
     /// Whether the call failed or was refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// Images of the result, which the text describes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// Data of one provider; only the codec with this name may send it back.
@@ -129,7 +135,7 @@ impl Message {
             match part {
                 Part::Thinking { opaque, .. } => *opaque = None,
                 Part::ToolCall(call) => call.opaque = None,
-                Part::Text { .. } | Part::ToolResult(_) => {}
+                Part::Text { .. } | Part::Image(_) | Part::ToolResult(_) => {}
             }
         }
     }
@@ -158,7 +164,7 @@ impl Message {
             .iter()
             .filter_map(|part| match part {
                 Part::Text { text } => Some(text.as_str()),
-                Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+                Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
             })
             .collect()
     }
@@ -167,16 +173,29 @@ impl Message {
     pub fn joined_thinking(&self) -> String {
         let thoughts = self.parts.iter().filter_map(|part| match part {
             Part::Thinking { text, .. } if !text.is_empty() => Some(text.as_str()),
-            Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+            Part::Thinking { .. }
+            | Part::Text { .. }
+            | Part::Image(_)
+            | Part::ToolCall(_)
+            | Part::ToolResult(_) => None,
         });
         thoughts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Iterates over the images, those of tool results included.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.parts.iter().flat_map(|part| match part {
+            Part::Image(image) => std::slice::from_ref(image),
+            Part::ToolResult(result) => result.images.as_slice(),
+            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => &[],
+        })
     }
 
     /// Iterates over the tool calls, in the model's order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
-            Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
+            Part::Text { .. } | Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => None,
         })
     }
 }
@@ -188,7 +207,12 @@ mod tests {
     #[test]
     fn the_gist_of_a_result_is_its_first_line() {
         let gist = |text: &str| {
-            let result = ToolResult { call_id: String::new(), text: text.to_owned(), is_error: true };
+            let result = ToolResult {
+                call_id: String::new(),
+                text: text.to_owned(),
+                is_error: true,
+                images: Vec::new(),
+            };
             result.summary_line().to_owned()
         };
         assert_eq!(gist("Error: no such file: x\nTry y."), "no such file: x");

@@ -12,6 +12,8 @@ pub mod failure;
 pub mod file_change;
 pub mod finish_reason;
 pub mod guardrail;
+pub mod image;
+pub mod image_header;
 pub mod language;
 pub mod limits;
 pub mod message;

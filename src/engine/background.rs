@@ -27,7 +27,7 @@ impl Engine {
             let outcome = self.record_end(&command, false)?;
             if !is_known_to_model {
                 let text = messages::background_ended(&command.id, &command.text, &outcome);
-                self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
+                self.emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
             }
         }
         self.load_skills_for_files()
@@ -39,7 +39,7 @@ impl Engine {
     /// When the journal can no longer be written.
     pub fn send_queued(&self) -> Result<(), EmitError> {
         for text in self.queue.take() {
-            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Queued })?;
+            self.emitter.emit(Event::user_message(text, MessageOrigin::Queued))?;
         }
         Ok(())
     }

@@ -122,6 +122,7 @@ impl Engine {
         if let Some(note) = self.withheld_note(&text)? {
             text = note;
             output.seen.drain(..).for_each(|seen| self.observed_files.forget(&seen.path));
+            output.images.clear();
         } else if let (Ok(ready), None, None, false) = (&prepared.ready, &denial, &done, simulated) {
             self.keep_result(call, ready, &output, &text)?;
         }
@@ -141,7 +142,12 @@ impl Engine {
         let event = Event::ToolCallEnd {
             name: call.name.clone(),
             summary: done.unwrap_or(summary),
-            result: ToolResult { call_id: call.id.clone(), text, is_error: output.is_error },
+            result: ToolResult {
+                call_id: call.id.clone(),
+                text,
+                is_error: output.is_error,
+                images: Vec::new(),
+            },
             changed: output.changed,
             seen: output.seen,
             denial,
@@ -446,6 +452,7 @@ impl Engine {
             observed_files: Rc::clone(&self.observed_files),
             background: Rc::clone(&self.background),
             outputs: Rc::clone(&self.outputs),
+            images: self.images.clone(),
             hidden: self.sensitive_filter(),
             cancel: cancel.clone(),
             call_id: call_id.to_owned(),

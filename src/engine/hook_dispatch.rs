@@ -94,6 +94,7 @@ impl Engine {
             let mut outcome = self.fire(HookEvent::OnError, about(output), cancel).await?;
             if let Some(text) = outcome.result.take() {
                 (output.text, output.is_error) = (text, false);
+                output.images.clear();
             }
             outcomes.push(outcome);
         }

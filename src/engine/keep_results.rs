@@ -35,7 +35,8 @@ impl Engine {
             output.is_unlisted || !output.changed.is_empty() || self.may_change_unseen(&ready.plan);
         // The result of reading a stored one would outlive it.
         let is_copy = ready.args.get("path").and_then(Value::as_str).is_some_and(is_stored);
-        let may_keep = is_complete && !output.is_error && !has_changed && !is_copy;
+        let may_keep =
+            is_complete && !output.is_error && !has_changed && !is_copy && output.images.is_empty();
         let Some(kept) = self.outputs.kept.as_ref().filter(|kept| may_keep && kept.keeps(&call.name)) else {
             return Ok(());
         };

@@ -31,6 +31,7 @@ mod skill_loading;
 pub mod skill_set;
 mod subagent;
 
+use crate::core::image::ImageStore;
 use crate::engine::approver::{Approver, NoApprover};
 use crate::engine::checkpoints::Checkpoints;
 use crate::engine::command_class::CommandOptions;
@@ -138,6 +139,8 @@ pub struct Engine {
     pub queue: MessageQueue,
     /// Stored long outputs.
     pub outputs: Rc<Outputs>,
+    /// Stores the images that tools return; absent outside a session.
+    pub images: Option<Rc<dyn ImageStore>>,
     /// Settings.
     pub options: EngineOptions,
     /// Whether a hook has ended the run, so that no further call runs.

@@ -31,7 +31,7 @@ impl Engine {
         for skill in skills {
             let body = self.skills.wrap(&skill.body);
             let text = messages::skill_loaded(&skill.name, &skill.directory, &body);
-            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Skill })?;
+            self.emitter.emit(Event::user_message(text, MessageOrigin::Skill))?;
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ impl Engine {
             approvals: Approvals::default(),
             has_pending_call: Cell::new(false),
             outputs: Rc::new(self.outputs.for_subagent(call_id)),
+            images: self.images.clone(),
             emitter,
             source: Rc::clone(&self.source),
             workspace: Rc::clone(&self.workspace),

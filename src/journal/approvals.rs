@@ -149,7 +149,7 @@ mod tests {
         Event::tool_not_run(
             "write_file".into(),
             String::new(),
-            ToolResult { call_id: call_id.into(), text: "done".into(), is_error: false },
+            ToolResult { call_id: call_id.into(), text: "done".into(), is_error: false, images: Vec::new() },
             Vec::new(),
         )
     }

@@ -34,12 +34,19 @@ pub type BlobPointers = Vec<(String, String)>;
 #[derive(Debug, Clone)]
 pub struct BlobStore {
     dir: PathBuf,
+    /// Extension of the files.
+    extension: &'static str,
 }
 
 impl BlobStore {
     /// Returns the blob store of the journal at `path`.
     pub fn for_journal(path: &Path) -> Self {
-        Self { dir: path.with_file_name("texts") }
+        Self::new(path.with_file_name("texts"), "json")
+    }
+
+    /// Returns the blob store in `dir`, whose files have this extension.
+    pub fn new(dir: PathBuf, extension: &'static str) -> Self {
+        Self { dir, extension }
     }
 
     /// Extracts long values from `record` and stores them durably.
@@ -121,7 +128,7 @@ impl BlobStore {
     }
 
     fn path(&self, hash: &str) -> PathBuf {
-        self.dir.join(format!("{hash}.json"))
+        self.dir.join(format!("{hash}.{}", self.extension))
     }
 }
 

@@ -82,9 +82,9 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
         let (id, arguments) = (format!("call {at}"), json!({"path": text}).to_string());
         Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments, opaque: Some(opaque) })
     };
-    let result = ToolResult { call_id: "a".into(), text: long.clone(), is_error: false };
+    let result = ToolResult { call_id: "a".into(), text: long.clone(), is_error: false, images: Vec::new() };
     let events = [
-        Event::UserMessage { text: long.clone(), origin: crate::core::event::MessageOrigin::Prompt },
+        Event::user_message(long.clone(), crate::core::event::MessageOrigin::Prompt),
         ended(result),
         answer((0..100).map(|at| call(at, "x")).collect()),
         answer(vec![Part::Text { text: long.clone() }, call(0, &long)]),
@@ -104,10 +104,7 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
 #[test]
 fn what_is_short_is_in_its_line_alone() {
     let fixture = TestJournal::new();
-    let record = record(Event::UserMessage {
-        text: "x".repeat(9_000),
-        origin: crate::core::event::MessageOrigin::Prompt,
-    });
+    let record = record(Event::user_message("x".repeat(9_000), crate::core::event::MessageOrigin::Prompt));
     fixture.write(std::slice::from_ref(&record));
     let mut line = Vec::new();
     encode(&record, &mut line).unwrap();
@@ -117,7 +114,12 @@ fn what_is_short_is_in_its_line_alone() {
 
 #[test]
 fn a_text_that_is_missing_or_altered_is_told_and_one_that_is_no_text_damages_its_record() {
-    let result = ToolResult { call_id: "a".into(), text: "alpha ".repeat(40_000), is_error: false };
+    let result = ToolResult {
+        call_id: "a".into(),
+        text: "alpha ".repeat(40_000),
+        is_error: false,
+        images: Vec::new(),
+    };
     let records = [record(ended(result)), record(Event::StepEnd)];
     let alterations: [fn(&Path); 4] = [
         |path| fs::remove_file(path).unwrap(),

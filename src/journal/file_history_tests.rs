@@ -20,7 +20,7 @@ fn tool(step: u32, changed: &[Change]) -> Record {
     let event = Event::tool_not_run(
         String::new(),
         String::new(),
-        ToolResult { call_id: String::new(), text: String::new(), is_error: false },
+        ToolResult { call_id: String::new(), text: String::new(), is_error: false, images: Vec::new() },
         changed.to_vec(),
     );
     record(step, event)

@@ -6,6 +6,7 @@ pub mod blobs;
 pub mod checkpoint_refs;
 pub mod copy;
 pub mod file_history;
+pub mod images;
 pub mod interrupted_calls;
 pub mod kept_results;
 pub mod memory;

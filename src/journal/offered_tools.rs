@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn user_message() -> Event {
-        Event::UserMessage { text: String::new(), origin: MessageOrigin::Prompt }
+        Event::user_message("", MessageOrigin::Prompt)
     }
 
     fn since(events: &[Event], now: &str) -> Option<(Vec<String>, Vec<String>)> {

@@ -50,7 +50,7 @@ mod tests {
     }
 
     fn user_message(text: &str) -> Event {
-        Event::UserMessage { text: text.to_owned(), origin: MessageOrigin::Prompt }
+        Event::user_message(text.to_owned(), MessageOrigin::Prompt)
     }
 
     #[test]

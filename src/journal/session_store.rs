@@ -2,6 +2,7 @@
 
 use crate::journal::blobs::BlobStore;
 use crate::journal::checkpoint_refs;
+use crate::journal::images::IMAGES_DIR;
 use crate::journal::write::Journal;
 use crate::runtime::private_file::create_private_dir;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -81,6 +82,14 @@ impl SessionStore {
     /// When `id` is malformed.
     pub fn outputs_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
         Ok(self.session_dir(id)?.join("outputs"))
+    }
+
+    /// Returns the directory of the images of session `id`.
+    ///
+    /// # Errors
+    /// When `id` is malformed.
+    pub fn images_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
+        Ok(self.session_dir(id)?.join(IMAGES_DIR))
     }
 
     /// Returns the file with the state of the workspace before the last command of session `id`.

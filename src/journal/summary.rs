@@ -67,7 +67,7 @@ impl SessionSummary {
         self.last_ms = record.wall_ms;
         match record.event {
             Event::RunStart { model, .. } => (self.model, self.end) = (Some(model), None),
-            Event::UserMessage { text, origin: MessageOrigin::Prompt } if self.task.is_empty() => {
+            Event::UserMessage { text, origin: MessageOrigin::Prompt, .. } if self.task.is_empty() => {
                 self.task = text;
             }
             Event::StepStart { purpose: Purpose::Step, .. } => self.steps = self.steps.saturating_add(1),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn prompt(text: &str) -> Event {
-        Event::UserMessage { text: text.to_owned(), origin: MessageOrigin::Prompt }
+        Event::user_message(text.to_owned(), MessageOrigin::Prompt)
     }
 
     fn step() -> Event {

@@ -4,6 +4,7 @@ use crate::core::message::Message;
 use crate::llm::effort::Thinking;
 use crate::llm::framing::Framing;
 use crate::llm::provider_error::ProviderError;
+use crate::llm::request_images::Images;
 use crate::llm::response_builder::ResponseBuilder;
 use crate::llm::{LlmError, Request};
 use std::fmt::Debug;
@@ -22,6 +23,8 @@ pub struct ModelParameters {
     pub thinking: Option<Thinking>,
     /// Prompt caching hints.
     pub caching: PromptCaching,
+    /// Whether the model accepts no images.
+    pub is_text_only: bool,
 }
 
 /// Hints that help a server to cache the prompts of a session.
@@ -36,7 +39,7 @@ pub struct PromptCaching {
 /// Writes requests as JSON.
 pub trait Encoder {
     /// Appends the JSON of `message` to that of the messages before it (`earlier`, in `json`): the separator, then the
-    /// message. Bytes already in `json` never change, so a step costs only what it adds; a format that must
+    /// message, with the content of its images from `images`. Bytes already in `json` never change, so a step costs only what it adds; a format that must
     /// merge messages leaves the last one open and closes it here or in [`encode`](Self::encode).
     ///
     /// # Errors
@@ -45,6 +48,7 @@ pub trait Encoder {
         &self,
         message: &Message,
         earlier: &[Arc<Message>],
+        images: Images<'_>,
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()>;
 
@@ -61,7 +65,8 @@ pub trait Encoder {
     ) -> serde_json::Result<Vec<u8>>;
 }
 
-/// A wire format. It converts between requests or answers and JSON; it does no I/O and has no state, which is in the [`Decoder`].
+/// A wire format. It converts between requests or answers and JSON; it does no I/O, except through [`Images`], and has no state, which is
+/// in the [`Decoder`].
 pub trait Codec: Encoder + Debug {
     /// Returns the codec name of the [`OpaqueData`](crate::core::message::OpaqueData) that only this codec may replay.
     fn name(&self) -> &'static str;

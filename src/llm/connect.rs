@@ -7,6 +7,7 @@ use crate::llm::codec::{Codec, ModelParameters, PromptCaching};
 use crate::llm::discovery::Header;
 use crate::llm::generation_settings::{GenerationSettings, generation_settings};
 use crate::llm::model_options::ModelOptions;
+use crate::llm::model_table::accepts_images;
 use crate::llm::provider_error::one_line;
 use crate::llm::provider_table::{self, Provider, ProviderTableError};
 use crate::llm::quirks::{PromptCacheField, Quirks};
@@ -118,13 +119,14 @@ pub async fn connect(
             .map_err(wrong_table)?;
     let caching =
         if options.prompt_caching { caching(&model, format, quirks) } else { PromptCaching::default() };
+    let is_text_only = !options.images.unwrap_or_else(|| accepts_images(&name));
     Ok(Box::new(RemoteModel {
         name,
         endpoint,
         codec,
         address,
         stream_only: quirks.stream_only,
-        parameters: ModelParameters { model, temperature, window, thinking, caching },
+        parameters: ModelParameters { model, temperature, window, thinking, caching, is_text_only },
         key,
         retries: options.retries,
         max_retry_after: options.max_retry_after,
@@ -141,8 +143,9 @@ fn open_scripted(
     options: &ModelOptions,
     source: Rc<Clock>,
 ) -> Result<Box<dyn LlmClient>, ConnectError> {
+    let accepts_images = options.images.unwrap_or(true);
     ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source)
-        .map(|model| -> Box<dyn LlmClient> { Box::new(model) })
+        .map(|model| -> Box<dyn LlmClient> { Box::new(model.with_images(accepts_images)) })
         .map_err(|error| ConnectError::new(FailureKind::Config, error.to_string()))
 }
 

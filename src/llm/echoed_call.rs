@@ -48,7 +48,7 @@ fn text(part: &Part) -> Option<&str> {
     match part {
         Part::Text { text } => Some(text),
         Part::ToolResult(result) => Some(&result.text),
-        Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) => None,
     }
 }
 
@@ -56,7 +56,7 @@ fn text(part: &Part) -> Option<&str> {
 fn tool_result_text(part: &Part) -> Option<&str> {
     match part {
         Part::ToolResult(result) => Some(&result.text),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     }
 }
 
@@ -148,7 +148,8 @@ mod tests {
     }
 
     fn echoes_result(text: &str, arguments: &Value) -> bool {
-        let result = ToolResult { call_id: "1".into(), text: text.into(), is_error: true };
+        let result =
+            ToolResult { call_id: "1".into(), text: text.into(), is_error: true, images: Vec::new() };
         is_echo(Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] }, arguments)
     }
 

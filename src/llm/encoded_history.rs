@@ -2,6 +2,7 @@
 
 use crate::core::message::Message;
 use crate::llm::codec::Codec;
+use crate::llm::request_images::Images;
 use std::sync::Arc;
 
 /// The messages of the last request and their JSON.
@@ -18,13 +19,18 @@ impl EncodedHistory {
     ///
     /// # Errors
     /// When a message has no JSON form.
-    pub fn json(&mut self, messages: &[Arc<Message>], codec: &dyn Codec) -> serde_json::Result<&[u8]> {
+    pub fn json(
+        &mut self,
+        messages: &[Arc<Message>],
+        images: Images<'_>,
+        codec: &dyn Codec,
+    ) -> serde_json::Result<&[u8]> {
         let same = self.known.iter().zip(messages).take_while(|(known, new)| Arc::ptr_eq(known, new)).count();
         self.known.truncate(same);
         self.ends.truncate(same);
         self.json.truncate(self.ends.last().copied().unwrap_or(0));
         for (at, message) in messages.iter().enumerate().skip(same) {
-            codec.write_message(message, messages.get(..at).unwrap_or_default(), &mut self.json)?;
+            codec.write_message(message, messages.get(..at).unwrap_or_default(), images, &mut self.json)?;
             self.known.push(Arc::clone(message));
             self.ends.push(self.json.len());
         }
@@ -42,9 +48,12 @@ mod tests {
 
     fn message(role: Role, text: String) -> Arc<Message> {
         Arc::new(match role {
-            Role::Tool => {
-                Message::tool_results(vec![ToolResult { call_id: "a".into(), text, is_error: false }])
-            }
+            Role::Tool => Message::tool_results(vec![ToolResult {
+                call_id: "a".into(),
+                text,
+                is_error: false,
+                images: Vec::new(),
+            }]),
             role => Message::text(role, text),
         })
     }
@@ -62,8 +71,8 @@ mod tests {
                 messages.truncate(keep);
                 let roles = roles.into_iter().map(|role| [Role::User, Role::Assistant, Role::Tool][role]);
                 messages.extend(roles.enumerate().map(|(n, role)| message(role, format!("{round}.{n}"))));
-                let kept = history.json(&messages, codec.as_ref()).unwrap().to_vec();
-                let anew = EncodedHistory::default().json(&messages, codec.as_ref()).unwrap().to_vec();
+                let kept = history.json(&messages, None, codec.as_ref()).unwrap().to_vec();
+                let anew = EncodedHistory::default().json(&messages, None, codec.as_ref()).unwrap().to_vec();
                 prop_assert_eq!(kept, anew);
             }
         }

@@ -39,6 +39,7 @@ pub mod provider_table;
 pub mod quirks;
 pub mod remote;
 pub mod request_body;
+pub mod request_images;
 pub mod request_parts;
 pub mod response_builder;
 pub mod response_cache;
@@ -62,6 +63,7 @@ use crate::core::message::Message;
 use crate::core::usage::Usage;
 use crate::llm::error_action::is_retryable;
 use crate::llm::preserialized::Preserialized;
+use crate::llm::request_images::Images;
 use crate::llm::response_schema::{AnswerValidator, ResponseSchema, StrictSchemaSupport};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
@@ -94,6 +96,8 @@ pub struct Request<'a> {
     pub deadline: Option<Duration>,
     /// Id of the session, for servers that may receive it.
     pub session: Option<&'a str>,
+    /// The content of the images; images are described by a line if absent.
+    pub images: Images<'a>,
     /// Text of the answer so far, if a limit cut it and this request continues it.
     pub partial: &'a str,
     /// Schema of the answer, for servers with a strict mode; the answer may still violate it.
@@ -218,6 +222,11 @@ pub trait LlmClient {
     /// Returns the default limit of an answer in tokens.
     fn output_limit(&self) -> Option<u32> {
         None
+    }
+
+    /// Checks whether the model accepts images, as far as is known.
+    fn accepts_images(&self) -> bool {
+        true
     }
 
     /// Returns the options of the user that are not sent as requested, one sentence each.

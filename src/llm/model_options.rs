@@ -25,6 +25,8 @@ pub struct ModelOptions {
     pub temperature: Option<f64>,
     /// Context window in tokens; the value that the server reports if absent.
     pub window: Option<u32>,
+    /// Whether the model accepts images; as the table says if absent.
+    pub images: Option<bool>,
     /// Reasoning effort; the model's default if absent.
     pub effort: Option<Effort>,
     /// Whether prompt caching hints are sent.
@@ -50,6 +52,7 @@ impl Default for ModelOptions {
             api_key_env: None,
             temperature: None,
             window: None,
+            images: None,
             effort: None,
             prompt_caching: true,
             retries: DEFAULT_RETRIES,

@@ -148,6 +148,14 @@ impl ModelInfo {
     }
 }
 
+/// Checks whether a model accepts images according to the built-in table; true for a model that it does not list.
+pub fn accepts_images(name: &str) -> bool {
+    match look_up(name, &BTreeMap::new()) {
+        Some(ModelInfo::Listed(_, model)) => model.can.contains(&Capability::Vision),
+        Some(ModelInfo::Free) | None => true,
+    }
+}
+
 /// Error in a table of prices.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelTableError {

@@ -83,6 +83,10 @@ impl LlmClient for RemoteModel {
         self.codec.output_limit()
     }
 
+    fn accepts_images(&self) -> bool {
+        !self.parameters.is_text_only
+    }
+
     fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -171,9 +175,11 @@ impl RemoteModel {
     }
 
     fn encode(&self, request: &Request<'_>) -> Result<Vec<u8>, LlmError> {
+        let images = request.images.filter(|_| !self.parameters.is_text_only);
+        let request = Request { images, ..*request };
         let mut history = self.history.borrow_mut();
-        let messages = history.json(request.messages, self.codec.as_ref());
-        messages.and_then(|messages| self.codec.encode(request, &self.parameters, messages)).map_err(
+        let messages = history.json(request.messages, images, self.codec.as_ref());
+        messages.and_then(|messages| self.codec.encode(&request, &self.parameters, messages)).map_err(
             |error| LlmError::new(FailureKind::Internal, format!("the request has no JSON form: {error}")),
         )
     }

@@ -13,7 +13,7 @@ const NAME_LENGTH: usize = 64;
 pub fn content(message: &Message) -> Cow<'_, str> {
     let mut texts = message.parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
-        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     });
     match (texts.next(), texts.next()) {
         (None, _) => Cow::Borrowed(""),

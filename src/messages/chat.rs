@@ -27,6 +27,9 @@ pub const CHAT_BUDGET_USED: &str =
 /// Error of a command that needs a session.
 pub const CHAT_NO_SESSION: &str = "there is no session yet: it begins with the first message";
 
+/// Answer to `/image` without images.
+pub const CHAT_NO_IMAGE: &str = "no image is attached: /image FILE attaches one to the next message";
+
 /// Error of `/undo` without a message before it.
 pub const CHAT_NOTHING_TO_UNDO: &str =
     "no message of this conversation is left to undo; `agent undo` undoes the changes of earlier runs";

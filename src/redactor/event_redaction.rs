@@ -7,6 +7,7 @@ use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
 use crate::core::event::Event;
+use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Output, RunResult};
@@ -16,9 +17,11 @@ impl Redactor {
     /// Replaces the secrets in all texts of `event`.
     pub fn redact_event(&self, event: &mut Event) {
         match event {
-            Event::System { text }
-            | Event::UserMessage { text, .. }
-            | Event::Compaction { part: CompactionEvent::Summary { text, .. } } => {
+            Event::UserMessage { text, images, .. } => {
+                self.redact_for_model(text);
+                self.images(images);
+            }
+            Event::System { text } | Event::Compaction { part: CompactionEvent::Summary { text, .. } } => {
                 self.redact_for_model(text);
             }
             Event::History { messages } => self.history(messages),
@@ -79,6 +82,11 @@ impl Redactor {
         paths.for_each(|path| self.redact(path));
     }
 
+    /// Replaces the secrets in the names of images; their bytes are not searched.
+    fn images(&self, images: &mut [Image]) {
+        images.iter_mut().for_each(|image| self.redact(&mut image.name));
+    }
+
     fn history(&self, messages: &mut [HistoryMessage]) {
         for message in messages {
             self.redact_for_model(&mut message.content);
@@ -132,6 +140,7 @@ impl Redactor {
             self.redact(path);
         }
         self.redact_for_model(&mut result.text);
+        self.images(&mut result.images);
         if let Some(denial) = denial {
             self.denial(denial);
         }
@@ -153,7 +162,11 @@ impl Redactor {
                     self.redact(&mut call.name);
                     self.redact(&mut call.arguments);
                 }
-                Part::ToolResult(result) => self.redact(&mut result.text),
+                Part::ToolResult(result) => {
+                    self.redact(&mut result.text);
+                    self.images(&mut result.images);
+                }
+                Part::Image(image) => self.redact(&mut image.name),
             }
         }
     }

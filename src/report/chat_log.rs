@@ -154,7 +154,7 @@ impl EventSink for ChatLog {
                 self.end_text()?;
                 self.log.emit(record)
             }
-            Event::UserMessage { text, origin: MessageOrigin::Queued } => {
+            Event::UserMessage { text, origin: MessageOrigin::Queued, .. } => {
                 self.end_text()?;
                 self.terminal.eprintln(Style::Dim, &messages::chat_queued(&one_line(text, QUEUED_CHARS)))
             }

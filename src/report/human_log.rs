@@ -3,6 +3,7 @@
 use crate::core::approval::ApprovalRequest;
 use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record};
 use crate::core::event_sink::EventSink;
+use crate::core::image::Image;
 use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
 use crate::core::run_result::{InstructionFile, RunResult};
@@ -297,7 +298,12 @@ impl HumanLog {
         Ok(())
     }
 
-    fn user_message(&self, text: &str, origin: MessageOrigin) -> io::Result<()> {
+    fn user_message(&self, text: &str, origin: MessageOrigin, images: &[Image]) -> io::Result<()> {
+        for image in images {
+            let line =
+                self.log_style.notice(NoticeLevel::Info, &messages::image_label(image, self.language()));
+            self.log(Verbosity::Human, Style::Dim, &one_line(&line, NOTICE_CHARS))?;
+        }
         match origin {
             MessageOrigin::Repair => {
                 self.notice(NoticeLevel::Warn, &messages::schema_repair_notice(text, self.language()))
@@ -449,7 +455,7 @@ impl EventSink for HumanLog {
             }
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::Instructions { file } => self.instructions(file),
-            Event::UserMessage { text, origin } => self.user_message(text, *origin),
+            Event::UserMessage { text, origin, images } => self.user_message(text, *origin, images),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::StepStart { purpose: Purpose::Step, messages, .. } => {
                 self.log(Verbosity::Human, Style::Bold, &self.log_style.step(step, *messages))

@@ -240,7 +240,7 @@ proptest! {
             start,
             script::end("c1", &hostile, &hostile, Some(&hostile), None),
             Event::Notice { level: NoticeLevel::Error, text: hostile.clone() },
-            Event::UserMessage { text: hostile.clone(), origin: MessageOrigin::Prompt },
+            Event::user_message(hostile.clone(), MessageOrigin::Prompt),
         ].map(|event| script::record(1, event));
         let text = in_pipe(Verbosity::Debug, &records);
         prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::needs_escape(c)), "{:?}", text);

@@ -74,6 +74,7 @@ pub(crate) fn end(id: &str, name: &str, summary: &str, error: Option<&str>, deni
             call_id: id.into(),
             text: error.unwrap_or("fine").into(),
             is_error: error.is_some(),
+            images: Vec::new(),
         },
         changed: Vec::new(),
         seen: Vec::new(),
@@ -160,7 +161,7 @@ fn opening() -> Vec<Event> {
             bounds: None,
         },
         Event::System { text: "You are".into() },
-        Event::UserMessage { text: "fix it".into(), origin: MessageOrigin::Prompt },
+        Event::user_message("fix it", MessageOrigin::Prompt),
     ]
 }
 

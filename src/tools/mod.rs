@@ -30,6 +30,7 @@ pub mod web_search;
 pub mod write_file;
 
 use crate::core::file_change::{Change, ObservedFile};
+use crate::core::image::{Image, ImageStore};
 use crate::process::launch::Launcher;
 use crate::runtime::emitter::EmitError;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -99,6 +100,8 @@ pub struct ToolContext {
     pub background: Rc<background::BackgroundCommands>,
     /// Long outputs, by call id.
     pub outputs: Rc<outputs::Outputs>,
+    /// Stores images for the conversation; absent outside a session.
+    pub images: Option<Rc<dyn ImageStore>>,
     /// Checks whether a path is sensitive; no tool shows the content of a sensitive file.
     pub hidden: PathFilter,
     /// Cancelled on interrupt, time limit and the end of the run.
@@ -116,6 +119,8 @@ pub struct ToolOutput {
     pub text: String,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Images for the model, from [`ToolContext::store_image`]; the text describes them. A failed call has none.
+    pub images: Vec<Image>,
     /// Files that the call changed; hooks are run for these.
     pub changed: Vec<Change>,
     /// Whether it may have changed files that are not in the list.
@@ -137,6 +142,19 @@ pub enum CommandStatus {
     Failed,
     /// It is running in the background.
     Running,
+}
+
+impl ToolContext {
+    /// Checks an image that a tool read or received under `name`, and stores it for the conversation. Outside a session, it is only
+    /// checked.
+    ///
+    /// # Errors
+    /// A message for the model: why it is no image, exceeds a limit, or could not be stored.
+    pub fn store_image(&self, name: &str, bytes: &[u8]) -> Result<Image, String> {
+        let image = Image::check(name, bytes).map_err(|error| error.to_string())?;
+        let stored = self.images.as_ref().map_or(Ok(()), |images| images.store(&image, bytes));
+        stored.map_err(|error| format!("it could not be stored: {error}")).map(|()| image)
+    }
 }
 
 impl Plan {

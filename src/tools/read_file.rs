@@ -1,6 +1,9 @@
 //! The `read_file` tool: reads a page of a file or of a stored output.
 
 use crate::core::file_change::ObservedFile;
+use crate::core::image::MAX_IMAGE_BYTES;
+use crate::core::image_header::{MAGIC_BYTES, format_of};
+use crate::messages;
 use crate::text::excerpt;
 use crate::text::lines::{QUOTE_CHARS, one_line, pluralize};
 use crate::tools::file_change;
@@ -10,6 +13,8 @@ use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
 
 /// Maximum number of lines in a page.
 const PAGE_LINES: usize = 2000;
@@ -46,7 +51,7 @@ impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const ACCESS: Access = Access::Read;
     const DESCRIPTION: &'static str =
-        "Read a text file. Without a line range, the middle of a long file is omitted.";
+        "Read a text file or an image. Without a line range, the middle of a long text is omitted.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -69,7 +74,14 @@ impl TypedTool for ReadFile {
             FileError::Missing(_) => file_change::missing_file_text(cx, &path),
             error => error.to_string(),
         })?;
-        let page = page::read(opened.file, range)
+        let mut file = opened.file;
+        let mut magic = Vec::with_capacity(MAGIC_BYTES);
+        let started = file.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut magic);
+        started.map_err(|error| FileError::io(&path, "read", error).to_string())?;
+        if format_of(&magic).is_some() {
+            return image(&path.to_string(), magic, file, cx);
+        }
+        let page = page::read(magic.as_slice().chain(file), range)
             .map_err(|error| FileError::io(&path, "read", error).to_string())?;
         let mut output = ToolOutput::ok(self.page_text(&path.to_string(), &page, range, Decoding::Strict)?);
         if let Some(hash) = page.hash {
@@ -136,6 +148,22 @@ impl ReadFile {
         }
         out.push_str(&note);
         Ok(out)
+    }
+}
+
+/// Returns the image `name`, whose first bytes are `start` and whose other bytes are in `file`.
+fn image(name: &str, start: Vec<u8>, file: File, cx: &ToolContext) -> Result<ToolOutput, String> {
+    let fail = |why: &str| Err(messages::image_unreadable(name, why));
+    let mut bytes = start;
+    // One byte more than the limit suffices to detect a file above it.
+    if let Err(error) = file.take(MAX_IMAGE_BYTES).read_to_end(&mut bytes) {
+        return fail(&error.to_string());
+    }
+    match cx.store_image(name, &bytes) {
+        Ok(image) => {
+            Ok(ToolOutput { images: vec![image.clone()], ..ToolOutput::ok(messages::image_read(&image)) })
+        }
+        Err(why) => fail(&why),
     }
 }
 

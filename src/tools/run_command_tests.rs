@@ -21,6 +21,7 @@ fn context(dir: &Path) -> ToolContext {
             kept: None,
             redactor: std::sync::Arc::default(),
         }),
+        images: None,
         hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),
         call_id: "c1".to_owned(),

@@ -34,6 +34,7 @@ impl Fixture {
                 kept: None,
                 redactor: Arc::default(),
             }),
+            images: None,
             hidden: Arc::new(|path| path == ".env"),
             cancel: tokio_util::sync::CancellationToken::new(),
             call_id: "call_1".to_owned(),

@@ -436,8 +436,12 @@ fn steps_share_one_connection_and_the_prefix_stays_the_same() {
         let first = ask(client.as_ref(), &messages, true).await.response.unwrap();
         let call_id = first.message.tool_calls().next().unwrap().id.clone();
         messages.push(Arc::new(first.message));
-        let result =
-            ToolResult { call_id, text: Delimiter::for_session("").wrap("content"), is_error: false };
+        let result = ToolResult {
+            call_id,
+            text: Delimiter::for_session("").wrap("content"),
+            is_error: false,
+            images: Vec::new(),
+        };
         messages.push(Arc::new(Message::tool_results(vec![result])));
         assert_eq!(ask(client.as_ref(), &messages, true).await.text(), "done");
     });

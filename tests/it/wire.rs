@@ -95,7 +95,7 @@ fn summary(outcome: Result<Response, LlmError>) -> Value {
 fn thinking(message: &Message) -> Option<&str> {
     message.parts.iter().find_map(|part| match part {
         Part::Thinking { text, .. } => Some(text.as_str()),
-        Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     })
 }
 

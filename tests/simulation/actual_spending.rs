@@ -60,6 +60,7 @@ fn part(part: &Part) -> u64 {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
         Part::ToolCall(call) => call.name.len() + call.arguments.len(),
         Part::ToolResult(result) => result.text.len(),
+        Part::Image(_) => 0,
     };
     FRAME_TOKENS + bytes as u64 / BYTES_PER_TOKEN
 }

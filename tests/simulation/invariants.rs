@@ -331,6 +331,7 @@ impl InvariantChecker {
             Part::Text { text } | Part::Thinking { text, .. } => text.len(),
             Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
             Part::ToolResult(result) => result.call_id.len() + result.text.len(),
+            Part::Image(_) => 0,
         };
         let parts = live
             .messages()
@@ -360,7 +361,7 @@ impl InvariantChecker {
             let ids = |message: &Message| -> Vec<String> {
                 let results = message.parts.iter().filter_map(|part| match part {
                     Part::ToolResult(result) => Some(result.call_id.clone()),
-                    Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+                    Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
                 });
                 results.collect()
             };

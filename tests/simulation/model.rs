@@ -182,7 +182,7 @@ impl Model {
             let (text, to_progress): (_, fn(&str) -> Progress<'_>) = match part {
                 Part::Text { text } => (text, |piece| Progress::Text(piece)),
                 Part::Thinking { text, .. } => (text, |piece| Progress::Thinking(piece)),
-                Part::ToolCall(_) | Part::ToolResult(_) => continue,
+                Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => continue,
             };
             let length = usize::try_from(self.random.between(9, 60)).unwrap();
             let pieces = if text.len() > 400 { 1 } else { text.len() / length + 1 };

@@ -136,7 +136,12 @@ impl SimulatedServices {
         let event = Event::ToolCallEnd {
             name: call.name.clone(),
             summary: call.name.clone(),
-            result: ToolResult { call_id: call.id.clone(), text, is_error: done.is_error },
+            result: ToolResult {
+                call_id: call.id.clone(),
+                text,
+                is_error: done.is_error,
+                images: Vec::new(),
+            },
             changed: done.changed,
             seen: Vec::new(),
             denial: done.denial,
@@ -396,7 +401,7 @@ impl LoopServices for SimulatedServices {
         for (id, _) in over {
             self.ended(&id, false)?;
             let text = messages::background_ended(&id, "sleep", "exit code 0");
-            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
+            self.emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
         }
         Ok(())
     }

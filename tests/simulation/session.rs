@@ -300,7 +300,7 @@ impl SimulatedSession {
         self.end_calls(agent)?;
         if !state.commands.gone.is_empty() {
             let text = messages::background_commands_lost(&state.commands.gone);
-            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
+            emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
         }
         let prompt = {
             let session = agent.session.borrow();
@@ -316,7 +316,7 @@ impl SimulatedSession {
             session.with_schema(prompt)
         };
         if let Some(text) = prompt {
-            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
+            emitter.emit(Event::user_message(text, MessageOrigin::Prompt))?;
         }
         if !state.about.has_system {
             emitter.emit(Event::System { text: "Be good.".to_owned() })?;

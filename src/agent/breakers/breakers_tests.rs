@@ -73,7 +73,7 @@ impl Model {
     fn next_warning(&mut self) -> String {
         let warning = self.breakers.warning();
         if let Some(text) = &warning {
-            self.apply(&Event::UserMessage { text: text.clone(), origin: MessageOrigin::Breaker });
+            self.apply(&Event::user_message(text.clone(), MessageOrigin::Breaker));
         }
         let warning =
             warning.map(|text| text.trim_start_matches("[SYSTEM] ").split(' ').next().unwrap().to_owned());
@@ -101,7 +101,12 @@ fn ended(call: &ToolCall, gives: &str, before: &str) -> Event {
     Event::tool_not_run(
         call.name.clone(),
         String::new(),
-        ToolResult { call_id: call.id.clone(), text: gives.into(), is_error: gives.starts_with('!') },
+        ToolResult {
+            call_id: call.id.clone(),
+            text: gives.into(),
+            is_error: gives.starts_with('!'),
+            images: Vec::new(),
+        },
         (call.name == "write_file").then(|| change(gives)).into_iter().collect(),
     )
 }
@@ -298,7 +303,7 @@ fn announcements_are_followed_up_to_the_limit_which_a_call_resets() {
     let mut model = Model::new(limits);
     let announce = |model: &mut Model| {
         let reply = model.says("Now let me fix it:");
-        model.apply(&Event::UserMessage { text: String::new(), origin: MessageOrigin::Breaker });
+        model.apply(&Event::user_message("", MessageOrigin::Breaker));
         reply
     };
     assert_eq!(

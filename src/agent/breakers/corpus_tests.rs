@@ -94,7 +94,7 @@ impl TraceSession {
             sandbox: String::new(),
             bounds: None,
         });
-        session.apply(&Event::UserMessage { text: "do it".into(), origin: MessageOrigin::Prompt });
+        session.apply(&Event::user_message("do it", MessageOrigin::Prompt));
         Self { session, calls: 0, outcome: TraceOutcome::Undisturbed }
     }
 
@@ -104,12 +104,12 @@ impl TraceSession {
             match self.session.next_action(Moment { elapsed: Duration::ZERO, interrupted: false }) {
                 NextAction::CallModel(Purpose::Step) => return true,
                 NextAction::AddUserMessage(MessageOrigin::Continuation, text) => {
-                    self.session.apply(&Event::UserMessage { text, origin: MessageOrigin::Continuation });
+                    self.session.apply(&Event::user_message(text, MessageOrigin::Continuation));
                 }
                 NextAction::AddUserMessage(origin, text) => {
                     assert_eq!(origin, MessageOrigin::Breaker, "{text}");
                     self.outcome = TraceOutcome::Warned;
-                    self.session.apply(&Event::UserMessage { text, origin });
+                    self.session.apply(&Event::user_message(text, origin));
                 }
                 NextAction::StartClosing(reason) => {
                     self.outcome = TraceOutcome::Ended(reason);
@@ -218,7 +218,7 @@ fn ended(call: &ToolCall, one: &Value) -> Event {
         name: call.name.clone(),
         summary: String::new(),
         denial: one.get("denied").map(|_| rule()),
-        result: ToolResult { call_id: call.id.clone(), text, is_error },
+        result: ToolResult { call_id: call.id.clone(), text, is_error, images: Vec::new() },
         changed: changed.into_iter().collect(),
         seen: Vec::new(),
         simulated: false,

@@ -2,6 +2,7 @@
 
 pub mod summary;
 
+use crate::agent::conversation_images::{self, remove_images, with_lines};
 use crate::core::message::{Message, Part, Role, ToolResult};
 use crate::messages;
 use crate::text::delimiter::Delimiter;
@@ -32,6 +33,11 @@ impl PromptPositions {
     pub fn record(&mut self, position: usize) {
         self.task = self.task.or(Some(position));
         self.last = Some(position);
+    }
+
+    /// Checks whether the message at `position` is one of the prompts.
+    fn contains(self, position: usize) -> bool {
+        Some(position) == self.task || Some(position) == self.last
     }
 
     /// Returns the task among `messages`.
@@ -70,21 +76,25 @@ pub fn before_recent(messages: &[Arc<Message>], keep: usize) -> Option<Range<usi
 
 /// Whether replacing `range` removes anything: it contains more than the prompts that stay and a single summary.
 pub fn removes_anything(messages: &[Arc<Message>], range: &Range<usize>, prompts: PromptPositions) -> bool {
-    let stays = |at: usize| Some(at) == prompts.task || Some(at) == prompts.last;
-    let mut removed = range.clone().filter(|at| !stays(*at)).filter_map(|at| messages.get(at));
+    let mut removed = range.clone().filter(|at| !prompts.contains(*at)).filter_map(|at| messages.get(at));
     removed.any(|message| !summary::is_summary(message))
 }
 
-/// Returns the calls in `messages` whose outputs are long enough to shorten, with these outputs.
+/// Returns the calls in `messages` whose outputs are long enough to shorten or have images, with the texts of these outputs.
 pub fn long_outputs<'a>(messages: &'a [Arc<Message>], delimiter: &Delimiter) -> Vec<(&'a str, &'a str)> {
     let results = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-        Part::ToolResult(result) => Some((result.call_id.as_str(), delimiter.strip(&result.text))),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::ToolResult(result) => Some((result, delimiter.strip(&result.text))),
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     });
-    results.filter(|(_, text)| text.len() > LONG_OUTPUT_CHARS).collect()
+    let long = results.filter(|(result, text)| is_long(text) || !result.images.is_empty());
+    long.map(|(result, text)| (result.call_id.as_str(), text)).collect()
 }
 
-/// Shortens the outputs of the calls `ids`.
+fn is_long(text: &str) -> bool {
+    text.len() > LONG_OUTPUT_CHARS
+}
+
+/// Shortens the outputs of the calls `ids`; a line remains of each of their images.
 pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], delimiter: &Delimiter) {
     let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let concerned = |message: &Message| {
@@ -105,20 +115,28 @@ pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], delimiter:
 
 fn shorten(result: &mut ToolResult, delimiter: &Delimiter) {
     let whole = delimiter.strip(&result.text);
-    let cut = excerpt::by_chars(whole, OUTPUT_CHARS);
-    let text = messages::output_shortened(&cut, whole.chars().count(), &Outputs::name(&result.call_id));
-    result.text = delimiter.wrap(&text);
+    if is_long(whole) {
+        let cut = excerpt::by_chars(whole, OUTPUT_CHARS);
+        let text = messages::output_shortened(&cut, whole.chars().count(), &Outputs::name(&result.call_id));
+        result.text = delimiter.wrap(&text);
+    }
+    conversation_images::remove_from_result(result, usize::MAX, delimiter);
 }
 
-/// Replaces the messages before `message_count` with `notes`, except for the system message and the prompts that stay.
+/// Replaces the messages before `message_count` with `note`, except for the system message and the prompts that stay. A line remains
+/// of each of their images, in the prompts or in the note.
 pub fn replace(
     messages: &mut Vec<Arc<Message>>,
     prompts: &mut PromptPositions,
     message_count: usize,
-    notes: Vec<Arc<Message>>,
+    note: Arc<Message>,
+    delimiter: &Delimiter,
 ) {
     let rest = messages.split_off(message_count.min(messages.len()));
-    let taken = std::mem::take(messages);
+    let mut taken = std::mem::take(messages);
+    let gone = taken.iter().enumerate().filter(|(at, _)| !prompts.contains(*at));
+    let note = with_lines(note, gone.flat_map(|(_, message)| message.images()));
+    remove_images(&mut taken, usize::MAX, delimiter);
     let at = |position: Option<usize>| position.and_then(|position| taken.get(position)).cloned();
     let (task, last) = (at(prompts.task), at(prompts.last));
     let moved =
@@ -126,7 +144,7 @@ pub fn replace(
     messages.extend(taken.first().filter(|first| first.role == Role::System).cloned());
     let task_position = task.is_some().then_some(messages.len());
     messages.extend(task);
-    messages.extend(notes);
+    messages.push(note);
     let is_other = prompts.last != prompts.task;
     let last_position =
         last.is_some().then_some(if is_other { Some(messages.len()) } else { task_position }).flatten();

@@ -59,7 +59,8 @@ fn render(message: &Message, delimiter: &Delimiter) -> String {
             let who = if message.role == Role::Assistant { "ASSISTANT" } else { "USER" };
             format!("{who}: {}\n", excerpt::by_chars(text, MESSAGE_CHARS))
         }
-        Part::Thinking { .. } => String::new(),
+        // The text before an image describes it.
+        Part::Image(_) | Part::Thinking { .. } => String::new(),
         Part::ToolCall(call) => {
             format!("CALL {} {}\n", call.name, excerpt::by_chars(&call.arguments, ARGUMENTS_CHARS))
         }

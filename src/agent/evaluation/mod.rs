@@ -98,7 +98,7 @@ fn calls(messages: &[Arc<Message>], delimiter: &Delimiter) -> Vec<String> {
             Part::ToolResult(result) => {
                 Some((result.call_id.as_str(), (delimiter.strip(&result.text), result.is_error)))
             }
-            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+            Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
         })
         .collect();
     let line = |call: &ToolCall| {
@@ -110,7 +110,7 @@ fn calls(messages: &[Arc<Message>], delimiter: &Delimiter) -> Vec<String> {
     };
     let calls = parts().filter_map(|part| match part {
         Part::ToolCall(call) => Some(line(call)),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
     });
     calls.collect()
 }
@@ -128,7 +128,12 @@ mod tests {
     fn call(id: &str, text: &str, delimiter: &Delimiter) -> [Arc<Message>; 2] {
         let call =
             ToolCall { id: id.into(), name: "run".into(), arguments: format!("{{{text}}}"), opaque: None };
-        let result = ToolResult { call_id: id.into(), text: delimiter.wrap(text), is_error: id == "b" };
+        let result = ToolResult {
+            call_id: id.into(),
+            text: delimiter.wrap(text),
+            is_error: id == "b",
+            images: Vec::new(),
+        };
         let asked = Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)] };
         [Arc::new(asked), Arc::new(Message::tool_results(vec![result]))]
     }

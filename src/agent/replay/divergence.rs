@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut() {
-        let said = |text: String| Event::UserMessage { text, origin: MessageOrigin::Prompt };
+        let said = |text: String| Event::user_message(text, MessageOrigin::Prompt);
         let found = difference(said("a".repeat(1000)), said("b".repeat(1000)));
         assert_eq!(found.recorded.chars().count(), VALUE_CHARS + 1);
     }

@@ -193,7 +193,7 @@ fn is_of_calls(event: &Event) -> bool {
 /// Returns the text of `event` if it is a user message from `source`, a hook or a background command.
 fn message_text(event: &Event, source: MessageOrigin) -> Option<&str> {
     match event {
-        Event::UserMessage { text, origin } if *origin == source => Some(text),
+        Event::UserMessage { text, origin, .. } if *origin == source => Some(text),
         _ => None,
     }
 }

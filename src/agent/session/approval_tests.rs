@@ -107,7 +107,7 @@ fn s21_what_is_said_while_a_call_waits_follows_the_results() {
     answer_call(&mut session, "a");
     wait(&mut session, "b", true);
     prompt(&mut session, "one");
-    session.apply(&Event::UserMessage { text: "two".into(), origin: MessageOrigin::Hook });
+    session.apply(&Event::user_message("two", MessageOrigin::Hook));
     assert_eq!(stop_of(&session, now()).reason, StopReason::AwaitingApproval);
     approve(&mut session, "b");
     assert_eq!(to_run(&session), ["b"]);

@@ -2,6 +2,7 @@
 
 use super::{Moment, NextAction, Session};
 use crate::core::event::{Event, MessageOrigin};
+use crate::core::image::Image;
 use crate::core::message::ToolCall;
 use crate::core::run_result::PendingApproval;
 use crate::core::stop_reason::StopReason;
@@ -18,7 +19,7 @@ pub(super) struct PendingApprovals {
     /// Whether a call has waited: calls that have not started are still to run.
     has_waited: bool,
     /// Messages that arrived meanwhile; they follow the results.
-    held_messages: Vec<(String, MessageOrigin)>,
+    held_messages: Vec<(String, MessageOrigin, Vec<Image>)>,
 }
 
 impl PendingApprovals {
@@ -87,18 +88,18 @@ impl Session {
     }
 
     /// Holds back a message while calls wait. Returns whether it was held back.
-    pub(super) fn hold_message(&mut self, text: &str, origin: MessageOrigin) -> bool {
+    pub(super) fn hold_message(&mut self, text: &str, origin: MessageOrigin, images: &[Image]) -> bool {
         let waits = self.pending_approvals.has_waited && !self.pending.is_empty();
         if waits {
-            self.pending_approvals.held_messages.push((text.to_owned(), origin));
+            self.pending_approvals.held_messages.push((text.to_owned(), origin, images.to_vec()));
         }
         waits
     }
 
     /// Adds the messages that were held back, after the results of the calls.
     pub(super) fn release_held_messages(&mut self) {
-        for (text, origin) in std::mem::take(&mut self.pending_approvals).held_messages {
-            self.add_user_message(&text, origin);
+        for (text, origin, images) in std::mem::take(&mut self.pending_approvals).held_messages {
+            self.add_user_message(&text, origin, &images);
         }
     }
 }

@@ -260,8 +260,27 @@ impl Session {
     }
 
     fn apply_compaction(&mut self, part: &CompactionEvent) {
-        let (bytes, tools) =
-            (context_window::bytes_of(self.messages.iter().map(AsRef::as_ref)), self.limits.tools_bytes);
+        self.change_messages(|session| session.compact_messages(part));
+        if let Some(compaction) = &mut self.run.compaction {
+            compaction.stage = match compaction.stage {
+                CompactionStage::OldOutputs => CompactionStage::Summary,
+                CompactionStage::Summary => CompactionStage::DropExchanges,
+                CompactionStage::DropExchanges => CompactionStage::LastOutputs,
+                CompactionStage::LastOutputs | CompactionStage::Over => CompactionStage::Over,
+            };
+        }
+    }
+
+    /// Changes the messages with `change`, and adapts the estimates of the prompt's length.
+    pub(super) fn change_messages(&mut self, change: impl FnOnce(&mut Self)) {
+        let bytes = context_window::bytes_of(self.messages.iter().map(AsRef::as_ref));
+        change(self);
+        let messages = self.messages.iter().map(AsRef::as_ref);
+        self.prompt_estimate.scale_to(messages, bytes, self.limits.tools_bytes);
+        self.recount();
+    }
+
+    fn compact_messages(&mut self, part: &CompactionEvent) {
         match part {
             CompactionEvent::OutputsShortened { call_ids } => {
                 compaction::shorten_outputs(&mut self.messages, call_ids, &self.delimiter);
@@ -275,25 +294,22 @@ impl Session {
                     &mut self.messages,
                     &mut self.prompts,
                     *message_count,
-                    vec![summary::message(text)],
+                    summary::message(text),
+                    &self.delimiter,
                 );
             }
             CompactionEvent::MessagesDropped { message_count } => {
                 let gone = self.messages.get(..*message_count).unwrap_or_default();
                 let earlier = compaction::earlier_summary(gone);
                 let note = earlier.unwrap_or_else(|| summary::message(messages::STEPS_OMITTED));
-                compaction::replace(&mut self.messages, &mut self.prompts, *message_count, vec![note]);
+                compaction::replace(
+                    &mut self.messages,
+                    &mut self.prompts,
+                    *message_count,
+                    note,
+                    &self.delimiter,
+                );
             }
-        }
-        self.prompt_estimate.scale_to(self.messages.iter().map(AsRef::as_ref), bytes, tools);
-        self.recount();
-        if let Some(compaction) = &mut self.run.compaction {
-            compaction.stage = match compaction.stage {
-                CompactionStage::OldOutputs => CompactionStage::Summary,
-                CompactionStage::Summary => CompactionStage::DropExchanges,
-                CompactionStage::DropExchanges => CompactionStage::LastOutputs,
-                CompactionStage::LastOutputs | CompactionStage::Over => CompactionStage::Over,
-            };
         }
     }
 

@@ -39,7 +39,7 @@ fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
         session.apply(&Event::tool_not_run(
             "read_file".into(),
             String::new(),
-            ToolResult { call_id: id(at), text: "x".repeat(*bytes), is_error: false },
+            ToolResult { call_id: id(at), text: "x".repeat(*bytes), is_error: false, images: Vec::new() },
             Vec::new(),
         ));
     }
@@ -107,6 +107,7 @@ fn texts(session: &Session) -> Vec<String> {
     let part = |part: &Part| match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.clone(),
         Part::ToolCall(call) => format!("{}()", call.id),
+        Part::Image(image) => image.name.clone(),
         Part::ToolResult(result) => format!("{}={}", result.call_id, result.text.len()),
     };
     let whole = |message: &Arc<Message>| message.parts.iter().map(part).collect::<Vec<_>>().join(" ");
@@ -226,7 +227,7 @@ fn k06_the_providers_count_decides_when() {
         cost_usd: None,
         latency_ms: 1,
     });
-    session.apply(&Event::UserMessage { text: "go on".into(), origin: MessageOrigin::Hook });
+    session.apply(&Event::user_message("go on", MessageOrigin::Hook));
     assert!(matches!(
         session.next_action(now()),
         NextAction::Compact(CompactionAction::Start { tokens: 8_010.., window: WINDOW })
@@ -236,7 +237,7 @@ fn k06_the_providers_count_decides_when() {
 #[test]
 fn l14_a_compaction_that_frees_too_little_ends_the_run_as_context_full() {
     let mut session = started_session(windowed(CompactionStrategy::Layered));
-    session.apply(&Event::UserMessage { text: "y".repeat(30_000), origin: MessageOrigin::Prompt });
+    session.apply(&Event::user_message("y".repeat(30_000), MessageOrigin::Prompt));
     exchange(&mut session, 0, &[100]);
     exchange(&mut session, 1, &[100]);
     let (done, next) = compact(&mut session, None);

@@ -1,13 +1,15 @@
 //! Adds user messages and answers to the conversation.
 
 use super::{ClosingStage, Session};
+use crate::agent::conversation_images::user_parts;
 use crate::core::event::{FinishReason, MessageOrigin, Purpose};
+use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Role};
 use crate::engine::call_arguments;
 
 impl Session {
-    pub(super) fn add_user_message(&mut self, text: &str, origin: MessageOrigin) {
-        if self.hold_message(text, origin) {
+    pub(super) fn add_user_message(&mut self, text: &str, origin: MessageOrigin, images: &[Image]) {
+        if self.hold_message(text, origin, images) {
             return;
         }
         self.push_results();
@@ -50,7 +52,7 @@ impl Session {
         }
         self.run.evaluation.note_message(origin);
         self.finish = None;
-        self.push(Message::text(Role::User, text));
+        self.push(Message { role: Role::User, parts: user_parts(text, images) });
     }
 
     /// Adds the messages of `history`. All of them are unread for this model, whichever model wrote the answers.

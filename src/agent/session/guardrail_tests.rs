@@ -42,7 +42,7 @@ fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
         };
         assert_eq!(origin, MessageOrigin::Guardrail);
         assert!(!text.contains("not this"), "a guardrail does not speak for us: {text}");
-        session.apply(&Event::UserMessage { text, origin });
+        session.apply(&Event::user_message(text, origin));
         assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     };
     let mut session = started_session(limits());
@@ -64,13 +64,13 @@ fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
 fn s19_pieces_of_an_answer_that_is_withheld_are_not_gone_on_with() {
     let mut session = started_session(limits());
     respond(&mut session, Purpose::Step, text("first "), FinishReason::Length);
-    session.apply(&Event::UserMessage { text: "go on".into(), origin: MessageOrigin::Continuation });
+    session.apply(&Event::user_message("go on", MessageOrigin::Continuation));
     session.apply(&triggered(ConversationSide::Output, GuardrailAction::Block));
     respond(&mut session, Purpose::Step, text("[withheld]"), FinishReason::Length);
     let NextAction::AddUserMessage(origin, message) = session.next_action(now()) else {
         panic!("{:?}", session.next_action(now()))
     };
-    session.apply(&Event::UserMessage { text: message, origin });
+    session.apply(&Event::user_message(message, origin));
     assert_eq!(session.partial_answer(), "");
     respond(&mut session, Purpose::Step, text("whole"), FinishReason::Stop);
     assert_eq!(stop_of(&session, now()).output.text(), "whole");
@@ -105,7 +105,7 @@ fn s19_what_the_model_has_not_read_is_everything_since_its_last_answer_but_our_o
         ("ended", MessageOrigin::Background),
         ("close", MessageOrigin::System),
     ] {
-        session.apply(&Event::UserMessage { text: text.into(), origin });
+        session.apply(&Event::user_message(text, origin));
     }
     assert_eq!(unread(&session), ["hook", "ended", "result", "result"]);
     session.apply(&run_start());

@@ -66,7 +66,7 @@ impl Session {
         let new = self.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
         let results = new.flat_map(|message| &message.parts).filter_map(|part| match part {
             Part::ToolResult(result) => Some(UnreadText::Result(&result.text)),
-            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+            Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
         });
         self.unread.iter().map(|text| UnreadText::Message(text)).chain(results)
     }

@@ -7,6 +7,7 @@ mod conversation;
 mod evaluation;
 mod gates;
 mod guardrails;
+mod images;
 mod low_budget;
 mod message_serde;
 mod model;
@@ -329,7 +330,7 @@ impl Session {
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::History { messages } => self.add_history(messages),
-            Event::UserMessage { text, origin } => self.add_user_message(text, *origin),
+            Event::UserMessage { text, origin, images } => self.add_user_message(text, *origin, images),
             Event::StepStart { purpose, .. } => self.step_start(*purpose),
             Event::RequestSent { .. } => self.record_request(),
             Event::RequestPrefix { hashes, changed } => self.record_prefix(hashes, changed),
@@ -410,7 +411,11 @@ impl Session {
     fn push(&mut self, message: Message) {
         self.run.spending.add_message(&self.limits.caps, &message);
         self.prompt_estimate.add_message(&message);
+        let has_images = message.images().next().is_some();
         self.messages.push(Arc::new(message));
+        if has_images {
+            self.remove_excess_images();
+        }
     }
 
     fn start_closing(&mut self, reason: StopReason) {

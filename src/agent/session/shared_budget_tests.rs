@@ -189,7 +189,7 @@ impl Run {
                 self.session.apply(&Event::ModelSwitched { from, to, failure });
             }
             NextAction::AddUserMessage(origin, text) => {
-                self.session.apply(&Event::UserMessage { text, origin });
+                self.session.apply(&Event::user_message(text, origin));
             }
             NextAction::StartClosing(reason) => self.session.apply(&Event::Closing { reason }),
             NextAction::Stop(_) => return State::Over,

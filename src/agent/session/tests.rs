@@ -43,7 +43,7 @@ pub(super) fn started_session(limits: Limits) -> Session {
 }
 
 pub(super) fn prompt(session: &mut Session, text: &str) {
-    session.apply(&Event::UserMessage { text: text.into(), origin: MessageOrigin::Prompt });
+    session.apply(&Event::user_message(text, MessageOrigin::Prompt));
 }
 
 pub(super) fn respond(session: &mut Session, purpose: Purpose, parts: Vec<Part>, finish: FinishReason) {
@@ -75,7 +75,7 @@ pub(super) fn ended(id: &str) -> Event {
     Event::tool_not_run(
         "read_file".into(),
         String::new(),
-        ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
+        ToolResult { call_id: id.into(), text: "content".into(), is_error: false, images: Vec::new() },
         Vec::new(),
     )
 }
@@ -170,7 +170,7 @@ fn a_limit_asks_for_one_closing_summary() {
         panic!("no instruction")
     };
     assert!(instruction.starts_with("[SYSTEM] "));
-    session.apply(&Event::UserMessage { text: instruction, origin });
+    session.apply(&Event::user_message(instruction, origin));
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Closing));
     respond(&mut session, Purpose::Closing, text("half done"), FinishReason::Stop);
     let verdict = stop_of(&session, now());
@@ -199,7 +199,7 @@ fn a_cut_answer_is_continued_and_joined_a_limited_number_of_times() {
         let NextAction::AddUserMessage(origin, text) = session.next_action(now()) else {
             panic!("not continued")
         };
-        session.apply(&Event::UserMessage { text, origin });
+        session.apply(&Event::user_message(text, origin));
     }
     let mut cut = session.clone();
     respond(&mut session, Purpose::Step, text("d"), FinishReason::Stop);
@@ -217,8 +217,8 @@ fn l17_what_a_hook_says_between_the_pieces_of_an_answer_loses_none_of_them() {
         let NextAction::AddUserMessage(origin, text) = session.next_action(now()) else {
             panic!("not continued")
         };
-        session.apply(&Event::UserMessage { text, origin });
-        session.apply(&Event::UserMessage { text: "[Hook context]: hm".into(), origin: MessageOrigin::Hook });
+        session.apply(&Event::user_message(text, origin));
+        session.apply(&Event::user_message("[Hook context]: hm", MessageOrigin::Hook));
     }
     respond(&mut session, Purpose::Step, text("b"), FinishReason::Length);
     let verdict = stop_of(&session, now());
@@ -261,7 +261,7 @@ fn an_unknown_finish_reason_is_never_a_success() {
 fn a_closed_session_needs_a_user_message() {
     let mut session = started_session(limits());
     assert!(session.has_task() && !session.needs_user_message());
-    session.apply(&Event::UserMessage { text: "[SYSTEM] answer now".into(), origin: MessageOrigin::System });
+    session.apply(&Event::user_message("[SYSTEM] answer now", MessageOrigin::System));
     assert!(session.needs_user_message());
     prompt(&mut session, "go on");
     assert!(!session.needs_user_message());
@@ -373,7 +373,7 @@ proptest! {
                 NextAction::SwitchModel { from, .. } => panic!("nothing takes over from {from}"),
                 NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
                 NextAction::RunGates | NextAction::RecordEvaluation(_) => panic!("there are neither gates nor evaluations"),
-                NextAction::AddUserMessage(origin, text) => session.apply(&Event::UserMessage { text, origin }),
+                NextAction::AddUserMessage(origin, text) => session.apply(&Event::user_message(text, origin)),
                 NextAction::StartClosing(reason) => session.apply(&Event::Closing { reason }),
                 NextAction::Stop(verdict) => {
                     let failed = verdict.reason.status() == Status::Failed;
@@ -397,7 +397,7 @@ proptest! {
             cost_usd: None,
             latency_ms: 1,
         };
-        let prompt_event = |text: &str| Event::UserMessage { text: text.into(), origin: MessageOrigin::Prompt };
+        let prompt_event = |text: &str| Event::user_message(text, MessageOrigin::Prompt);
         let events = [
             prompt_event("do it"),
             response(calls),

@@ -17,7 +17,7 @@ impl Session {
         let in_conversation =
             self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
                 Part::ToolResult(result) => Some(result),
-                Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+                Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
             });
         in_conversation.chain(self.results.values()).map(|result| result.text.as_str())
     }
@@ -85,5 +85,5 @@ impl Session {
 
 /// Creates the result of a call whose outcome is unknown.
 pub fn unknown_outcome(call_id: String) -> ToolResult {
-    ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
+    ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true, images: Vec::new() }
 }

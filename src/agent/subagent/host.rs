@@ -248,7 +248,7 @@ async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Resul
             format!("[SYSTEM] Instructions from here on:\n{opening}\n\nYour task:\n{}", ask.task)
         }
     };
-    emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
+    emitter.emit(Event::user_message(text, MessageOrigin::Prompt))?;
     let outcome = run_subagent(agent).await?;
     let result = agent.session.borrow().result(outcome.clone(), agent.elapsed());
     agent.emit_run_end(result)?;

@@ -112,6 +112,7 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
         launcher,
         emitter,
         outputs,
+        images: None,
         undo_store: None,
         toolbox,
         skills: SkillSet::default(),

@@ -43,6 +43,7 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
         emitter: Rc::new(emitter),
         outputs,
         toolbox,
+        images: None,
         undo_store: None,
         skills: SkillSet::default(),
         kept: None,

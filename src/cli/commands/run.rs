@@ -31,6 +31,7 @@ use crate::config::settings::Settings;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel};
 use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
+use crate::core::image::Image;
 use crate::core::limits::{Limits, RunLimits};
 use crate::core::message::HistoryMessage;
 use crate::core::price::Usd;
@@ -39,6 +40,7 @@ use crate::core::skill::Skill;
 use crate::core::stop_reason::Status;
 use crate::engine::git::delete_references;
 use crate::journal::approvals::Approvals;
+use crate::journal::images::ImageDir;
 use crate::journal::retention::remove_expired;
 use crate::journal::session_store::SessionStore;
 use crate::llm::prompt_prefix::PromptPrefix;
@@ -194,11 +196,14 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         run_sinks::build(app, options, &setup, telemetry.clone())?;
     let opened = OpenedSession::open(app, &mut setup, sinks)?;
     let settings = setup.settings;
+    let image_dir = ImageDir::new(session_store(&settings).images_dir(&opened.id)?);
+    let images = setup.images.store(&image_dir)?;
     let parts = EngineParts {
         kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,
         emitter: Rc::clone(&opened.emitter),
         outputs: opened.outputs,
+        images: Some(Rc::new(image_dir)),
         undo_store: Some(opened.undo_store),
         toolbox: setup.toolbox,
         skills: skills::restore(&setup.skills, &opened.id, &opened.session.borrow()),
@@ -236,6 +241,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         id: opened.id,
         input_history: setup.input_history,
         first_message,
+        images,
         notices: setup.notices,
         state_problem: opened.state_problem,
         interrupted_calls: opened.interrupted_calls,
@@ -354,6 +360,8 @@ struct StartupEvents {
     /// The messages of `--history`.
     input_history: Vec<HistoryMessage>,
     first_message: Option<String>,
+    /// The images of the first message.
+    images: Vec<Image>,
     notices: Vec<String>,
     /// Why the saved state of the session is unusable.
     state_problem: Option<String>,
@@ -433,6 +441,7 @@ fn emit_startup_events(
         startup,
         input_history,
         first_message,
+        images,
         mut notices,
         state_problem,
         has_system,
@@ -459,7 +468,7 @@ fn emit_startup_events(
     }
     interrupted_calls.emit_results(agent)?;
     for text in model_messages {
-        emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
+        emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
     }
     if !input_history.is_empty() {
         emitter.emit(Event::History { messages: input_history })?;
@@ -468,7 +477,7 @@ fn emit_startup_events(
     let prompt = first_message.clone().filter(|text| !prompt_is_data && text != messages::RESUME_MESSAGE);
     let first_message = agent.session.borrow().with_schema(first_message);
     if let Some(text) = first_message {
-        emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
+        emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;
     }
     if !has_system {
         notices.extend(emit_system_message(app, settings, agent, &listed_skills, is_chat)?);

@@ -146,6 +146,9 @@ pub struct RunOptions {
     /// Disable `run_command`; overrides `--allow-commands`
     #[arg(long)]
     pub no_commands: bool,
+    /// Image for the model: PNG, JPEG, GIF or WebP (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
     /// JSON Schema that the answer must match; standard output is then that JSON value, or nothing
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,

@@ -9,6 +9,7 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::costs;
 use crate::cli::compose::directories;
 use crate::cli::compose::input_history;
+use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::memory;
 use crate::cli::compose::model_chain::ModelChain;
@@ -81,6 +82,8 @@ pub struct RunSetup {
     pub schema: Option<Rc<OutputSchema>>,
     /// The messages of `--history`.
     pub input_history: Vec<HistoryMessage>,
+    /// The images of the first message.
+    pub images: InputImages,
     /// The steps before the work on the task.
     pub preparation: Preparation,
     /// Starts child processes.
@@ -115,12 +118,14 @@ impl RunSetup {
         let redactor = app.redactor(&settings);
         let built_in = options.review.as_ref().map(|_| REVIEW_SCHEMA);
         let schema = output_schema::read_output_schema(options.output_schema.as_deref(), built_in)?;
+        let images = input_images(options, task)?;
         let (input_history, preparation) = (input_history(task)?, preparation(task));
         directories::prepare(&settings)?;
         let launcher = compose::launcher(app, &settings)?;
         let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
         clear_answer_cache(options, &settings)?;
         let (models, caps) = connect_models(app, &settings).await?;
+        images.check_model(models.clients.first.as_ref())?;
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
         let context = &mut settings.context;
@@ -154,6 +159,7 @@ impl RunSetup {
             redactor,
             schema,
             input_history,
+            images,
             preparation,
             launcher,
             interrupt,
@@ -210,6 +216,17 @@ fn input_history(task: &Task) -> CliResult<Vec<HistoryMessage>> {
         Task::New { history: Some(file), .. } => input_history::read(file),
         Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
     }
+}
+
+/// Reads the images of the first message.
+fn input_images(options: &RunOptions, task: &Task) -> CliResult<InputImages> {
+    if matches!(task, Task::Resume { prompt: None, .. }) && !options.image.is_empty() {
+        return Err(CliError::new(
+            FailureKind::Usage,
+            "--image needs a prompt, whose message contains the image",
+        ));
+    }
+    InputImages::read(&options.image)
 }
 
 /// Returns the steps before the work on the task.

@@ -138,6 +138,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         launcher,
         emitter: Rc::new(emitter),
         outputs,
+        images: None,
         undo_store: None,
         skills: SkillSet::default(),
         kept: None,

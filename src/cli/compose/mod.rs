@@ -5,6 +5,7 @@ pub mod approver;
 pub mod costs;
 pub mod directories;
 pub mod input_history;
+pub mod input_images;
 pub mod interrupted_calls;
 pub mod mcp;
 pub mod memory;
@@ -40,6 +41,7 @@ use crate::config::load::{USER_AGENTS, USER_FILE};
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::core::image::ImageStore;
 use crate::core::language::Language;
 use crate::core::limits::{FallbackChain, Limits, ModelTerms, SpendingCaps};
 use crate::core::secret::Secret;
@@ -118,6 +120,8 @@ pub struct EngineParts {
     pub emitter: Rc<Emitter>,
     /// The directory for long outputs.
     pub outputs: PathBuf,
+    /// Stores images; `None` without a session.
+    pub images: Option<Rc<dyn ImageStore>>,
     /// Storage for undo; `None` without a session that could undo changes.
     pub undo_store: Option<UndoStore>,
     /// The tools.
@@ -311,6 +315,7 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
         api_key_env: llm.api_key_env.clone(),
         temperature: llm.temperature,
         window: llm.context_window,
+        images: llm.images,
         effort: llm.effort,
         prompt_caching: llm.prompt_caching,
         retries: llm.retries,
@@ -440,6 +445,7 @@ pub fn engine(
         background: Rc::default(),
         skills: Rc::new(parts.skills),
         queue: interaction.queue,
+        images: parts.images,
         outputs: Rc::new(Outputs {
             dir: parts.outputs,
             parent: None,

@@ -87,6 +87,7 @@ pub fn fallback_settings(settings: &Settings, name: &str, prices: &Prices) -> Cl
     settings.llm = Llm {
         model: Some(name.to_owned()),
         context_window: None,
+        images: None,
         max_output_tokens: settings.llm.max_output_tokens.map(|wanted| wanted.min(most)),
         ..settings.llm
     };

@@ -45,13 +45,13 @@ impl Preparation {
         for (command, output) in &self.user_commands {
             let delimiter = Delimiter::for_session(agent.session.borrow().id());
             let text = messages::user_command(command, &delimiter.wrap(output));
-            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::UserCommand })?;
+            agent.emitter.emit(Event::user_message(text, MessageOrigin::UserCommand))?;
         }
         agent.engine.load_skills_for_prompt(&agent.task)?;
         if let Some((base, diff)) = &self.review {
             let delimiter = Delimiter::for_session(agent.session.borrow().id());
             let text = messages::review_changes(base, &delimiter.wrap(diff));
-            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::GitDiff })?;
+            agent.emitter.emit(Event::user_message(text, MessageOrigin::GitDiff))?;
         }
         if let Some(reference) = &self.git_diff {
             show_changes(agent, reference).await?;
@@ -71,7 +71,7 @@ async fn show_changes(agent: &Agent, reference: &str) -> Result<(), EmitError> {
         Ok(Some(changes)) => {
             let delimiter = Delimiter::for_session(agent.session.borrow().id());
             let text = messages::git_diff(reference, &delimiter.wrap(&changes));
-            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::GitDiff })?;
+            agent.emitter.emit(Event::user_message(text, MessageOrigin::GitDiff))?;
         }
         Ok(None) => notify(agent, NoticeLevel::Info, messages::no_git_diff(reference))?,
         Err(why) => notify(agent, NoticeLevel::Warn, messages::git_diff_unknown(reference, &why))?,
@@ -99,7 +99,7 @@ async fn plan(agent: &Agent, host: &SubagentHost) -> Result<(), EmitError> {
             let unfinished = (status == Status::Partial).then_some(reason);
             let delimiter = Delimiter::for_session(agent.session.borrow().id());
             let text = messages::plan(&delimiter.wrap(output.text().trim()), unfinished);
-            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Plan }).map(drop)
+            agent.emitter.emit(Event::user_message(text, MessageOrigin::Plan)).map(drop)
         }
         Err(why) => notify(agent, NoticeLevel::Warn, messages::no_plan(&why)),
     }

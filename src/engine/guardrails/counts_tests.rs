@@ -17,7 +17,12 @@ fn ended(changes: &[(&str, Option<&str>, Option<&str>)], guardrail_counts: CallC
     Event::ToolCallEnd {
         name: "tool".to_owned(),
         summary: String::new(),
-        result: ToolResult { call_id: "c".to_owned(), text: String::new(), is_error: false },
+        result: ToolResult {
+            call_id: "c".to_owned(),
+            text: String::new(),
+            is_error: false,
+            images: Vec::new(),
+        },
         changed: changes.iter().map(|(path, was, is)| change(path, *was, *is)).collect(),
         seen: Vec::new(),
         denial: None,

@@ -120,7 +120,7 @@ fn reasoning_keeps_its_place_its_signature_and_what_is_redacted() {
         Part::Thinking { text, opaque } => format!("{text} {}", opaque.as_ref().unwrap().data),
         Part::Text { text } => text.clone(),
         Part::ToolCall(call) => call.id.clone(),
-        Part::ToolResult(_) => String::new(),
+        Part::Image(_) | Part::ToolResult(_) => String::new(),
     });
     let expected =
         ["hm {\"signature\":\"sig\"}", " {\"data\":\"enc\"}", "so", "more {\"signature\":\"s2\"}", "toolu_4"];

@@ -1,6 +1,7 @@
 //! Encodes a request as Anthropic Messages JSON: alternating roles, results first, signed reasoning of earlier turns.
 
 use super::AnthropicMessages;
+use crate::core::image::Image;
 use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::llm::cache_control::{self, CacheControl};
 use crate::llm::codec::{Encoder, ModelParameters};
@@ -8,6 +9,7 @@ use crate::llm::effort::{Effort, Thinking};
 use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::Quirks;
 use crate::llm::request_body;
+use crate::llm::request_images::{Images, Piece};
 use crate::llm::request_parts::{arguments_object, placeholder_tool, sanitized_id, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
@@ -41,6 +43,7 @@ impl Encoder for AnthropicMessages {
         &self,
         message: &Message,
         earlier: &[Arc<Message>],
+        images: Images<'_>,
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()> {
         let Some(role) = role(message) else { return Ok(()) };
@@ -58,7 +61,8 @@ impl Encoder for AnthropicMessages {
                 Part::Text { .. } => write(text(part), &mut block)?,
                 Part::Thinking { .. } => write(thinking(part, self.quirks), &mut block)?,
                 Part::ToolCall(call) => write_call(call, &mut block)?,
-                Part::ToolResult(result) => write(Some(WireResult::new(result)), &mut block)?,
+                Part::ToolResult(result) => write(Some(WireResult::new(result, images)), &mut block)?,
+                Part::Image(image) => write(Some(Block::of_image(image, images)), &mut block)?,
             }
             if !block.is_empty() {
                 if !std::mem::take(&mut first) {
@@ -113,7 +117,7 @@ impl Encoder for AnthropicMessages {
             system,
         };
         let mut json = request_body::start_body(&head, "messages", messages.len())?;
-        let breakpoints = if marked { breakpoints(request.messages, self, messages)? } else { Vec::new() };
+        let breakpoints = if marked { breakpoints(request, self, messages)? } else { Vec::new() };
         cache_control::write_with_breakpoints(messages, &breakpoints, &mut json);
         if !messages.is_empty() {
             json.extend_from_slice(b"]}");
@@ -126,14 +130,15 @@ impl Encoder for AnthropicMessages {
 /// Returns the cache breakpoints of the conversation: one at its end, for the next request, and one where the previous
 /// request ended, because the cache is searched at most 20 blocks before a breakpoint and a step may add more.
 fn breakpoints(
-    messages: &[Arc<Message>],
+    request: &Request<'_>,
     codec: &AnthropicMessages,
     json: &[u8],
 ) -> serde_json::Result<Vec<usize>> {
+    let (messages, images) = (request.messages, request.images);
     let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
     let mut added = Vec::new();
     for (at, message) in messages.iter().enumerate().skip(answered.unwrap_or(messages.len())) {
-        codec.write_message(message, messages.get(..at).unwrap_or_default(), &mut added)?;
+        codec.write_message(message, messages.get(..at).unwrap_or_default(), images, &mut added)?;
     }
     let before = json.len().saturating_sub(added.len());
     Ok(if before < json.len() { vec![before, json.len()] } else { vec![json.len()] })
@@ -194,7 +199,7 @@ fn sendable_parts(message: &Message) -> &[Part] {
     let matters = |part: &Part| match part {
         Part::Text { .. } => text(part).is_some(),
         Part::Thinking { .. } => false,
-        Part::ToolCall(_) | Part::ToolResult(_) => true,
+        Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => true,
     };
     let end = message.parts.iter().rposition(matters).map_or(0, |last| last + 1);
     message.parts.get(..end).unwrap_or_default()
@@ -292,7 +297,11 @@ fn text(part: &Part) -> Option<TextBlock<'_>> {
         Part::Text { text } if !text.trim().is_empty() => {
             Some(TextBlock { r#type: "text", text, cache_control: None })
         }
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        Part::Image(_)
+        | Part::Text { .. }
+        | Part::Thinking { .. }
+        | Part::ToolCall(_)
+        | Part::ToolResult(_) => None,
     }
 }
 
@@ -347,25 +356,66 @@ fn write_call(call: &ToolCall, json: &mut Vec<u8>) -> serde_json::Result<()> {
     serde_json::to_writer(json, &block)
 }
 
+/// A text or an image: <https://platform.claude.com/docs/en/build-with-claude/vision>.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text { text: Cow<'a, str> },
+    Image { source: ImageContent },
+}
+
+#[derive(Serialize)]
+struct ImageContent {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: String,
+}
+
+impl Block<'_> {
+    fn of_image(image: &Image, images: Images<'_>) -> Self {
+        match Piece::of_image(image, images) {
+            Piece::Text(text) => Self::Text { text },
+            Piece::Image { media_type, base64 } => {
+                Self::Image { source: ImageContent { r#type: "base64", media_type, data: base64 } }
+            }
+        }
+    }
+}
+
+/// Content of a result: its text, or a list if it has images.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
 #[derive(Serialize)]
 struct WireResult<'a> {
     r#type: &'static str,
     tool_use_id: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<&'a str>,
+    content: Option<ResultContent<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
 }
 
 impl<'a> WireResult<'a> {
     /// Creates the block; an error result without text loses its `is_error`, because the API refuses it.
-    fn new(result: &'a ToolResult) -> Self {
-        let content = Some(result.text.as_str()).filter(|text| !text.trim().is_empty());
+    fn new(result: &'a ToolResult, images: Images<'_>) -> Self {
+        let text = Some(result.text.as_str()).filter(|text| !text.trim().is_empty());
+        let content = if result.images.is_empty() {
+            text.map(ResultContent::Text)
+        } else {
+            let text = text.map(|text| Block::Text { text: Cow::Borrowed(text) });
+            let images = result.images.iter().map(|image| Block::of_image(image, images));
+            Some(ResultContent::Blocks(text.into_iter().chain(images).collect()))
+        };
         Self {
             r#type: "tool_result",
             tool_use_id: sanitized_id(&result.call_id, ID_LENGTH),
-            content,
             is_error: result.is_error && content.is_some(),
+            content,
         }
     }
 }

@@ -11,7 +11,7 @@ fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
     let codec = AnthropicMessages { quirks: Quirks::default() };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
-        codec.write_message(message, &request.messages[..at], &mut json).unwrap();
+        codec.write_message(message, &request.messages[..at], None, &mut json).unwrap();
     }
     codec.encode(request, &parameters, &json).unwrap()
 }
@@ -39,7 +39,7 @@ fn assistant(parts: Vec<Part>) -> Message {
 }
 
 fn result(id: &str, text: &str, is_error: bool) -> ToolResult {
-    ToolResult { call_id: id.into(), text: text.into(), is_error }
+    ToolResult { call_id: id.into(), text: text.into(), is_error, images: Vec::new() }
 }
 
 fn text_part(text: &str) -> Part {
@@ -169,7 +169,7 @@ fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
     let written = |unsigned_thinking| {
         let quirks = Quirks { unsigned_thinking, ..Quirks::default() };
         let mut json = Vec::new();
-        AnthropicMessages { quirks }.write_message(&message, &[], &mut json).unwrap();
+        AnthropicMessages { quirks }.write_message(&message, &[], None, &mut json).unwrap();
         String::from_utf8(json).unwrap()
     };
     assert!(
@@ -197,7 +197,7 @@ fn marked_bytes(
     let codec = AnthropicMessages { quirks: Quirks::default() };
     let mut json = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        codec.write_message(message, &messages[..at], &mut json).unwrap();
+        codec.write_message(message, &messages[..at], None, &mut json).unwrap();
     }
     let request = Request {
         messages: &messages,

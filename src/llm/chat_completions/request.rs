@@ -9,6 +9,7 @@ use crate::llm::effort::Thinking;
 use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::{EmptyContent, MaxTokensField, Quirks, ReasoningReplayField, ThinkingField};
 use crate::llm::request_body::{encode_body, push_item};
+use crate::llm::request_images::{Images, Piece, data_url, joined_text, result_pieces, user_pieces};
 use crate::llm::request_parts::{arguments_json, content, placeholder_tool, tool_name};
 use crate::llm::response_schema::NamedSchema;
 use crate::llm::{Request, ToolDefinition};
@@ -29,15 +30,21 @@ impl Encoder for ChatCompletions {
     fn write_message(
         &self,
         message: &Message,
-        _earlier: &[Arc<Message>],
+        earlier: &[Arc<Message>],
+        images: Images<'_>,
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()> {
         let mut write = |wire: &WireMessage<'_>| push_item(json, wire);
         match message.role {
             Role::System => write(&plain(self.quirks.system_role.name(), message)),
-            Role::User => write(&plain("user", message)),
+            Role::User => write(&user(user_pieces(message, images))),
             Role::Assistant => write(&assistant(message, self.quirks)),
-            Role::Tool => results(message, self.quirks).try_for_each(|result| write(&result)),
+            Role::Tool => {
+                results(message, self.quirks).try_for_each(|result| write(&result))?;
+                // A result is text in this format.
+                let pieces = result_pieces(message, earlier, images);
+                if pieces.is_empty() { Ok(()) } else { write(&user(pieces)) }
+            }
         }
     }
 
@@ -182,7 +189,7 @@ struct WireMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
-    content: Option<Cow<'a, str>>,
+    content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,12 +200,32 @@ struct WireMessage<'a> {
     tool_calls: Vec<WireCall<'a>>,
 }
 
+/// Content of a message: its text, or a list if it has images.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<ContentPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentPart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
 impl<'a> WireMessage<'a> {
     fn new(role: &'static str, content: Option<Cow<'a, str>>) -> Self {
         Self {
             role,
             tool_call_id: None,
-            content,
+            content: content.map(Content::Text),
             reasoning_content: None,
             reasoning: None,
             reasoning_details: None,
@@ -222,6 +249,20 @@ struct WireCallFunction<'a> {
     arguments: Cow<'a, str>,
 }
 
+fn user(pieces: Vec<Piece<'_>>) -> WireMessage<'_> {
+    let part = |piece| match piece {
+        Piece::Text(text) => ContentPart::Text { text },
+        Piece::Image { media_type, base64 } => {
+            ContentPart::ImageUrl { image_url: ImageUrl { url: data_url(media_type, &base64) } }
+        }
+    };
+    let content = match joined_text(pieces) {
+        Ok(text) => Content::Text(text),
+        Err(pieces) => Content::Parts(pieces.into_iter().map(part).collect()),
+    };
+    WireMessage { content: Some(content), ..WireMessage::new("user", None) }
+}
+
 fn plain<'a>(role: &'static str, message: &'a Message) -> WireMessage<'a> {
     WireMessage::new(role, Some(content(message)))
 }
@@ -233,7 +274,7 @@ fn results(message: &Message, quirks: Quirks) -> impl Iterator<Item = WireMessag
             tool_call_id: Some(quirks.call_ids.conform(&result.call_id)),
             ..WireMessage::new("tool", Some(Cow::Borrowed(&result.text)))
         }),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     })
 }
 
@@ -273,7 +314,11 @@ fn reasoning(message: &Message) -> Option<String> {
         .iter()
         .filter_map(|part| match part {
             Part::Thinking { text, opaque: Some(opaque) } if opaque.codec == CODEC => Some(text.as_str()),
-            Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+            Part::Image(_)
+            | Part::Thinking { .. }
+            | Part::Text { .. }
+            | Part::ToolCall(_)
+            | Part::ToolResult(_) => None,
         })
         .collect();
     (!text.is_empty()).then_some(text)
@@ -283,7 +328,11 @@ fn reasoning(message: &Message) -> Option<String> {
 fn details(message: &Message) -> Option<&Value> {
     message.parts.iter().find_map(|part| match part {
         Part::Thinking { opaque: Some(opaque), .. } if opaque.codec == CODEC => opaque.data.get(DETAILS),
-        Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        Part::Image(_)
+        | Part::Thinking { .. }
+        | Part::Text { .. }
+        | Part::ToolCall(_)
+        | Part::ToolResult(_) => None,
     })
 }
 
@@ -301,7 +350,7 @@ mod tests {
         let codec = ChatCompletions { quirks };
         let mut messages = Vec::new();
         for message in request.messages {
-            codec.write_message(message, &[], &mut messages).unwrap();
+            codec.write_message(message, &[], None, &mut messages).unwrap();
         }
         codec.encode(request, &parameters, &messages).unwrap()
     }
@@ -329,7 +378,7 @@ mod tests {
     }
 
     fn result(id: &str) -> ToolResult {
-        ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error: false }
+        ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error: false, images: Vec::new() }
     }
 
     fn history() -> Vec<Arc<Message>> {

@@ -43,7 +43,7 @@ fn ids_and_arguments(response: &Response) -> Vec<(String, String)> {
 /// Returns the parts as they would be sent back.
 fn replayed(message: &Message) -> Value {
     let mut json = Vec::new();
-    Gemini.write_message(message, &[], &mut json).unwrap();
+    Gemini.write_message(message, &[], None, &mut json).unwrap();
     serde_json::from_slice::<Value>(&json).unwrap()["parts"].clone()
 }
 

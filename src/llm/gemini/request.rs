@@ -8,6 +8,7 @@ use crate::llm::effort::{Effort, Thinking};
 use crate::llm::endpoint_overrides::percent_encoded;
 use crate::llm::preserialized::Preserialized;
 use crate::llm::request_body::{encode_body, push_item};
+use crate::llm::request_images::{Images, Piece, result_pieces, user_pieces};
 use crate::llm::request_parts::{arguments_object, content, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
@@ -39,18 +40,25 @@ impl Encoder for Gemini {
         &self,
         message: &Message,
         earlier: &[Arc<Message>],
+        images: Images<'_>,
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()> {
         let (role, parts) = match message.role {
             Role::System => return Ok(()),
-            Role::User => ("user", vec![WirePart::text(content(message))]),
+            Role::User => {
+                ("user", user_pieces(message, images).into_iter().map(WirePart::of_piece).collect())
+            }
             Role::Assistant => ("model", assistant_parts(message)?),
             Role::Tool => ("user", results(message, earlier)),
         };
         if parts.is_empty() {
             return Ok(());
         }
-        push_item(json, &Content { role, parts })
+        push_item(json, &Content { role, parts })?;
+        // Only some models accept images in a result.
+        let parts: Vec<_> =
+            result_pieces(message, earlier, images).into_iter().map(WirePart::of_piece).collect();
+        if parts.is_empty() { Ok(()) } else { push_item(json, &Content { role, parts }) }
     }
 
     fn encode(
@@ -174,6 +182,16 @@ struct WirePart<'a> {
     function_response: Option<FunctionResponse<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<InlineData>,
+}
+
+/// An image: <https://ai.google.dev/gemini-api/docs/image-understanding>.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData {
+    mime_type: &'static str,
+    data: String,
 }
 
 #[derive(Serialize)]
@@ -201,6 +219,16 @@ enum Outcome<'a> {
 }
 
 impl<'a> WirePart<'a> {
+    fn of_piece(piece: Piece<'a>) -> Self {
+        match piece {
+            Piece::Text(text) => Self::text(text),
+            Piece::Image { media_type, base64 } => {
+                let inline_data = Some(InlineData { mime_type: media_type, data: base64 });
+                Self { inline_data, ..Self::default() }
+            }
+        }
+    }
+
     fn text(text: Cow<'a, str>) -> Self {
         Self { text: Some(text), ..Self::default() }
     }
@@ -223,7 +251,7 @@ fn assistant_parts(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
                 parts.push(call_part(call, calls == 0)?);
                 calls += 1;
             }
-            Part::ToolResult(_) => {}
+            Part::Image(_) | Part::ToolResult(_) => {}
         }
     }
     Ok(parts)
@@ -263,7 +291,7 @@ fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> Vec<WirePar
             let function_response = Some(response(result, earlier));
             Some(WirePart { function_response, ..WirePart::default() })
         }
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     };
     message.parts.iter().filter_map(result).collect()
 }

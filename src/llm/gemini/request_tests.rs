@@ -8,7 +8,7 @@ use serde_json::json;
 fn written(messages: &[Arc<Message>]) -> Vec<u8> {
     let mut json = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        Gemini.write_message(message, &messages[..at], &mut json).unwrap();
+        Gemini.write_message(message, &messages[..at], None, &mut json).unwrap();
     }
     json
 }
@@ -52,7 +52,7 @@ fn thinking(text: &str, opaque: impl Into<Option<OpaqueData>>) -> Part {
 }
 
 fn result(id: &str, is_error: bool) -> ToolResult {
-    ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error }
+    ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error, images: Vec::new() }
 }
 
 fn history() -> Vec<Arc<Message>> {

@@ -8,6 +8,7 @@ use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::request_body::{encode_body, push_item};
+use crate::llm::request_images::{Images, Piece, result_pieces, user_pieces};
 use crate::llm::request_parts::{arguments_object, content, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
 use serde::Serialize;
@@ -73,6 +74,9 @@ struct WireMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<Cow<'a, str>>,
     content: Cow<'a, str>,
+    /// Images in base64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,14 +99,20 @@ impl Encoder for Ollama {
         &self,
         message: &Message,
         earlier: &[Arc<Message>],
+        images: Images<'_>,
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()> {
         let mut write = |wire: &WireMessage<'_>| push_item(json, wire);
         match message.role {
             Role::System => write(&plain("system", content(message))),
-            Role::User => write(&plain("user", content(message))),
+            Role::User => write(&user(user_pieces(message, images))),
             Role::Assistant => write(&assistant(message)?),
-            Role::Tool => results(message, earlier).try_for_each(|result| write(&result)),
+            Role::Tool => {
+                results(message, earlier).try_for_each(|result| write(&result))?;
+                // The templates of most models show no images of results.
+                let pieces = result_pieces(message, earlier, images);
+                if pieces.is_empty() { Ok(()) } else { write(&user(pieces)) }
+            }
         }
     }
 
@@ -131,7 +141,21 @@ impl Encoder for Ollama {
 }
 
 fn plain<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
-    WireMessage { role, tool_name: None, content, thinking: String::new(), tool_calls: Vec::new() }
+    let (images, tool_calls) = (Vec::new(), Vec::new());
+    WireMessage { role, tool_name: None, content, images, thinking: String::new(), tool_calls }
+}
+
+fn user(pieces: Vec<Piece<'_>>) -> WireMessage<'_> {
+    let mut images = Vec::new();
+    let texts = pieces.into_iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text),
+        Piece::Image { base64, .. } => {
+            images.push(base64);
+            None
+        }
+    });
+    let text = texts.reduce(|all, text| all + text).unwrap_or_default();
+    WireMessage { images, ..plain("user", text) }
 }
 
 fn assistant(message: &Message) -> serde_json::Result<WireMessage<'_>> {
@@ -153,7 +177,11 @@ fn arguments(call: &ToolCall) -> serde_json::Result<Box<RawValue>> {
 fn thinking(message: &Message) -> String {
     let own = message.parts.iter().filter_map(|part| match part {
         Part::Thinking { text, opaque: Some(opaque) } if opaque.codec == CODEC => Some(text.as_str()),
-        Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        Part::Image(_)
+        | Part::Thinking { .. }
+        | Part::Text { .. }
+        | Part::ToolCall(_)
+        | Part::ToolResult(_) => None,
     });
     own.collect()
 }
@@ -169,7 +197,7 @@ fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterat
             tool_name: Some(named(&result.call_id)),
             ..plain("tool", Cow::Borrowed(&result.text))
         }),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     })
 }
 
@@ -185,7 +213,7 @@ mod tests {
         let codec = Ollama { text_calls: TextCallFormat::Json };
         let mut messages = Vec::new();
         for (at, message) in request.messages.iter().enumerate() {
-            codec.write_message(message, &request.messages[..at], &mut messages).unwrap();
+            codec.write_message(message, &request.messages[..at], None, &mut messages).unwrap();
         }
         codec.encode(request, parameters, &messages).unwrap()
     }
@@ -205,7 +233,7 @@ mod tests {
     }
 
     fn result(id: &str) -> ToolResult {
-        ToolResult { call_id: id.into(), text: format!("of {id}"), is_error: false }
+        ToolResult { call_id: id.into(), text: format!("of {id}"), is_error: false, images: Vec::new() }
     }
 
     fn history() -> Vec<Arc<Message>> {

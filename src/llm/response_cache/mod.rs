@@ -47,6 +47,10 @@ impl LlmClient for CachedModel {
         self.inner.output_limit()
     }
 
+    fn accepts_images(&self) -> bool {
+        self.inner.accepts_images()
+    }
+
     fn warnings(&self) -> &[String] {
         self.inner.warnings()
     }
@@ -85,7 +89,7 @@ fn replay(cached: CachedResponse, streamed: bool, progress: &mut dyn FnMut(Progr
         match part {
             Part::Text { text } => progress(Progress::Text(text)),
             Part::Thinking { text, .. } => progress(Progress::Thinking(text)),
-            Part::ToolCall(_) | Part::ToolResult(_) => {}
+            Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
     Response {

@@ -62,7 +62,7 @@ fn calls(message: &Message) -> Vec<(&str, &str)> {
 fn replayed(message: &Message) -> Vec<Value> {
     let data = |part: &Part| match part {
         Part::Thinking { opaque, .. } => opaque.as_ref().map(|opaque| opaque.data.clone()),
-        Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     };
     message.parts.iter().filter_map(data).collect()
 }
@@ -169,7 +169,7 @@ fn items_keep_their_order_and_texts_their_phase() {
             Part::Text { text } => text.as_str(),
             Part::Thinking { .. } => "thinking",
             Part::ToolCall(_) => "call",
-            Part::ToolResult(_) => "result",
+            Part::Image(_) | Part::ToolResult(_) => "result",
         })
         .collect();
     assert_eq!(kinds, ["thinking", "First.", "thinking", "call", "thinking", "thinking", "Second."]);

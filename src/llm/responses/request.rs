@@ -4,11 +4,12 @@
 //! request in which one of them is missing. `call_id` links a call to its result.
 
 use super::Responses;
-use crate::core::message::{Message, Part, Role};
+use crate::core::message::{Message, Part, Role, ToolResult};
 use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::preserialized::Preserialized;
 use crate::llm::request_body::{encode_body, push_item};
+use crate::llm::request_images::{Images, Piece, data_url, user_pieces};
 use crate::llm::request_parts::{arguments_json, content, sanitized_id, tool_name};
 use crate::llm::response_schema::{NamedSchema, StrictSchemaSupport};
 use crate::llm::{Request, ToolDefinition};
@@ -33,14 +34,15 @@ impl Encoder for Responses {
         &self,
         message: &Message,
         _earlier: &[Arc<Message>],
+        images: Images<'_>,
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()> {
         let mut write = |item: &Item<'_>| push_item(json, item);
         match message.role {
             Role::System => write(&input("system", message)),
-            Role::User => write(&input("user", message)),
+            Role::User => write(&user(message, images)),
             Role::Assistant => output(message).try_for_each(|item| write(&item)),
-            Role::Tool => results(message).try_for_each(|item| write(&item)),
+            Role::Tool => results(message, images).try_for_each(|item| write(&item)),
         }
     }
 
@@ -151,7 +153,7 @@ enum Item<'a> {
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
-        content: [Content<'a>; 1],
+        content: Vec<Content<'a>>,
     },
     FunctionCall {
         call_id: Cow<'a, str>,
@@ -160,7 +162,7 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: &'a str,
+        output: Output<'a>,
     },
     /// Reasoning as received.
     #[serde(untagged)]
@@ -168,13 +170,39 @@ enum Item<'a> {
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
-    r#type: &'static str,
-    text: Cow<'a, str>,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { image_url: String },
+    OutputText { text: Cow<'a, str> },
+}
+
+impl<'a> Content<'a> {
+    fn of_piece(piece: Piece<'a>) -> Self {
+        match piece {
+            Piece::Text(text) => Self::InputText { text },
+            Piece::Image { media_type, base64 } => {
+                Self::InputImage { image_url: data_url(media_type, &base64) }
+            }
+        }
+    }
+}
+
+/// Output of a call: its text, or a list if it has images.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(&'a str),
+    Parts(Vec<Content<'a>>),
+}
+
+fn user<'a>(message: &'a Message, images: Images<'_>) -> Item<'a> {
+    let content = user_pieces(message, images).into_iter().map(Content::of_piece).collect();
+    Item::Message { role: "user", phase: None, content }
 }
 
 fn input<'a>(role: &'static str, message: &'a Message) -> Item<'a> {
-    Item::Message { role, phase: None, content: [Content { r#type: "input_text", text: content(message) }] }
+    Item::Message { role, phase: None, content: vec![Content::InputText { text: content(message) }] }
 }
 
 /// Returns the model's items in their order. Reasoning without a following item, such as that of a cut answer, is
@@ -183,7 +211,7 @@ fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
     let follows = |part: &Part| match part {
         Part::Text { text } => !text.is_empty(),
         Part::ToolCall(_) => true,
-        Part::Thinking { .. } | Part::ToolResult(_) => false,
+        Part::Image(_) | Part::Thinking { .. } | Part::ToolResult(_) => false,
     };
     let end = message.parts.iter().rposition(follows).map_or(0, |last| last + 1);
     let mut phase = None;
@@ -191,7 +219,7 @@ fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
         Part::Text { text } if !text.is_empty() => Some(Item::Message {
             role: "assistant",
             phase: phase.take(),
-            content: [Content { r#type: "output_text", text: Cow::Borrowed(text) }],
+            content: vec![Content::OutputText { text: Cow::Borrowed(text) }],
         }),
         Part::ToolCall(call) => Some(Item::FunctionCall {
             call_id: sanitized_id(&call.id, CALL_ID_LENGTH),
@@ -202,25 +230,34 @@ fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
             phase = opaque.data.get("phase").and_then(Value::as_str);
             (opaque.data.get("type")? == "reasoning").then_some(Item::Reasoning(&opaque.data))
         }
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
     })
 }
 
 /// Returns each result of a turn as a separate item.
-fn results(message: &Message) -> impl Iterator<Item = Item<'_>> {
-    message.parts.iter().filter_map(|part| match part {
+fn results<'a>(message: &'a Message, images: Images<'_>) -> impl Iterator<Item = Item<'a>> {
+    message.parts.iter().filter_map(move |part| match part {
         Part::ToolResult(result) => Some(Item::FunctionCallOutput {
             call_id: sanitized_id(&result.call_id, CALL_ID_LENGTH),
-            output: &result.text,
+            output: result_output(result, images),
         }),
-        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     })
+}
+
+fn result_output<'a>(result: &'a ToolResult, images: Images<'_>) -> Output<'a> {
+    if result.images.is_empty() {
+        return Output::Text(&result.text);
+    }
+    let text = Content::InputText { text: Cow::Borrowed(&result.text) };
+    let images = result.images.iter().map(|image| Content::of_piece(Piece::of_image(image, images)));
+    Output::Parts([text].into_iter().chain(images).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{OpaqueData, ToolCall, ToolResult};
+    use crate::core::message::{OpaqueData, ToolCall};
     use serde_json::json;
 
     fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {
@@ -229,14 +266,14 @@ mod tests {
         let request = &Request { max_output_tokens: Some(99), ..*request };
         let mut items = Vec::new();
         for message in request.messages {
-            Responses.write_message(message, &[], &mut items).unwrap();
+            Responses.write_message(message, &[], None, &mut items).unwrap();
         }
         Responses.encode(request, &parameters, &items).unwrap()
     }
 
     fn items(parts: Vec<Part>) -> Value {
         let mut json = vec![];
-        Responses.write_message(&Message { role: Role::Assistant, parts }, &[], &mut json).unwrap();
+        Responses.write_message(&Message { role: Role::Assistant, parts }, &[], None, &mut json).unwrap();
         serde_json::from_slice(&[b"[", json.as_slice(), b"]"].concat()).unwrap()
     }
 
@@ -262,7 +299,12 @@ mod tests {
     }
 
     fn history() -> Vec<Arc<Message>> {
-        let result = |id: &str| ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error: false };
+        let result = |id: &str| ToolResult {
+            call_id: id.into(),
+            text: "ok\u{1b}".into(),
+            is_error: false,
+            images: Vec::new(),
+        };
         vec![
             Message::text(Role::System, "s"),
             Message::text(Role::User, "u"),
@@ -369,8 +411,8 @@ mod tests {
         let id = format!("functions.read:0{}", "x".repeat(100));
         let sent = items(vec![call(&id, "{}")])[0]["call_id"].clone();
         let mut json = vec![];
-        let result = ToolResult { call_id: id, text: String::new(), is_error: false };
-        Responses.write_message(&Message::tool_results(vec![result]), &[], &mut json).unwrap();
+        let result = ToolResult { call_id: id, text: String::new(), is_error: false, images: Vec::new() };
+        Responses.write_message(&Message::tool_results(vec![result]), &[], None, &mut json).unwrap();
         let result: Value = serde_json::from_slice(&json).unwrap();
         assert!(sent == result["call_id"] && sent.as_str().unwrap().len() <= CALL_ID_LENGTH, "{sent}");
     }

@@ -27,6 +27,8 @@ pub struct ScriptedModel {
     name: String,
     script: Script,
     next: Cell<usize>,
+    /// Whether the model accepts images.
+    accepts_images: bool,
     retries: u32,
     max_retry_after: Duration,
     source: Rc<Clock>,
@@ -36,7 +38,15 @@ impl ScriptedModel {
     /// Creates a model that plays `script`.
     pub fn new(name: impl Into<String>, script: Script, retries: u32, source: Rc<Clock>) -> Self {
         let max_retry_after = DEFAULT_MAX_RETRY_AFTER;
-        Self { name: name.into(), script, next: Cell::new(0), retries, max_retry_after, source }
+        Self {
+            name: name.into(),
+            script,
+            next: Cell::new(0),
+            accepts_images: true,
+            retries,
+            max_retry_after,
+            source,
+        }
     }
 
     /// Creates a model that plays the script in a file.
@@ -51,6 +61,12 @@ impl ScriptedModel {
     ) -> Result<Self, ScriptError> {
         let name = format!("scripted:{}", path.display());
         Ok(Self { max_retry_after, ..Self::new(name, Script::open(path)?, retries, source) })
+    }
+
+    /// Sets whether the model accepts images.
+    #[must_use]
+    pub fn with_images(self, accepts_images: bool) -> Self {
+        Self { accepts_images, ..self }
     }
 
     async fn play(
@@ -125,6 +141,10 @@ impl LlmClient for ScriptedModel {
         &self.name
     }
 
+    fn accepts_images(&self) -> bool {
+        self.accepts_images
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
@@ -167,7 +187,7 @@ fn request_view<'a>(request: &'a Request<'_>) -> RequestView<'a> {
         message.parts.iter().filter_map(move |part| match part {
             Part::Text { text } => Some((role, text.as_str())),
             Part::ToolResult(result) => Some((role, result.text.as_str())),
-            Part::Thinking { .. } | Part::ToolCall(_) => None,
+            Part::Image(_) | Part::Thinking { .. } | Part::ToolCall(_) => None,
         })
     });
     RequestView { messages: messages.collect(), tools: !request.tools.is_empty(), stream: request.stream }

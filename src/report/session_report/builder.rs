@@ -68,7 +68,9 @@ impl SessionReportBuilder {
                 self.report.session_id = Some(session_id.clone());
                 self.report.workspace = Some(workspace.clone());
             }
-            Event::UserMessage { text, origin } => self.user_message(text, *origin),
+            Event::UserMessage { text, origin, images } => {
+                self.user_message(&messages::with_image_labels(text, images, Language::En), *origin);
+            }
             Event::StepStart { purpose, .. } => self.step_start(*purpose, record),
             Event::RequestSent { .. } => {
                 self.report.request_count = self.report.request_count.saturating_add(1);

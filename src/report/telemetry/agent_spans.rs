@@ -53,7 +53,7 @@ impl AgentSpans {
     pub(super) fn apply(&mut self, buffer: &mut SpanBuffer, event: &Event, at: u64) {
         match event {
             Event::System { text } => self.add_input(buffer, names::SYSTEM_INSTRUCTIONS, text, text_part),
-            Event::UserMessage { text, origin: MessageOrigin::Prompt } => {
+            Event::UserMessage { text, origin: MessageOrigin::Prompt, .. } => {
                 self.add_input(buffer, names::INPUT_MESSAGES, text, |text| message("user", text));
             }
             Event::StepStart { purpose, .. } => self.start_chat(buffer, *purpose, at),

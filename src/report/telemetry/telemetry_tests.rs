@@ -54,7 +54,8 @@ fn tool_start(id: &str) -> Event {
 }
 
 fn tool_end(id: &str, text: &str) -> Event {
-    let result = ToolResult { call_id: id.to_owned(), text: text.to_owned(), is_error: false };
+    let result =
+        ToolResult { call_id: id.to_owned(), text: text.to_owned(), is_error: false, images: Vec::new() };
     Event::tool_not_run("read".to_owned(), String::new(), result, Vec::new())
 }
 
@@ -90,7 +91,7 @@ async fn o24_spans_over_the_limit_are_dropped_and_counted_and_no_parent_is_among
 async fn contents_are_bounded_in_length_and_in_sum() {
     let telemetry = telemetry(true);
     let long = "é".repeat(20_000);
-    let prompt = Event::UserMessage { text: long.clone(), origin: MessageOrigin::Prompt };
+    let prompt = Event::user_message(long.clone(), MessageOrigin::Prompt);
     let calls = (0..600).map(|number| number.to_string());
     let calls = calls.flat_map(|id| [tool_start(&id), tool_end(&id, &long)]);
     emit(&telemetry, [run_start(), prompt].into_iter().chain(calls).chain([run_end()]));

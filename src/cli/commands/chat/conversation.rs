@@ -229,6 +229,7 @@ impl<'a> Conversation<'a> {
         (self.draft, self.compact) = (None, false);
         // The answers are removed once, not before each message.
         self.options.cache_clear = false;
+        self.options.image.clear();
         self.undo_points.push(first_step);
         self.undone_points.clear();
         self.session.clone_from(&result.session_id);

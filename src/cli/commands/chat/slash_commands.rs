@@ -3,20 +3,23 @@
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
 use super::user_commands::UserCommands;
 use crate::cli::commands::run_args::{RunOptions, parse_effort, parse_mode};
+use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::error::did_you_mean;
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
+use crate::core::language::Language;
 use crate::messages;
 use crate::process::editor::run_editor;
 use crate::terminal::Style;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
+use std::path::PathBuf;
 
 /// The built-in commands: name, arguments and meaning.
-const COMMANDS: [(&str, &str, &str); 22] = [
+const COMMANDS: [(&str, &str, &str); 23] = [
     ("help", "", "list these commands"),
     ("model", "[PROVIDER/MODEL]", "show or change the model"),
     ("agent", "[NAME]", "show or change the agent"),
@@ -36,6 +39,7 @@ const COMMANDS: [(&str, &str, &str); 22] = [
     ("resume", "[ID]", "continue another session, or the newest"),
     ("fork", "", "continue in a copy of the session"),
     ("new", "", "start a new session"),
+    ("image", "[FILE …|clear]", "attach images to the next message, list them, or remove them"),
     ("edit", "", "write a message in $VISUAL or $EDITOR"),
     ("exit", "", "end the conversation"),
     ("quit", "", "end the conversation"),
@@ -92,8 +96,7 @@ impl Conversation<'_> {
             "undo" => self.undo()?,
             "cost" => match &self.result {
                 Some(result) => {
-                    let text =
-                        messages::costs(&result.cost, result.usage, crate::core::language::Language::En);
+                    let text = messages::costs(&result.cost, result.usage, Language::En);
                     self.say(&text);
                 }
                 None => self.say(messages::CHAT_NO_MESSAGE),
@@ -107,6 +110,7 @@ impl Conversation<'_> {
             "resume" => self.resume(arguments)?,
             "fork" => self.fork()?,
             "new" => self.change_session(None)?,
+            "image" => self.attach_images(arguments)?,
             "edit" => return self.edit(arguments),
             "quit" | "exit" => return Ok(Next::Exit(ExitCode::Success.code())),
             name => return self.user_command(name, arguments),
@@ -140,6 +144,26 @@ impl Conversation<'_> {
                 Ok(())
             }),
         }
+    }
+
+    /// Attaches the images whose files `arguments` names to the next message, and lists what is attached.
+    fn attach_images(&mut self, arguments: &str) -> CliResult<()> {
+        let Some(files) = shlex::split(arguments) else { return Err(usage(messages::CHAT_OPEN_QUOTE)) };
+        if arguments == "clear" {
+            self.options.image.clear();
+        } else {
+            let files = self.options.image.iter().cloned().chain(files.into_iter().map(PathBuf::from));
+            let files: Vec<PathBuf> = files.collect();
+            let images = InputImages::read(&files)?;
+            self.options.image = files;
+            for image in images.images() {
+                self.say(&messages::image_label(image, Language::En));
+            }
+        }
+        if self.options.image.is_empty() {
+            self.say(messages::CHAT_NO_IMAGE);
+        }
+        Ok(())
     }
 
     fn say(&self, text: &str) {
@@ -182,7 +206,7 @@ impl Conversation<'_> {
     /// Runs a command of the program with `words` and the words of `arguments`; returns whether it succeeded.
     fn dispatch(&self, words: &[&str], arguments: &str) -> CliResult<bool> {
         let common = &self.options.common;
-        let path = |flag: &str, path: &Option<std::path::PathBuf>| {
+        let path = |flag: &str, path: &Option<PathBuf>| {
             path.iter().map(|path| format!("--{flag}={}", path.display())).collect::<Vec<_>>()
         };
         let words = words.iter().map(|word| (*word).to_owned());

@@ -1,17 +1,22 @@
 //! `agent sessions export`: writes a session to one file, for archiving or sharing.
 
 use super::CommandContext;
-use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
+use super::export_format::{
+    EXPORT_VERSION, EXPORT_VERSION_WITHOUT_IMAGES, ExportHeader, ExportedImage, ExportedOutput, io_failure,
+};
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::event::{Event, Record};
 use crate::core::failure::FailureKind;
+use crate::core::image::{Image, ImageSource};
+use crate::journal::images::ImageDir;
 use crate::journal::write::encode;
 use crate::tools::outputs::MAX_OUTPUT_BYTES;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -56,7 +61,10 @@ pub fn export(
     path_replacements: &PathReplacements,
 ) -> CliResult<()> {
     let records = context.read(id)?.records;
-    let header = ExportHeader { agent_session: EXPORT_VERSION, session_id: id.to_owned() };
+    let images = images_of(&records);
+    let agent_session = if images.is_empty() { EXPORT_VERSION_WITHOUT_IMAGES } else { EXPORT_VERSION };
+    let header = ExportHeader { agent_session, session_id: id.to_owned() };
+    let image_dir = ImageDir::new(context.store.images_dir(id)?);
     let write = |to: &mut dyn Write| -> io::Result<()> {
         write_json_line(to, &header)?;
         let mut bytes = Vec::new();
@@ -84,6 +92,14 @@ pub fn export(
             }
             write_json_line(to, &ExportedOutput { output: name, base64: STANDARD.encode(clean) })?;
         }
+        for image in &images {
+            // The line in the conversation remains of an image whose content is lost.
+            if let Ok(content) = image_dir.load(image) {
+                let mut image = image.clone();
+                image.name = context.redactor.text(&image.name).into_owned();
+                write_json_line(to, &ExportedImage { image, base64: STANDARD.encode(content) })?;
+            }
+        }
         to.flush()
     };
     let Some(path) = output else {
@@ -98,6 +114,13 @@ pub fn export(
     }
     file.and_then(|mut file| write(&mut file))
         .map_err(|error| io_failure(&format!("write {}", path.display()), error))
+}
+
+/// Returns the images of `records`, each once.
+fn images_of(records: &[Record]) -> Vec<Image> {
+    let images = records.iter().flat_map(|record| record.event.images());
+    let by_hash: BTreeMap<&str, &Image> = images.map(|image| (image.hash.as_str(), image)).collect();
+    by_hash.into_values().cloned().collect()
 }
 
 /// Checks whether `event` is part of the conversation.

@@ -2,16 +2,20 @@
 
 use crate::cli::error::CliError;
 use crate::core::failure::FailureKind;
+use crate::core::image::Image;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Version of the format.
-pub const EXPORT_VERSION: u32 = 1;
+/// Version of the format of a session with images.
+pub const EXPORT_VERSION: u32 = 2;
+
+/// Version of the format of a session without images, which earlier programs can read.
+pub const EXPORT_VERSION_WITHOUT_IMAGES: u32 = 1;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
 pub struct ExportHeader {
-    /// The [`EXPORT_VERSION`] of the writer.
+    /// The version of the format.
     pub agent_session: u32,
     /// The original id of the session.
     pub session_id: String,
@@ -22,6 +26,15 @@ pub struct ExportHeader {
 pub struct ExportedOutput {
     /// The name of its file.
     pub output: String,
+    /// Its content.
+    pub base64: String,
+}
+
+/// The line of an image.
+#[derive(Serialize, Deserialize)]
+pub struct ExportedImage {
+    /// The image, as the records contain it.
+    pub image: Image,
     /// Its content.
     pub base64: String,
 }

@@ -4,6 +4,7 @@ use super::CommandContext;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::journal::copy::{rewrite_for_session, up_to_step};
+use crate::journal::images::IMAGES_DIR;
 use crate::runtime::private_file::create_private_dir;
 use std::io;
 use std::path::Path;
@@ -18,9 +19,10 @@ pub fn fork(context: &CommandContext<'_>, id: &str, to_step: Option<u32>, new: &
         Some(step) => up_to_step(&reading.records, step).to_vec(),
         None => reading.records,
     };
-    let outputs = context.store.outputs_dir(id)?;
+    let (outputs, images) = (context.store.outputs_dir(id)?, context.store.images_dir(id)?);
     context.store.create_from_records(new, &rewrite_for_session(records, new, None), |dir| {
-        copy(&outputs, &dir.join("outputs"))
+        copy(&outputs, &dir.join("outputs"))?;
+        copy(&images, &dir.join(IMAGES_DIR))
     })?;
     print(context.terminal, &format!("{new}\n"))
 }

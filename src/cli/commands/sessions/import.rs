@@ -1,11 +1,13 @@
 //! `agent sessions import`: imports an exported session. The file is untrusted input.
 
 use super::CommandContext;
-use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedOutput, io_failure};
+use super::export_format::{EXPORT_VERSION, ExportHeader, ExportedImage, ExportedOutput, io_failure};
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::core::event::Record;
+use crate::core::image::{Image, ImageStore};
 use crate::journal::copy::rewrite_for_session;
+use crate::journal::images::{IMAGES_DIR, ImageDir};
 use crate::journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
 use crate::journal::session_store::SessionError;
 use crate::runtime::private_file::create_private_dir;
@@ -29,7 +31,11 @@ pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &
     let imported = imported.map_err(|error| io_failure(&format!("read {}", file.display()), error))?;
     let make = |id: &str| {
         let records = rewrite_for_session(imported.records.clone(), id, Some(workspace));
-        context.store.create_from_records(id, &records, |dir| imported.write_outputs(&dir.join("outputs")))
+        context.store.create_from_records(id, &records, |dir| {
+            imported.write_outputs(&dir.join("outputs"))?;
+            let images = ImageDir::new(dir.join(IMAGES_DIR));
+            imported.images.iter().try_for_each(|(image, content)| images.store(image, content))
+        })
     };
     let id = match make(&imported.id) {
         Err(SessionError::AlreadyExists(_) | SessionError::BadId(_)) => make(new).map(|()| new),
@@ -43,6 +49,7 @@ struct ImportedSession {
     id: String,
     records: Vec<Record>,
     outputs: Vec<(String, Vec<u8>)>,
+    images: Vec<(Image, Vec<u8>)>,
 }
 
 impl ImportedSession {
@@ -55,7 +62,8 @@ impl ImportedSession {
         if header.agent_session > EXPORT_VERSION {
             return Err(wrong("a later version of agent has written it"));
         }
-        let mut imported = Self { id: header.session_id, records: Vec::new(), outputs: Vec::new() };
+        let mut imported =
+            Self { id: header.session_id, records: Vec::new(), outputs: Vec::new(), images: Vec::new() };
         let mut number = 1;
         while next_line(&mut input, &mut bytes, MAX_LINE_BYTES.saturating_mul(2))? {
             number += 1;
@@ -70,6 +78,10 @@ impl ImportedSession {
                 let content =
                     content.ok_or_else(|| wrong(&format!("line {number} is not a stored output")))?;
                 imported.outputs.push((stored.output, content));
+            } else if let Ok(stored) = serde_json::from_slice::<ExportedImage>(&bytes) {
+                let content =
+                    checked_image(&stored).ok_or_else(|| wrong(&format!("line {number} is not an image")))?;
+                imported.images.push((stored.image, content));
             } else {
                 return Err(wrong(&format!("line {number} is damaged")));
             }
@@ -92,6 +104,13 @@ impl ImportedSession {
         }
         Ok(())
     }
+}
+
+/// Returns the content of an image if it is the one that the line describes.
+fn checked_image(stored: &ExportedImage) -> Option<Vec<u8>> {
+    let content = STANDARD.decode(&stored.base64).ok()?;
+    let image = Image::check(&stored.image.name, &content).ok()?;
+    (image == stored.image).then_some(content)
 }
 
 fn open(file: &Path) -> io::Result<Box<dyn BufRead>> {

@@ -52,7 +52,7 @@ pub fn search(context: &CommandContext<'_>, wanted: &str, limit: usize) -> CliRe
 /// Returns author and text of a record's message.
 fn author_and_text(event: &Event) -> Option<(String, String)> {
     match event {
-        Event::UserMessage { text, origin } => {
+        Event::UserMessage { text, origin, .. } => {
             let who = if *origin == MessageOrigin::Prompt { "you" } else { "loop" };
             Some((who.to_owned(), text.clone()))
         }

@@ -74,8 +74,9 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::History { messages } => {
             messages.iter().map(describe_history_message).collect::<Vec<_>>().join("\n")
         }
-        Event::UserMessage { text, origin } => {
-            format!("{}: {}", author(*origin), one_line(text, RESULT_CHARS))
+        Event::UserMessage { text, origin, images } => {
+            let text = messages::with_image_labels(text, images, Language::En);
+            format!("{}: {}", author(*origin), one_line(&text, RESULT_CHARS))
         }
         Event::BackgroundStart { id, command } => messages::background_start(id, command, Language::En),
         Event::BackgroundEnd { id, outcome, ended_by_run_end, .. } => {

@@ -1,0 +1,88 @@
+//! The images of `--image` and `/image`: reads and checks the files, and stores them in the session.
+
+use crate::cli::error::{CliError, CliResult};
+use crate::config::text_file::read_bytes;
+use crate::core::failure::FailureKind;
+use crate::core::image::{
+    Image, ImageError, ImageStore, MAX_IMAGE_BYTES, MAX_REQUEST_IMAGE_BYTES, MAX_REQUEST_IMAGES,
+};
+use crate::llm::LlmClient;
+use crate::messages;
+use crate::terminal::one_line;
+use std::path::{Path, PathBuf};
+
+/// Characters of a path in an error.
+const PATH_CHARS: usize = 200;
+
+/// Checked images with their contents.
+#[derive(Default)]
+pub struct InputImages(Vec<(Image, Vec<u8>)>);
+
+impl InputImages {
+    /// Reads the images in `files`.
+    ///
+    /// # Errors
+    /// Fails for a file that is missing, unreadable, no image or above a limit, and for too many files.
+    pub fn read(files: &[PathBuf]) -> CliResult<Self> {
+        if files.len() > MAX_REQUEST_IMAGES {
+            return Err(unusable(messages::too_many_images(files.len(), MAX_REQUEST_IMAGES)));
+        }
+        let images = files.iter().map(|file| read_image(file)).collect::<CliResult<Vec<_>>>()?;
+        let total = images.iter().fold(0, |sum: u64, (image, _)| sum.saturating_add(image.bytes));
+        if total > MAX_REQUEST_IMAGE_BYTES {
+            return Err(unusable(messages::images_too_large(total, MAX_REQUEST_IMAGE_BYTES)));
+        }
+        Ok(Self(images))
+    }
+
+    /// Checks that the model of `client` accepts images, if there are any.
+    ///
+    /// # Errors
+    /// Fails if it does not.
+    pub fn check_model(&self, client: &dyn LlmClient) -> CliResult<()> {
+        if self.0.is_empty() || client.accepts_images() {
+            return Ok(());
+        }
+        Err(unusable(messages::model_without_images(&one_line(client.model(), PATH_CHARS))))
+    }
+
+    /// Stores the images durably and returns them.
+    ///
+    /// # Errors
+    /// Fails if one cannot be written.
+    pub fn store(self, store: &dyn ImageStore) -> CliResult<Vec<Image>> {
+        let stored = self.0.into_iter().map(|(image, bytes)| {
+            let written = store.store(&image, &bytes);
+            written.map(|()| image).map_err(|source| CliError {
+                kind: FailureKind::Session,
+                cause: anyhow::Error::from(source).context("cannot store an image in the session"),
+            })
+        });
+        stored.collect()
+    }
+
+    /// Returns the images.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.0.iter().map(|(image, _)| image)
+    }
+}
+
+fn read_image(file: &Path) -> CliResult<(Image, Vec<u8>)> {
+    let wrong = |why: &str| {
+        unusable(messages::image_unusable(&one_line(&file.display().to_string(), PATH_CHARS), why))
+    };
+    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+    // One byte more than the limit, so that the check reports a larger file.
+    let (bytes, length) = read_bytes(file, MAX_IMAGE_BYTES.saturating_add(1))
+        .map_err(|error| wrong(&error.to_string()))?
+        .ok_or_else(|| wrong("it does not exist"))?;
+    let image = Image::check(&name, &bytes).map_err(|error| match error {
+        ImageError::TooLarge(_) => wrong(&ImageError::TooLarge(length).to_string()),
+        error => wrong(&error.to_string()),
+    })?;
+    Ok((image, bytes))
+}
+
+fn unusable(message: String) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}
