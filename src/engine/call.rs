@@ -146,7 +146,7 @@ impl Engine {
                 call_id: call.id.clone(),
                 text,
                 is_error: output.is_error,
-                images: Vec::new(),
+                images: if output.is_error { Vec::new() } else { output.images },
             },
             changed: output.changed,
             seen: output.seen,

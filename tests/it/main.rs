@@ -41,6 +41,7 @@ mod hidden;
 mod hook_scripts;
 mod hooks;
 mod hostile;
+mod images;
 mod import;
 mod init;
 mod instructions;

@@ -2,7 +2,7 @@
 
 pub mod summary;
 
-use crate::agent::conversation_images::{self, remove_images, with_lines};
+use crate::agent::conversation_images::{remove_from_result, remove_images, with_lines};
 use crate::core::message::{Message, Part, Role, ToolResult};
 use crate::messages;
 use crate::text::delimiter::Delimiter;
@@ -80,13 +80,18 @@ pub fn removes_anything(messages: &[Arc<Message>], range: &Range<usize>, prompts
     removed.any(|message| !summary::is_summary(message))
 }
 
-/// Returns the calls in `messages` whose outputs are long enough to shorten or have images, with the texts of these outputs.
-pub fn long_outputs<'a>(messages: &'a [Arc<Message>], delimiter: &Delimiter) -> Vec<(&'a str, &'a str)> {
+/// Returns the calls in `messages` whose outputs are long enough to shorten or, if `with_images`, have images, with the texts of
+/// these outputs.
+pub fn long_outputs<'a>(
+    messages: &'a [Arc<Message>],
+    delimiter: &Delimiter,
+    with_images: bool,
+) -> Vec<(&'a str, &'a str)> {
     let results = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
         Part::ToolResult(result) => Some((result, delimiter.strip(&result.text))),
         Part::Image(_) | Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     });
-    let long = results.filter(|(result, text)| is_long(text) || !result.images.is_empty());
+    let long = results.filter(|(result, text)| is_long(text) || (with_images && !result.images.is_empty()));
     long.map(|(result, text)| (result.call_id.as_str(), text)).collect()
 }
 
@@ -94,8 +99,13 @@ fn is_long(text: &str) -> bool {
     text.len() > LONG_OUTPUT_CHARS
 }
 
-/// Shortens the outputs of the calls `ids`; a line remains of each of their images.
-pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], delimiter: &Delimiter) {
+/// Shortens the outputs of the calls `ids`. If `with_images`, only a line remains of each of their images.
+pub fn shorten_outputs(
+    messages: &mut [Arc<Message>],
+    ids: &[String],
+    delimiter: &Delimiter,
+    with_images: bool,
+) {
     let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let concerned = |message: &Message| {
         let mut parts = message.parts.iter();
@@ -106,6 +116,9 @@ pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], delimiter:
             match part {
                 Part::ToolResult(result) if ids.contains(result.call_id.as_str()) => {
                     shorten(result, delimiter);
+                    if with_images {
+                        remove_from_result(result, usize::MAX, delimiter);
+                    }
                 }
                 _ => {}
             }
@@ -120,7 +133,6 @@ fn shorten(result: &mut ToolResult, delimiter: &Delimiter) {
         let text = messages::output_shortened(&cut, whole.chars().count(), &Outputs::name(&result.call_id));
         result.text = delimiter.wrap(&text);
     }
-    conversation_images::remove_from_result(result, usize::MAX, delimiter);
 }
 
 /// Replaces the messages before `message_count` with `note`, except for the system message and the prompts that stay. A line remains

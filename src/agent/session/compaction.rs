@@ -103,9 +103,9 @@ impl Session {
         let range = || self.removable_messages(progress.stage);
         let next = match progress.stage {
             _ if enough => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
-            CompactionStage::OldOutputs => CompactionAction::Outputs(self.long_outputs(range())),
+            CompactionStage::OldOutputs => CompactionAction::Outputs(self.long_outputs(range(), false)),
             CompactionStage::LastOutputs => {
-                CompactionAction::Outputs(self.long_outputs(Some(0..self.messages.len())))
+                CompactionAction::Outputs(self.long_outputs(Some(0..self.messages.len()), true))
             }
             CompactionStage::Summary => match (range(), &progress.answer) {
                 (Some(_), SummaryReply::NotSent) if self.asks_for_summary(moment) => {
@@ -168,7 +168,7 @@ impl Session {
     fn can_compact(&self) -> bool {
         compaction::before_recent(&self.messages, 1)
             .is_some_and(|old| compaction::removes_anything(&self.messages, &old, self.prompts))
-            || !compaction::long_outputs(&self.messages, &self.delimiter).is_empty()
+            || !compaction::long_outputs(&self.messages, &self.delimiter, true).is_empty()
     }
 
     /// Returns the range of messages that `stage` removes.
@@ -181,9 +181,9 @@ impl Session {
         is_removable.then_some(range)
     }
 
-    fn long_outputs(&self, range: Option<Range<usize>>) -> Vec<(String, String)> {
+    fn long_outputs(&self, range: Option<Range<usize>>, with_images: bool) -> Vec<(String, String)> {
         let messages = range.and_then(|range| self.messages.get(range)).unwrap_or_default();
-        let long = compaction::long_outputs(messages, &self.delimiter);
+        let long = compaction::long_outputs(messages, &self.delimiter, with_images);
         long.into_iter().map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
     }
 
@@ -283,7 +283,10 @@ impl Session {
     fn compact_messages(&mut self, part: &CompactionEvent) {
         match part {
             CompactionEvent::OutputsShortened { call_ids } => {
-                compaction::shorten_outputs(&mut self.messages, call_ids, &self.delimiter);
+                // Earlier stages leave the images, so that the summary contains the lines about them.
+                let with_images = self.run.compaction.as_ref().map(|progress| progress.stage)
+                    == Some(CompactionStage::LastOutputs);
+                compaction::shorten_outputs(&mut self.messages, call_ids, &self.delimiter, with_images);
             }
             CompactionEvent::Summary { message_count: 0, .. }
             | CompactionEvent::MessagesDropped { message_count: 0 }

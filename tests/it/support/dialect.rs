@@ -113,8 +113,10 @@ pub fn take_marks_off(value: &mut Value) {
     }
 }
 
+/// A text, or the texts of a list of parts.
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+    let part = |part: &Value| text(&part["text"]);
+    value.as_str().map_or_else(|| items(value).map(part).collect(), str::to_owned)
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {
