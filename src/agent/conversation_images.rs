@@ -58,7 +58,7 @@ pub fn remove_from_result(result: &mut ToolResult, most: usize, delimiter: &Deli
 
 /// Returns `note`, which replaces messages with these `images`, with a line for each image.
 pub fn with_lines<'a>(note: Arc<Message>, images: impl Iterator<Item = &'a Image>) -> Arc<Message> {
-    let lines: String = images.map(|image| format!("\n{}", messages::image_not_sent(image))).collect();
+    let lines: String = images.flat_map(|image| ["\n".to_owned(), messages::image_not_sent(image)]).collect();
     if lines.is_empty() {
         return note;
     }

@@ -4,6 +4,7 @@ use crate::core::decision::Denial;
 use crate::core::event::{BilledUsage, Event, Purpose};
 use crate::core::file_change::{Change, ChangeAction, ObservedFile};
 use crate::core::guardrail::TriggeredGuardrail;
+use crate::core::image::Image;
 use crate::core::price::Usd;
 use crate::core::run_result::{
     CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse,
@@ -50,6 +51,8 @@ pub struct Tally {
     pub files: Vec<ModifiedFile>,
     /// Instructions of the project.
     pub instructions: Option<InstructionFile>,
+    /// Images added to the conversation.
+    pub images: Vec<Image>,
     /// Calls refused in this run.
     pub denials: Vec<Denial>,
     /// Guardrails on the conversation that triggered in this run.

@@ -1,6 +1,7 @@
 //! Events of a run, the records that contain them in journals and streams, and the trait of event sinks.
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
+pub use crate::core::billed_usage::BilledUsage;
 use crate::core::budget_share::BudgetShare;
 use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
@@ -13,6 +14,7 @@ use crate::core::image::Image;
 use crate::core::limits::RunLimits;
 use crate::core::message::{HistoryMessage, Message, ToolCall, ToolResult};
 pub use crate::core::message_origin::{MessageAuthor, MessageOrigin};
+pub use crate::core::notice_level::NoticeLevel;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{InstructionFile, RunResult};
@@ -65,20 +67,6 @@ impl Purpose {
     }
 }
 
-/// Severity of a notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NoticeLevel {
-    /// Of interest only when searching for a fault.
-    Debug,
-    /// Information.
-    Info,
-    /// A problem that does not stop the work.
-    Warn,
-    /// A failure.
-    Error,
-}
-
 /// Decision of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -91,16 +79,6 @@ pub enum HookVerdict {
     Stop,
     /// Any other outcome: a warning is reported, and the work continues.
     Warn,
-}
-
-/// Usage of a request that gave no response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BilledUsage {
-    /// Tokens.
-    pub usage: Usage,
-    /// US dollars; absent if the price is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<Usd>,
 }
 
 /// Hashes of the start of the requests of a session, in the order in which providers cache it.

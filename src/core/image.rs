@@ -1,6 +1,6 @@
 //! Images of a conversation: format, size and content hash, and the limits that servers set. The bytes are stored beside the journal.
 
-use crate::core::image_header::{format_of, size_of};
+use crate::core::image_header::{ImageFormat, format_of, size_of};
 use crate::text::lines::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,45 +26,6 @@ const DROPPED_TOGETHER: usize = 10;
 
 /// Characters of a name in messages.
 const NAME_CHARS: usize = 100;
-
-/// Format of an image, serialized as its media type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ImageFormat {
-    /// PNG.
-    #[serde(rename = "image/png")]
-    Png,
-    /// JPEG.
-    #[serde(rename = "image/jpeg")]
-    Jpeg,
-    /// GIF.
-    #[serde(rename = "image/gif")]
-    Gif,
-    /// WebP.
-    #[serde(rename = "image/webp")]
-    Webp,
-}
-
-impl ImageFormat {
-    /// Returns the media type.
-    pub fn media_type(self) -> &'static str {
-        match self {
-            Self::Png => "image/png",
-            Self::Jpeg => "image/jpeg",
-            Self::Gif => "image/gif",
-            Self::Webp => "image/webp",
-        }
-    }
-
-    /// Returns the name for users.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Png => "PNG",
-            Self::Jpeg => "JPEG",
-            Self::Gif => "GIF",
-            Self::Webp => "WebP",
-        }
-    }
-}
 
 /// A checked image. Its bytes are in the [`ImageStore`] of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,13 +3,53 @@
 //! Formats: PNG (<https://www.w3.org/TR/png-3/>), JPEG (ITU-T T.81, annex B), GIF (<https://www.w3.org/Graphics/GIF/spec-gif89a.txt>),
 //! WebP (<https://developers.google.com/speed/webp/docs/riff_container>).
 
-use crate::core::image::ImageFormat;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Bytes from the start of a file that [`format_of`] needs.
 pub const MAGIC_BYTES: usize = 12;
 
 const PNG_MAGIC: &[u8] = b"\x89PNG\r\n\x1a\n";
 const JPEG_MAGIC: &[u8] = b"\xff\xd8\xff";
+
+/// Format of an image, serialized as its media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ImageFormat {
+    /// PNG.
+    #[serde(rename = "image/png")]
+    Png,
+    /// JPEG.
+    #[serde(rename = "image/jpeg")]
+    Jpeg,
+    /// GIF.
+    #[serde(rename = "image/gif")]
+    Gif,
+    /// WebP.
+    #[serde(rename = "image/webp")]
+    Webp,
+}
+
+impl ImageFormat {
+    /// Returns the media type.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
+
+    /// Returns the name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Png => "PNG",
+            Self::Jpeg => "JPEG",
+            Self::Gif => "GIF",
+            Self::Webp => "WebP",
+        }
+    }
+}
 
 /// Returns the format of a file by its magic bytes; `None` for any other file.
 pub fn format_of(bytes: &[u8]) -> Option<ImageFormat> {

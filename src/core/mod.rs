@@ -1,6 +1,7 @@
 //! Data types that all layers share: events, messages, usage, prices, limits, stop reasons. No side effects.
 
 pub mod approval;
+pub mod billed_usage;
 pub mod budget_share;
 pub mod compaction;
 pub mod decision;
@@ -18,6 +19,7 @@ pub mod language;
 pub mod limits;
 pub mod message;
 pub mod message_origin;
+pub mod notice_level;
 pub mod price;
 pub mod quality_gate;
 pub mod review;

@@ -5,6 +5,7 @@ use crate::core::evaluation::Evaluation;
 use crate::core::failure::Failure;
 use crate::core::file_change::{ChangeAction, ChangedBy};
 use crate::core::guardrail::TriggeredGuardrail;
+use crate::core::image::Image;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
@@ -234,6 +235,9 @@ pub struct RunResult {
     /// The project's instruction file, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<InstructionFile>,
+    /// Images that users and tools added to the conversation; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Wall time, in seconds.
     pub duration_seconds: f64,
     /// `provider/model`; null if no model was selected.

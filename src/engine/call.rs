@@ -120,9 +120,8 @@ impl Engine {
         let mut text = self.format_result(&call.name, &output);
         self.emitter.redactor().redact_for_model(&mut text);
         if let Some(note) = self.withheld_note(&text)? {
-            text = note;
+            (text, output.images) = (note, Vec::new());
             output.seen.drain(..).for_each(|seen| self.observed_files.forget(&seen.path));
-            output.images.clear();
         } else if let (Ok(ready), None, None, false) = (&prepared.ready, &denial, &done, simulated) {
             self.keep_result(call, ready, &output, &text)?;
         }
@@ -135,19 +134,14 @@ impl Engine {
             append_paragraph(&mut text, &note);
         }
         let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
-        let took = self.source.elapsed().saturating_sub(started);
+        let (took, images) = (self.source.elapsed().saturating_sub(started), output.images);
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.record_changes(&output.changed);
         }
         let event = Event::ToolCallEnd {
             name: call.name.clone(),
             summary: done.unwrap_or(summary),
-            result: ToolResult {
-                call_id: call.id.clone(),
-                text,
-                is_error: output.is_error,
-                images: if output.is_error { Vec::new() } else { output.images },
-            },
+            result: ToolResult { call_id: call.id.clone(), text, is_error: output.is_error, images },
             changed: output.changed,
             seen: output.seen,
             denial,
@@ -294,7 +288,7 @@ impl Engine {
             return output;
         }
         let text = format!("{}\n{}", messages::call_timed_out(time), output.text);
-        ToolOutput { text, is_error: true, ..output }
+        ToolOutput { text, is_error: true, images: Vec::new(), ..output }
     }
 
     /// Decides on a call, including earlier answers of the user.

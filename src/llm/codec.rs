@@ -4,9 +4,8 @@ use crate::core::message::Message;
 use crate::llm::effort::Thinking;
 use crate::llm::framing::Framing;
 use crate::llm::provider_error::ProviderError;
-use crate::llm::request_images::Images;
 use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, Request};
+use crate::llm::{Images, LlmError, Request};
 use std::fmt::Debug;
 use std::sync::Arc;
 

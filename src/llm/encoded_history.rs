@@ -1,8 +1,8 @@
 //! Caches the JSON of the conversation between requests, so that a step encodes only its new messages.
 
 use crate::core::message::Message;
+use crate::llm::Images;
 use crate::llm::codec::Codec;
-use crate::llm::request_images::Images;
 use std::sync::Arc;
 
 /// The messages of the last request and their JSON.

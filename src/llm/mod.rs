@@ -59,11 +59,11 @@ pub mod wire_format;
 
 use crate::core::event::FinishReason;
 use crate::core::failure::{Failure, FailureKind};
+use crate::core::image::ImageSource;
 use crate::core::message::Message;
 use crate::core::usage::Usage;
 use crate::llm::error_action::is_retryable;
 use crate::llm::preserialized::Preserialized;
-use crate::llm::request_images::Images;
 use crate::llm::response_schema::{AnswerValidator, ResponseSchema, StrictSchemaSupport};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
@@ -80,6 +80,9 @@ pub struct ToolDefinition {
     /// JSON Schema of the arguments.
     pub parameters: Preserialized<Value>,
 }
+
+/// The content of the images of a request; absent for a model that accepts none.
+pub type Images<'a> = Option<&'a dyn ImageSource>;
 
 /// A request to a model.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,16 +1,14 @@
 //! Images of earlier turns in a form that servers accept: base64, or a line of text where an image cannot be sent.
 
-use crate::core::image::{Image, ImageSource};
+use crate::core::image::Image;
 use crate::core::message::{Message, Part};
+use crate::llm::Images;
 use crate::llm::request_parts::tool_name;
 use crate::messages;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The content of the images of a request; absent for a model that accepts none.
-pub type Images<'a> = Option<&'a dyn ImageSource>;
 
 /// A part of a message that may contain images.
 pub enum Piece<'a> {

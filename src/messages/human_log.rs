@@ -1,10 +1,12 @@
 //! Lines of the human log during a run, with icons or as plain text, in every language.
 
 use super::costs::tokens;
+use super::images::image_label;
 use super::numbers::{counted, duration};
 use super::stop_reason::stop_reason_text;
 use crate::core::event::{Event, FinishReason, HookVerdict, NoticeLevel};
 use crate::core::failure::FailureKind;
+use crate::core::image::Image;
 use crate::core::language::Language;
 use crate::core::price::Usd;
 use crate::core::stop_reason::StopReason;
@@ -271,6 +273,11 @@ impl LogStyle {
             NoticeLevel::Error => self.pick("❌ ", "error: "),
         };
         format!("{mark}{text}")
+    }
+
+    /// Image of a message.
+    pub fn image(self, image: &Image) -> String {
+        self.notice(NoticeLevel::Info, &image_label(image, self.language()))
     }
 
     /// Failure of the model.

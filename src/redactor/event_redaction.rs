@@ -84,7 +84,9 @@ impl Redactor {
 
     /// Replaces the secrets in the names of images; their bytes are not searched.
     fn images(&self, images: &mut [Image]) {
-        images.iter_mut().for_each(|image| self.redact(&mut image.name));
+        for image in images {
+            self.redact(&mut image.name);
+        }
     }
 
     fn history(&self, messages: &mut [HistoryMessage]) {

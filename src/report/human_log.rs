@@ -299,23 +299,18 @@ impl HumanLog {
     }
 
     fn user_message(&self, text: &str, origin: MessageOrigin, images: &[Image]) -> io::Result<()> {
+        let language = self.language();
         for image in images {
-            let line =
-                self.log_style.notice(NoticeLevel::Info, &messages::image_label(image, self.language()));
-            self.log(Verbosity::Human, Style::Dim, &one_line(&line, NOTICE_CHARS))?;
+            self.log(Verbosity::Human, Style::Dim, &self.log_style.image(image))?;
         }
-        match origin {
-            MessageOrigin::Repair => {
-                self.notice(NoticeLevel::Warn, &messages::schema_repair_notice(text, self.language()))
-            }
-            MessageOrigin::Breaker => {
-                self.notice(NoticeLevel::Warn, &messages::no_progress_notice(text, self.language()))
-            }
+        let (level, line) = match origin {
+            MessageOrigin::Repair => (NoticeLevel::Warn, messages::schema_repair_notice(text, language)),
+            MessageOrigin::Breaker => (NoticeLevel::Warn, messages::no_progress_notice(text, language)),
             origin => {
-                let text = one_line(text, LINE_CHARS);
-                self.notice(NoticeLevel::Debug, &messages::user_message(origin, &text, self.language()))
+                (NoticeLevel::Debug, messages::user_message(origin, &one_line(text, LINE_CHARS), language))
             }
-        }
+        };
+        self.notice(level, &line)
     }
 
     fn notice(&self, level: NoticeLevel, text: &str) -> io::Result<()> {

@@ -372,7 +372,8 @@ fn images_of_scripts_and_simulated_runs_are_described() {
     let script = "turns: [{expect: {last_contains: [task], contains: ['[image photo.png (PNG, 640x480, 12 KB)]']}, text: done}]";
     let lab = lab().file("script.yaml", script);
     let run = ["run", "task", "--model", "scripted:script.yaml", "--image", "photo.png"];
-    lab.agent(&[&run[..], &["--dry-run"]].concat()).exits(0);
+    let done = lab.agent(&[&run[..], &["--dry-run", "--json"]].concat()).exits(0);
+    assert_eq!(done.json()["images"][0]["name"], "photo.png");
     let done = lab.agent(&[&run[..], &["--output-format", "stream-json"]].concat()).exits(0);
     assert!(
         done.stdout.contains(r#""media_type":"image/png","width":640,"height":480,"bytes":12000"#),

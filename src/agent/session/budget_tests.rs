@@ -3,6 +3,8 @@
 use super::tests::*;
 use super::*;
 use crate::agent::output_schema::OutputSchema;
+use crate::core::image::Image;
+use crate::core::image_header::tests::png;
 use crate::core::limits::{FallbackChain, ModelTerms, SpendingCaps};
 use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
 use crate::core::stop_reason::ReachedLimit;
@@ -122,4 +124,17 @@ fn a_run_of_a_resumed_session_has_a_budget_of_its_own_and_the_costs_add_up() {
     let total = session.result(session.stop_with(StopReason::LlmDone, None), Duration::ZERO).cost;
     assert_eq!(total.total_usd, Some(cost.times(2)));
     assert_eq!(total.by_source.get("agent"), Some(&cost.times(2)));
+}
+
+#[test]
+fn images_count_for_the_budget_and_the_window_until_the_provider_has_counted_them() {
+    let mut session = started_session(paid(None, Some(20_000)));
+    assert_eq!(session.exceeded_limit(Purpose::Step), None);
+    let image = Image::check("i", &png(8_000, 8_000)).unwrap();
+    let event =
+        Event::UserMessage { text: "look".into(), origin: MessageOrigin::Prompt, images: vec![image] };
+    session.apply(&event);
+    assert_eq!(session.exceeded_limit(Purpose::Step), Some(ReachedLimit::Tokens));
+    assert!(session.prompt_tokens() > 16_384);
+    assert_eq!(session.tally().images.len(), 1);
 }

@@ -324,6 +324,7 @@ impl Session {
     }
 
     fn fold(&mut self, event: &Event) {
+        self.tally.images.extend_from_slice(event.images());
         match event {
             Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),

@@ -34,6 +34,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         "hooks: your programs before and after tool and model calls",
         include_str!("../../../hooks/README.md"),
     ),
+    page!("images", "images in prompts and in results of tools"),
     page!("init", "setting up a project: presets, import from other agents"),
     page!("json", "the JSON document of --json"),
     page!("limits", "limits and circuit breakers that end a run early"),

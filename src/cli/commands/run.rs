@@ -39,7 +39,6 @@ use crate::core::run_result::RunResult;
 use crate::core::skill::Skill;
 use crate::core::stop_reason::Status;
 use crate::engine::git::delete_references;
-use crate::journal::approvals::Approvals;
 use crate::journal::images::ImageDir;
 use crate::journal::retention::remove_expired;
 use crate::journal::session_store::SessionStore;
@@ -196,31 +195,27 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         run_sinks::build(app, options, &setup, telemetry.clone())?;
     let opened = OpenedSession::open(app, &mut setup, sinks)?;
     let settings = setup.settings;
-    let image_dir = ImageDir::new(session_store(&settings).images_dir(&opened.id)?);
-    let images = setup.images.store(&image_dir)?;
+    let interaction = interaction(options, &settings, &setup.interrupt, &opened)?;
     let parts = EngineParts {
         kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,
         emitter: Rc::clone(&opened.emitter),
         outputs: opened.outputs,
-        images: Some(Rc::new(image_dir)),
+        images: Some(Rc::new(opened.image_dir)),
         undo_store: Some(opened.undo_store),
         toolbox: setup.toolbox,
         skills: skills::restore(&setup.skills, &opened.id, &opened.session.borrow()),
     };
-    let approvals = opened.session.borrow().approvals().clone();
-    let interaction = interaction(options, &settings, &setup.interrupt, (&opened.id, approvals))?;
     let engine = compose::engine(app, &settings, parts, interaction)?;
     compose::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
     let first_step = opened.state.history.last_step();
     let first_message = first_message(task, &opened.id, &opened.session.borrow())?;
-    let prefix = opened.session.borrow().prefix().cloned();
     let agent = Agent {
         models: setup.clients,
         definitions: compose::allowed_tool_definitions(&engine),
         engine: Rc::new(engine),
-        prefix: RefCell::new(PromptPrefix::new(prefix)),
-        session: opened.session,
+        prefix: RefCell::new(PromptPrefix::new(opened.session.borrow().prefix().cloned())),
+        session: Rc::clone(&opened.session),
         emitter: opened.emitter,
         state_saver: Some(opened.state_saver),
         digest: RefCell::default(),
@@ -241,7 +236,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         id: opened.id,
         input_history: setup.input_history,
         first_message,
-        images,
+        images: opened.images,
         notices: setup.notices,
         state_problem: opened.state_problem,
         interrupted_calls: opened.interrupted_calls,
@@ -270,6 +265,8 @@ struct OpenedSession {
     interrupted_calls: InterruptedCalls,
     /// The directory of stored outputs.
     outputs: PathBuf,
+    image_dir: ImageDir,
+    images: Vec<Image>,
 }
 
 impl OpenedSession {
@@ -295,6 +292,7 @@ impl OpenedSession {
         let unfinished = std::mem::take(&mut state.unfinished);
         let interrupted_calls = InterruptedCalls::new(unfinished, undo_store.baseline.clone());
         let outputs = session_store(settings).outputs_dir(&id)?;
+        let (image_dir, images) = setup.images.store_in(session_store(settings).images_dir(&id)?)?;
         Ok(Self {
             id,
             about,
@@ -307,6 +305,8 @@ impl OpenedSession {
             undo_store,
             interrupted_calls,
             outputs,
+            image_dir,
+            images,
         })
     }
 }
@@ -344,9 +344,9 @@ fn interaction(
     options: &RunOptions,
     settings: &Settings,
     interrupt: &CancellationToken,
-    (id, approvals): (&str, Approvals),
+    opened: &OpenedSession,
 ) -> CliResult<InteractionOptions> {
-    let approvals = verify_approvals(settings, id, approvals)?;
+    let approvals = verify_approvals(settings, &opened.id, opened.session.borrow().approvals().clone())?;
     let ask_until = (options.format() == OutputFormat::Text).then(|| interrupt.clone());
     let queue = options.queue.only_if(settings.chat.queue);
     let no_approver = settings.approvals;
@@ -360,7 +360,6 @@ struct StartupEvents {
     /// The messages of `--history`.
     input_history: Vec<HistoryMessage>,
     first_message: Option<String>,
-    /// The images of the first message.
     images: Vec<Image>,
     notices: Vec<String>,
     /// Why the saved state of the session is unusable.

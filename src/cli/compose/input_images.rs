@@ -6,6 +6,7 @@ use crate::core::failure::FailureKind;
 use crate::core::image::{
     Image, ImageError, ImageStore, MAX_IMAGE_BYTES, MAX_REQUEST_IMAGE_BYTES, MAX_REQUEST_IMAGES,
 };
+use crate::journal::images::ImageDir;
 use crate::llm::LlmClient;
 use crate::messages;
 use crate::terminal::one_line;
@@ -46,19 +47,20 @@ impl InputImages {
         Err(unusable(messages::model_without_images(&one_line(client.model(), PATH_CHARS))))
     }
 
-    /// Stores the images durably and returns them.
+    /// Stores the images durably in the directory `dir` of a session, and returns them.
     ///
     /// # Errors
     /// Fails if one cannot be written.
-    pub fn store(self, store: &dyn ImageStore) -> CliResult<Vec<Image>> {
-        let stored = self.0.into_iter().map(|(image, bytes)| {
-            let written = store.store(&image, &bytes);
-            written.map(|()| image).map_err(|source| CliError {
+    pub fn store_in(&mut self, dir: PathBuf) -> CliResult<(ImageDir, Vec<Image>)> {
+        let store = ImageDir::new(dir);
+        let stored = self.0.drain(..).map(|(image, bytes)| {
+            store.store(&image, &bytes).map(|()| image).map_err(|source| CliError {
                 kind: FailureKind::Session,
                 cause: anyhow::Error::from(source).context("cannot store an image in the session"),
             })
         });
-        stored.collect()
+        let images = stored.collect::<CliResult<_>>()?;
+        Ok((store, images))
     }
 
     /// Returns the images.

@@ -9,10 +9,10 @@ use crate::llm::effort::{Effort, Thinking};
 use crate::llm::preserialized::Preserialized;
 use crate::llm::quirks::Quirks;
 use crate::llm::request_body;
-use crate::llm::request_images::{Images, Piece};
+use crate::llm::request_images::Piece;
 use crate::llm::request_parts::{arguments_object, placeholder_tool, sanitized_id, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::{Request, ToolDefinition};
+use crate::llm::{Images, Request, ToolDefinition};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -404,7 +404,8 @@ impl<'a> WireResult<'a> {
     /// Creates the block; an error result without text loses its `is_error`, because the API refuses it.
     fn new(result: &'a ToolResult, images: Images<'_>) -> Self {
         let text = Some(result.text.as_str()).filter(|text| !text.trim().is_empty());
-        let content = if result.images.is_empty() {
+        // A failed result may contain only text.
+        let content = if result.images.is_empty() || result.is_error {
             text.map(ResultContent::Text)
         } else {
             let text = text.map(|text| Block::Text { text: Cow::Borrowed(text) });

@@ -3,14 +3,14 @@
 use super::Ollama;
 use super::window::DEFAULT_WINDOW;
 use crate::core::message::{Message, Part, Role, ToolCall};
-use crate::llm::Request;
 use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::{Encoder, ModelParameters};
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::request_body::{encode_body, push_item};
-use crate::llm::request_images::{Images, Piece, result_pieces, user_pieces};
+use crate::llm::request_images::{Piece, result_pieces, user_pieces};
 use crate::llm::request_parts::{arguments_object, content, tool_name};
 use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
+use crate::llm::{Images, Request};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,6 +1,7 @@
 //! What must hold of any bytes from a server or a model: one function per fuzz target.
 
 use agent::core::decision::Decision;
+use agent::core::image::{Image, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
 use agent::core::language::Language;
 use agent::engine::call_arguments;
 use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, read_targets};
@@ -34,7 +35,7 @@ const MESSAGE_CHARS: usize = 1000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
     ("chat_completions", |bytes| answer(WireFormat::ChatCompletions, bytes)),
@@ -50,7 +51,19 @@ pub const TARGETS: [Target; 15] = [
     ("command", command),
     ("policy", policy),
     ("proxy_head", proxy_head),
+    ("image", image),
 ];
+
+/// An accepted image is within the limits.
+fn image(bytes: &[u8]) {
+    if let Ok(image) = Image::check("i", bytes) {
+        let sides = 1..=MAX_IMAGE_SIDE;
+        assert!(
+            sides.contains(&image.width) && sides.contains(&image.height) && image.bytes <= MAX_IMAGE_BYTES
+        );
+        assert!(image.max_tokens() > 0);
+    }
+}
 
 /// Ways to cut `bytes`: at every byte, and at places that depend on what they say.
 fn cuts(bytes: &[u8]) -> [Vec<&[u8]>; 3] {
