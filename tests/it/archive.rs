@@ -167,7 +167,7 @@ fn what_is_no_session_is_not_taken_over() {
         (whole.lines().next().unwrap(), "no record"),
         (&damaged, "damaged"),
         (&hostile, "is not a stored output"),
-        (&whole.replacen("\"agent_session\":1", "\"agent_session\":2", 1), "later version"),
+        (&whole.replacen("\"agent_session\":1", "\"agent_session\":3", 1), "later version"),
     ] {
         let file = lab.outside().join("hostile.jsonl");
         fs::write(&file, text).unwrap();
