@@ -49,8 +49,7 @@ impl McpTool {
             () = cx.cancel.cancelled() => return Err("The call was interrupted and cancelled.".to_owned()),
             result = self.server.call(&self.listed.name, &self.accepted, arguments) => result?,
         };
-        let text = result::text(&result);
-        Ok(ToolOutput { is_error: result.is_error == Some(true), ..ToolOutput::ok(text) })
+        Ok(result::output(&result, &self.name, cx))
     }
 }
 

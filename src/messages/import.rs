@@ -68,7 +68,7 @@ pub const IMPORT_SECRET: &str = "it contains a secret";
 /// Reason: the setting is not what the other agent documents.
 pub const IMPORT_MALFORMED: &str = "its form is not known";
 /// Reason: MCP servers.
-pub const IMPORT_NO_MCP: &str = "there is no client for MCP servers yet";
+pub const IMPORT_NO_MCP: &str = "MCP servers are not carried over: use the file with `--mcp-config`, or write them to `mcp.servers` (`agent help mcp`)";
 /// Reason: the tool does not exist here.
 pub const IMPORT_NO_TOOL: &str = "there is no such tool here";
 /// Reason: no key.

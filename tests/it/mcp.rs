@@ -378,3 +378,18 @@ fn two_servers_keep_their_tools_apart() {
     let text = results(&model.requests()[1]);
     assert!(text.contains("echo: a first") && text.contains("echo: b second"), "{text}");
 }
+
+#[test]
+fn an_image_of_a_server_reaches_the_model_with_the_type_of_its_bytes() {
+    const DOT: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let lab = lab(&json!({"MODE": "image", "IMAGE": DOT}), "");
+    let model = server(&[echo("x"), done()]);
+    run(&lab, &model, &["--mode", "yolo"]).exits(0);
+    let request = model.requests()[1].body.to_string();
+    assert!(request.contains(&format!("data:image/png;base64,{DOT}")), "{request}");
+    let broken = self::lab(&json!({"MODE": "image", "IMAGE": "bm8gaW1hZ2U="}), "");
+    let model = server(&[echo("x"), done()]);
+    run(&broken, &model, &["--mode", "yolo"]).exits(0);
+    assert!(results(&model.requests()[1]).contains("an image that cannot be shown"));
+}

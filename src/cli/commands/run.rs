@@ -282,7 +282,7 @@ impl OpenedSession {
         let notices = notices::startup_notices(settings, &setup.launcher, &setup.limits, setup.window);
         setup.notices.extend(notices);
         let mut state = opened.into_state(setup.limits.clone());
-        setup.notices.extend(journal_problems(&state));
+        setup.notices.extend(notices::journal_problems(&state));
         let session = std::mem::take(&mut state.session).with_output_schema(setup.schema.clone());
         let session = Rc::new(RefCell::new(session));
         let first: [Box<dyn EventSink>; 2] = [Box::new(journal), Box::new(SessionSink(Rc::clone(&session)))];
@@ -497,13 +497,6 @@ fn emit_startup_events(
 fn has_system(about: &SessionInfo, agent: &str) -> bool {
     let last = matches!(&about.last_run, Some(Event::RunStart { agent: last, .. }) if last == agent);
     about.has_system && last
-}
-
-/// Returns notices on damaged and incomplete parts of the journal.
-fn journal_problems(known: &SessionState) -> impl Iterator<Item = String> {
-    let damaged = (!known.damaged.is_empty()).then(|| messages::journal_damaged(&known.damaged));
-    let incomplete = (!known.incomplete.is_empty()).then(|| messages::journal_incomplete(&known.incomplete));
-    damaged.into_iter().chain(incomplete)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Notices at the start of a run: confinement of commands, and a context window that is too small.
+//! Notices at the start of a run: confinement of commands, a context window that is too small, a damaged journal.
 
 use crate::agent::context_window::BYTES_PER_TOKEN;
+use crate::agent::session_state::SessionState;
 use crate::cli::compose;
 use crate::config::settings::Settings;
 use crate::core::limits::Limits;
@@ -20,6 +21,13 @@ pub fn startup_notices(
     let mut notices = compose::sandbox_notices(settings, launcher);
     notices.extend(window_notice(limits, window));
     notices
+}
+
+/// Returns notices on damaged and incomplete parts of the journal.
+pub fn journal_problems(known: &SessionState) -> impl Iterator<Item = String> {
+    let damaged = (!known.damaged.is_empty()).then(|| messages::journal_damaged(&known.damaged));
+    let incomplete = (!known.incomplete.is_empty()).then(|| messages::journal_incomplete(&known.incomplete));
+    damaged.into_iter().chain(incomplete)
 }
 
 /// Returns a notice if the tools take too much of the smallest context window.

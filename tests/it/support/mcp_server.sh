@@ -22,6 +22,7 @@ while IFS= read -r line; do
         huge) head -c 20000000 /dev/zero | tr '\0' '{' ; continue ;;
         ids) answer 99999 '{"content":[{"type":"text","text":"WRONG"}]}' ;;
         error) answer "$id" '{"content":[{"type":"text","text":"it is full"}],"isError":true}'; continue ;;
+        image) answer "$id" "{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/jpeg\",\"data\":\"$IMAGE\"}]}"; continue ;;
         write) printf 'changed\n' > changed.txt ;;
       esac
       text=$(printf '%s' "$line" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')
