@@ -3,7 +3,6 @@
 use super::error::ConfigError;
 use super::layers::Layers;
 use crate::process::sandbox::settings::WorkspaceAccess;
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,17 +69,6 @@ pub struct McpServer {
     /// Whether the program reaches the network.
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub network: bool,
-    /// Address of a remote server (streamable HTTP): https, or http on this machine.
-    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "url"))]
-    pub url: Option<String>,
-    /// Environment variable with the bearer token for `url`.
-    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
-    pub token_env: Option<String>,
-    /// Headers of each request to `url`: `{from: VARIABLE}` of yours, or `{value: TEXT}`.
-    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
-    pub headers: BTreeMap<String, ValueSource>,
-    /// Login with OAuth for `url`.
-    pub oauth: McpOauth,
     /// Whether the server is used.
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
     pub enabled: bool,
@@ -110,10 +98,6 @@ impl Default for McpServer {
             cwd: None,
             workspace: WorkspaceAccess::Read,
             network: false,
-            url: None,
-            token_env: None,
-            headers: BTreeMap::new(),
-            oauth: McpOauth::default(),
             enabled: true,
             read_only: Vec::new(),
             tools: Vec::new(),
@@ -136,21 +120,6 @@ pub struct ValueSource {
     pub value: Option<String>,
 }
 
-/// Login with OAuth.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct McpOauth {
-    /// Id of a client that you have registered; absent: the agent registers one.
-    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
-    pub client_id: Option<String>,
-    /// Environment variable with the secret of that client.
-    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
-    pub client_secret_env: Option<String>,
-    /// Scopes to request; empty: those that the server asks for.
-    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
-    pub scopes: Vec<String>,
-}
-
 impl McpSettings {
     /// Returns the servers that are used.
     pub fn enabled(&self) -> impl Iterator<Item = (&String, &McpServer)> {
@@ -168,14 +137,12 @@ impl McpSettings {
 
     /// Returns the names of the user's variables whose values servers get.
     pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
-        self.servers.values().flat_map(|server| {
-            let mapped = server.env.values().chain(server.headers.values());
-            let mapped = mapped.filter_map(|source| source.from.as_deref());
-            mapped.chain(server.token_env.as_deref()).chain(server.oauth.client_secret_env.as_deref())
-        })
+        self.servers
+            .values()
+            .flat_map(|server| server.env.values().filter_map(|source| source.from.as_deref()))
     }
 
-    /// Checks that each server has either a command or an address, and only keys for that.
+    /// Checks that each server has a program, and each variable one source.
     ///
     /// # Errors
     /// Fails with the key and where it was set.
@@ -191,42 +158,16 @@ impl McpSettings {
 impl McpServer {
     /// Returns the key, with its dot, and the problem of an inconsistent server.
     fn check(&self) -> Result<(), (String, String)> {
-        let fail = |key: &str, why: &str| Err((key.to_owned(), why.to_owned()));
-        match (&self.command, &self.url) {
-            (Some(_), Some(_)) => return fail("", "a server has either `command` or `url`, not both"),
-            (None, None) if self.enabled => {
-                return fail("", "a server needs `command` (a local program) or `url` (a remote server)");
-            }
-            (Some(_), None) if self.token_env.is_some() || !self.headers.is_empty() => {
-                return fail("", "`token_env` and `headers` are for `url`; a program gets its key by `env`");
-            }
-            (None, Some(url)) => {
-                if !self.env.is_empty() || !self.args.is_empty() {
-                    return fail("", "`args` and `env` are for `command`");
-                }
-                if !is_secure(url) {
-                    return fail(".url", "must be https, or http on this machine (localhost)");
-                }
-            }
-            _ => {}
+        if self.enabled && self.command.is_none() {
+            return Err((".command".to_owned(), "is missing: the program of the server".to_owned()));
         }
-        for (key, sources) in [("env", &self.env), ("headers", &self.headers)] {
-            for (name, source) in sources {
-                if source.from.is_some() == source.value.is_some() {
-                    let why = "needs either `from` (the name of your variable) or `value`".to_owned();
-                    return Err((format!(".{key}.{name}"), why));
-                }
+        let is_unclear = |source: &ValueSource| source.from.is_some() == source.value.is_some();
+        match self.env.iter().find(|(_, source)| is_unclear(source)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let why = "needs either `from` (the name of your variable) or `value`".to_owned();
+                Err((format!(".env.{name}"), why))
             }
         }
-        Ok(())
     }
-}
-
-/// Checks whether an address is encrypted or on this machine.
-fn is_secure(url: &str) -> bool {
-    let Ok(url) = Url::parse(url) else { return false };
-    let host = url.host_str().unwrap_or_default();
-    let is_local = host == "localhost"
-        || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    url.scheme() == "https" || is_local
 }

@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 const FOREIGN_SERVERS: &str = "mcpServers";
 
 /// Keys of a server in such a file.
-const FOREIGN_KEYS: [&str; 9] =
-    ["type", "command", "args", "env", "cwd", "url", "headers", "disabled", "description"];
+const FOREIGN_KEYS: [&str; 7] = ["type", "command", "args", "env", "cwd", "disabled", "description"];
 
 /// Creates the layer of the file `source` with this text. JSON is a subset of YAML, so one parser reads both.
 ///
@@ -92,12 +91,12 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
         };
         match field.name.as_str() {
             "description" => {}
-            "type" if matches!(text, "stdio" | "http" | "streamable-http" | "streamableHttp") => {}
-            "type" => {
-                let why = format!("{} is not supported: use stdio or http", quoted(text));
+            "type" if text == "stdio" => {}
+            "type" | "url" | "headers" => {
+                let why = "remote servers are not supported: the agent uses servers that it starts itself (`command`)";
                 return Err(ConfigError::new(why).key(key).line(field.line));
             }
-            "command" | "args" | "cwd" | "url" => keys.push(field.clone()),
+            "command" | "args" | "cwd" => keys.push(field.clone()),
             "disabled" => {
                 let enabled = match field.node.content {
                     Content::Scalar(Value::Bool(disabled)) => Content::Scalar(Value::Bool(!disabled)),
@@ -105,7 +104,7 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
                 };
                 keys.push(entry("enabled", field.line, Node { content: enabled, line: field.node.line }));
             }
-            "env" | "headers" => keys.extend(foreign_values(field, &key)?),
+            "env" => keys.push(foreign_values(field, &key)?),
             _ => {
                 let known = FOREIGN_KEYS.join(", ");
                 let error = ConfigError::new("unknown key").key(key).line(field.line);
@@ -116,36 +115,27 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
     Ok(Node { content: Content::Map(keys), line: node.line })
 }
 
-/// Converts variables or headers, whose values are texts: `${NAME}` refers to a variable of the user, also after `Bearer `.
-fn foreign_values(field: &Entry, key: &str) -> Result<Vec<Entry>, ConfigError> {
-    let (mut values, mut more) = (Vec::new(), Vec::new());
+/// Converts variables, whose values are texts: `${NAME}` refers to a variable of the user.
+fn foreign_values(field: &Entry, key: &str) -> Result<Entry, ConfigError> {
+    let mut values = Vec::new();
     for item in entries(&field.node, key)? {
         let line = item.line;
-        let text =
-            |name: &str, text: &str| entry(name, line, Node { content: Content::Scalar(text.into()), line });
         let key = format!("{key}.{}", sanitize(&item.name));
         let Content::Scalar(Value::String(value)) = &item.node.content else {
             return Err(ConfigError::new("must be text").key(key).line(line));
         };
-        let token = value.strip_prefix("Bearer ").and_then(variable);
-        let source = match (variable(value), token) {
-            (Some(name), _) => text("from", name),
-            (None, Some(name)) if item.name.eq_ignore_ascii_case("authorization") => {
-                more.push(text("token_env", name));
-                continue;
+        let (name, text) = match variable(value) {
+            Some(name) => ("from", name),
+            None if value.contains("${") => {
+                let why = "a variable must be the whole value, as `${NAME}`";
+                return Err(ConfigError::new(why).key(key).line(line));
             }
-            _ if value.contains("${") => {
-                return Err(ConfigError::new("a variable must be the whole value, as `${NAME}`")
-                    .key(key)
-                    .line(line));
-            }
-            _ => text("value", value),
+            None => ("value", value.as_str()),
         };
-        let node = Node { content: Content::Map(vec![source]), line };
-        values.push(entry(&item.name, line, node));
+        let source = entry(name, line, Node { content: Content::Scalar(text.into()), line });
+        values.push(entry(&item.name, line, Node { content: Content::Map(vec![source]), line }));
     }
-    more.push(entry(&field.name, field.line, Node { content: Content::Map(values), line: field.line }));
-    Ok(more)
+    Ok(entry(&field.name, field.line, Node { content: Content::Map(values), line: field.line }))
 }
 
 /// Returns the name in `${NAME}`.

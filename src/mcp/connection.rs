@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
 use super::line_filter::{LineFilter, Violation};
-use super::{ServerSpec, StdioServer, Transport};
+use super::{ServerSpec, StdioServer};
 use crate::process::launch::CommandSpec;
 use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerHandle;
@@ -31,7 +31,7 @@ const PROBE_PART: u32 = 2;
 #[derive(Debug)]
 pub struct Connection {
     service: RunningService<RoleClient, Client>,
-    process: Option<ServerHandle>,
+    process: ServerHandle,
     violation: Violation,
     /// The protocol version that both speak.
     pub protocol: String,
@@ -75,9 +75,7 @@ impl Connection {
 
     async fn attempt(spec: &ServerSpec, lifecycle: ClientLifecycleMode) -> Result<Self, String> {
         let client = Client { server: spec.name.clone(), answers: spec.answers.clone() };
-        match &spec.transport {
-            Transport::Stdio(program) => Self::over_stdio(client, program, lifecycle).await,
-        }
+        Self::over_stdio(client, &spec.program, lifecycle).await
     }
 
     async fn over_stdio(
@@ -96,13 +94,13 @@ impl Connection {
             Ok(service) => {
                 let protocol = service.peer().peer_info().map(|info| info.protocol_version.to_string());
                 let protocol = protocol.unwrap_or_default();
-                Ok(Self { service, process: Some(process.handle), violation, protocol })
+                Ok(Self { service, process: process.handle, violation, protocol })
             }
             Err(error) => {
                 let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
                 let end = tokio::time::timeout(END_GRACE, process.handle.wait()).await;
                 let ended = end.ok().map(|end| end.reason);
-                Err(failure(&why, ended.as_deref(), Some(&process.handle), &violation))
+                Err(failure(&why, ended.as_deref(), &process.handle, &violation))
             }
         }
     }
@@ -159,18 +157,14 @@ impl Connection {
 
     /// Checks whether the server is gone.
     pub fn is_closed(&self) -> bool {
-        self.service.peer().is_transport_closed()
-            || self.process.as_ref().is_some_and(|process| process.end_state().is_some())
+        self.service.peer().is_transport_closed() || self.process.end_state().is_some()
     }
 
     /// Ends the connection and the program, at once or after the time for SIGTERM. Returns the protected files that the program
     /// changed.
     pub async fn close(&self) -> Vec<ProtectedChange> {
         self.service.cancellation_token().cancel();
-        match &self.process {
-            Some(process) => process.stop().await.protected_changes,
-            None => Vec::new(),
-        }
+        self.process.stop().await.protected_changes
     }
 
     /// Describes an error of the protocol, with what the program has reported.
@@ -179,12 +173,9 @@ impl Connection {
             let message = one_line(&harmless(&error.message), STDERR_CHARS);
             return format!("it answered with error {}: {message}", error.code.0);
         }
-        let ended = match &self.process {
-            Some(process) => tokio::time::timeout(END_GRACE, process.wait()).await.ok(),
-            None => None,
-        };
+        let ended = tokio::time::timeout(END_GRACE, self.process.wait()).await.ok();
         let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-        failure(&why, ended.map(|end| end.reason).as_deref(), self.process.as_ref(), &self.violation)
+        failure(&why, ended.map(|end| end.reason).as_deref(), &self.process, &self.violation)
     }
 }
 
@@ -192,14 +183,14 @@ impl Connection {
 const END_GRACE: Duration = Duration::from_secs(1);
 
 /// Describes why a connection failed: the exceeded limit, or how the program ended, and the end of its standard error.
-fn failure(why: &str, ended: Option<&str>, process: Option<&ServerHandle>, violation: &Violation) -> String {
+fn failure(why: &str, ended: Option<&str>, process: &ServerHandle, violation: &Violation) -> String {
     let violation = violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let reason = match (violation, ended) {
         (Some(violation), _) => format!("it {violation}"),
         (None, Some(ended)) if !ended.is_empty() => ended.to_owned(),
         _ => why.to_owned(),
     };
-    let stderr = process.map(|process| harmless(&process.stderr())).unwrap_or_default();
+    let stderr = harmless(&process.stderr());
     let stderr = stderr.trim();
     let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
     let tail: String = stderr.chars().skip(skipped).collect();

@@ -1,4 +1,4 @@
-//! MCP client: servers of others, whose tools the model can call.
+//! MCP client: servers that the agent starts and whose tools the model can call.
 //!
 //! A [`server::Server`] starts in the background, lists its tools and is called by [`tool::McpTool`]. Everything that it says is
 //! data: names and descriptions are made harmless ([`definition`]), results too ([`result`]), and tools that changed since the
@@ -20,13 +20,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a server is reached.
-#[derive(Debug, Clone)]
-pub enum Transport {
-    /// A program that speaks over its standard input and output.
-    Stdio(StdioServer),
-}
-
 /// The program of a server.
 #[derive(Debug, Clone)]
 pub struct StdioServer {
@@ -45,8 +38,8 @@ pub struct StdioServer {
 pub struct ServerSpec {
     /// Its name in the configuration.
     pub name: String,
-    /// How it is reached.
-    pub transport: Transport,
+    /// Its program, which speaks over standard input and output.
+    pub program: StdioServer,
     /// Hash of its configuration: tools that were pinned for another configuration do not count.
     pub fingerprint: String,
     /// Time until it has listed its tools.

@@ -188,7 +188,10 @@ fn t32_two_servers_whose_names_become_one_and_other_faults_of_the_file_are_exit_
             r#"{"mcpServers": {"GitHub": {"command": "a"}, "github": {"command": "b"}}}"#,
             "become the same name",
         ),
-        (r#"{"mcpServers": {"a": {"command": "a", "url": "https://example.org"}}}"#, "not both"),
+        (
+            r#"{"mcpServers": {"a": {"command": "a", "url": "https://example.org"}}}"#,
+            "remote servers are not supported",
+        ),
         ("{\"mcpServers\": {\n\"a\": {\"comand\": \"a\"}}}", "servers.json:2"),
         (r#"{"mcpServers": {"a": {"command": "a"}"#, "servers.json"),
         (r#"{"other": 1}"#, "mcpServers"),

@@ -11,7 +11,7 @@ use crate::mcp::pins::{PinChanges, Pins};
 use crate::mcp::search::{CallTool, FindableTool, ToolSearch};
 use crate::mcp::server::Server;
 use crate::mcp::tool::McpTool;
-use crate::mcp::{ServerSpec, StdioServer, Transport};
+use crate::mcp::{ServerSpec, StdioServer};
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::process::sandbox::confinement::Confinement;
@@ -283,7 +283,7 @@ fn is_wanted(server: &McpServer, listed: &ListedTool) -> bool {
 fn access(server: &McpServer, listed: &ListedTool) -> Access {
     match server.workspace {
         _ if server.read_only.contains(&listed.name) => Access::Read,
-        WorkspaceAccess::Write if server.command.is_some() => Access::McpWrite,
+        WorkspaceAccess::Write => Access::McpWrite,
         _ => Access::Mcp,
     }
 }
@@ -309,7 +309,7 @@ pub fn spec(
     answers: Answers,
 ) -> Result<ServerSpec, String> {
     let Some(command) = &server.command else {
-        return Err("servers with `url` are not supported yet".to_owned());
+        return Err("it has no `command`".to_owned());
     };
     let env = resolve(app, &server.env)?;
     let cwd = match (server.workspace, &server.cwd) {
@@ -330,12 +330,7 @@ pub fn spec(
     let identity = serde_json::json!([argv, cwd, names]).to_string();
     Ok(ServerSpec {
         name: name.to_owned(),
-        transport: Transport::Stdio(StdioServer {
-            argv,
-            cwd,
-            env,
-            launcher: launcher.for_server(confinement),
-        }),
+        program: StdioServer { argv, cwd, env, launcher: launcher.for_server(confinement) },
         fingerprint: blake3::hash(identity.as_bytes()).to_hex().to_string(),
         start_timeout: Duration::from_secs(server.start_timeout_seconds),
         call_timeout: Duration::from_secs(server.call_timeout_seconds),
@@ -344,7 +339,7 @@ pub fn spec(
     })
 }
 
-/// Returns the values of variables or headers.
+/// Returns the values of variables.
 fn resolve(app: &App, sources: &BTreeMap<String, ValueSource>) -> Result<BTreeMap<String, String>, String> {
     let value = |(name, source): (&String, &ValueSource)| {
         let value = match (&source.from, &source.value) {
