@@ -9,7 +9,7 @@ use super::text_file::{self, read_own_text};
 use super::validate::{self, Leaf};
 use super::yaml;
 use crate::engine::policy::Mode;
-use crate::tools::toolbox::known_names;
+use crate::tools::toolbox::{MCP_PREFIX, known_names};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of an agent's file in bytes, about 16,000 words; models follow longer prompts badly.
@@ -224,7 +224,8 @@ pub fn unknown_tools(layers: &Layers, agents: &[Agent]) -> Vec<String> {
     const MAX_LINES: usize = 20;
     let known = known_names();
     let line = |agent: &Agent| {
-        let tool = agent.allowed_tools.iter().find(|tool| !known.contains(tool))?;
+        let is_known = |tool: &String| known.contains(tool) || tool.starts_with(MCP_PREFIX);
+        let tool = agent.allowed_tools.iter().find(|tool| !is_known(tool))?;
         let key = format!("agents.{}.allowed_tools", agent.name);
         let hint = did_you_mean(tool, known.iter().map(String::as_str));
         let hint = hint.unwrap_or_else(|| format!("the tools are {}", known.join(", ")));

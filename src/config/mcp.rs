@@ -136,7 +136,7 @@ impl McpSettings {
     }
 
     /// Returns the names of the user's variables whose values servers get.
-    pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
+    pub fn mapped_variables(&self) -> impl Iterator<Item = &str> {
         self.servers
             .values()
             .flat_map(|server| server.env.values().filter_map(|source| source.from.as_deref()))

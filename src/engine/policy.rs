@@ -311,9 +311,11 @@ pub const DECLINED_RULE: &str = "person";
 /// Checks whether an entry of `allowed_tools` covers a tool: `mcp__github__*` covers all tools of a server, and entries for servers
 /// cover the tools that search and call them.
 fn covers(allowed: &str, tool: &str) -> bool {
-    let calls_others = matches!(tool, TOOL_SEARCH | CALL_TOOL) && allowed.starts_with(MCP_PREFIX);
-    let is_named = allowed == tool;
-    is_named || calls_others || allowed.strip_suffix('*').is_some_and(|prefix| tool.starts_with(prefix))
+    if allowed == tool || !allowed.starts_with(MCP_PREFIX) {
+        return allowed == tool;
+    }
+    let calls_others = matches!(tool, TOOL_SEARCH | CALL_TOOL);
+    calls_others || allowed.strip_suffix('*').is_some_and(|prefix| tool.starts_with(prefix))
 }
 
 fn deny(rule: &str, reason: String) -> Decision {

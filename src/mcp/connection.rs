@@ -15,6 +15,7 @@ use rmcp::model::{
 use rmcp::service::{ClientServiceExt, RoleClient, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub struct Connection {
 pub struct Listing {
     /// The tools, sorted by name.
     pub tools: Vec<ListedTool>,
-    /// What was left out, each in one line.
+    /// Descriptions of the tools that were left out, each one line.
     pub warnings: Vec<String>,
 }
 
@@ -84,9 +85,9 @@ impl Connection {
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, String> {
         let StdioServer { argv, cwd, env, launcher } = program.clone();
-        let spec = CommandSpec { argv, cwd, env, stdin: Vec::new(), timeout: Duration::MAX };
+        let spec = CommandSpec { argv, cwd, env: BTreeMap::new(), stdin: Vec::new(), timeout: Duration::MAX };
         // Preparing the sandbox reads directories.
-        let started = tokio::task::spawn_blocking(move || launcher.start_server(spec)).await;
+        let started = tokio::task::spawn_blocking(move || launcher.start_server(spec, env)).await;
         let process = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         let (output, violation) = LineFilter::new(process.stdout);
         let transport = AsyncRwTransport::new_client(output, process.stdin);

@@ -26,6 +26,8 @@ pub struct LineFilter<R> {
     /// Bytes to pass on, and how many of them were passed on.
     ready: Vec<u8>,
     passed: usize,
+    /// Bytes that were read at once.
+    chunk: Vec<u8>,
     violation: Violation,
 }
 
@@ -58,6 +60,7 @@ impl<R> LineFilter<R> {
             state: FilterState::default(),
             ready: Vec::new(),
             passed: 0,
+            chunk: vec![0; CHUNK_BYTES],
             violation: Arc::clone(&violation),
         };
         (filter, violation)
@@ -118,8 +121,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineFilter<R> {
             }
             this.ready.clear();
             this.passed = 0;
-            let mut chunk = vec![0; CHUNK_BYTES];
-            let mut read = ReadBuf::new(&mut chunk);
+            let mut read = ReadBuf::new(&mut this.chunk);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
             if read.filled().is_empty() {
                 return Poll::Ready(Ok(()));

@@ -5,6 +5,7 @@ use super::limits::ExceededLimit;
 use super::protected::ProtectedChange;
 use super::recent_output::RecentOutput;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,14 @@ pub struct CommandSpec {
     pub stdin: Vec<u8>,
     /// Wall-clock time after which the process tree is killed.
     pub timeout: Duration,
+}
+
+/// What a server gets that a command does not.
+pub(super) struct ServerInput {
+    /// Standard input.
+    pub(super) stdin: io::PipeReader,
+    /// Variables that the user has mapped for it. They may contain secrets.
+    pub(super) env: BTreeMap<String, String>,
 }
 
 /// Reason for the end of a command.

@@ -107,7 +107,8 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-fn is_allowed(name: &str) -> bool {
+/// Checks whether commands get the user's variable `name`, so that its value is no secret.
+pub fn is_allowed(name: &str) -> bool {
     GENERAL.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_")
 }
 

@@ -2,6 +2,7 @@
 
 use super::barrier::Barrier;
 use super::capture::{self, Capture};
+use super::command::ServerInput;
 use super::command_registry::KillHandle;
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
@@ -326,15 +327,15 @@ impl Launcher {
         }
     }
 
-    /// Starts a guard, or the command itself if the tier has no guard. A command with `stdin` reads from that pipe.
-    pub(super) fn start(
-        &self,
-        spec: CommandSpec,
-        stdin: Option<io::PipeReader>,
-    ) -> io::Result<RunningCommand> {
+    /// Starts a guard, or the command itself if the tier has no guard.
+    pub(super) fn start(&self, spec: CommandSpec, server: Option<ServerInput>) -> io::Result<RunningCommand> {
         let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env.clone());
         environment::drop_secrets(&mut env, &self.secrets);
+        let stdin = server.map(|server| {
+            env.extend(server.env);
+            server.stdin
+        });
         let (stdout, stderr) = (io::pipe()?, io::pipe()?);
         let tier = self.tier;
         let (main, handle) = if tier == Tier::Group {

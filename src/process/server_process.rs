@@ -1,10 +1,10 @@
 //! Long-lived child that the agent talks to over its standard input and output, confined and ended like a command.
 
-use super::command::{CommandSpec, ExitReason};
+use super::command::{CommandSpec, ExitReason, ServerInput};
 use super::launch::Launcher;
 use super::protected::ProtectedChange;
 use super::running_command::{GuardError, RunningCommand};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -85,15 +85,19 @@ impl ServerHandle {
 }
 
 impl Launcher {
-    /// Starts a server. Must be called inside a tokio runtime, in which a task watches the server. `spec.stdin` and
-    /// `spec.timeout` are not used.
+    /// Starts a server with the variables `env`, which may contain secrets. Must be called inside a tokio runtime, in which a task
+    /// watches the server. `spec.stdin` and `spec.timeout` are not used.
     ///
     /// # Errors
     /// Fails if the program could not be started; a program that does not exist may also end at once.
-    pub fn start_server(&self, spec: CommandSpec) -> io::Result<ServerProcess> {
-        let (reader, writer) = io::pipe()?;
+    pub fn start_server(
+        &self,
+        spec: CommandSpec,
+        env: BTreeMap<String, String>,
+    ) -> io::Result<ServerProcess> {
+        let (stdin, writer) = io::pipe()?;
         let program = spec.argv.first().cloned().unwrap_or_default();
-        let mut command = self.start(spec, Some(reader))?;
+        let mut command = self.start(spec, Some(ServerInput { stdin, env }))?;
         let stdin = pipe::Sender::from_owned_fd(writer.into())?;
         let (stdout, stderr) = (command.stdout.take(), command.stderr.take());
         let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
@@ -152,7 +156,7 @@ fn describe(program: &str, exited: Result<ExitReason, GuardError>) -> String {
     match exited {
         Ok(ExitReason::Code(code)) => format!("it exited with code {code}"),
         Ok(ExitReason::Signal(signal)) => format!("signal {signal} ended it"),
-        Ok(ExitReason::Exceeded(limit)) => format!("it exceeded a limit ({limit:?})"),
+        Ok(ExitReason::Exceeded(limit)) => format!("it was ended: {}", limit.advice()),
         Ok(ExitReason::TimedOut | ExitReason::Idle | ExitReason::Cancelled) => "it was stopped".to_owned(),
         Err(GuardError::Failed(error)) => format!("{program} cannot be started: {error}"),
         Err(GuardError::Refused(error)) => format!("the kernel refuses its sandbox: {error}"),

@@ -215,7 +215,8 @@ fn f07_the_file_of_mcp_config_is_used_and_disable_mcp_uses_no_server() {
     let model = server(&[echo("x"), done()]);
     run(&lab, &model, &["--mcp-config", "servers.json", "--mode", "yolo"]).exits(0);
     let result = results(&model.requests()[1]);
-    assert!(result.contains("echo: x") && !result.contains("sekrit"), "a mapped value is replaced: {result}");
+    assert!(!result.contains("sekrit"), "a mapped value is replaced: {result}");
+    assert!(result.contains("echo: x") && result.contains(" 17"), "the server got it: {result}");
     let model = server(&[done()]);
     run(&lab, &model, &["--mcp-config", "servers.json", "--disable-mcp"]).exits(0);
     assert!(!names(&model.requests()[0]).iter().any(|name| name.starts_with("mcp__")));
@@ -396,4 +397,32 @@ fn an_image_of_a_server_reaches_the_model_with_the_type_of_its_bytes() {
     let model = server(&[echo("x"), done()]);
     run(&broken, &model, &["--mode", "yolo"]).exits(0);
     assert!(results(&model.requests()[1]).contains("an image that cannot be shown"));
+}
+
+#[test]
+fn mcp_list_shows_what_is_missing_and_starts_no_disabled_server() {
+    let lab = Lab::new().file("server.sh", SERVER).config(
+        "mcp: {servers: {unset: {command: cat, env: {A: {from: NOT_SET_HERE}}}, off: {command: sh, enabled: false}, \
+         test: {command: /bin/sh, args: [server.sh]}}}\n",
+    );
+    let listed = lab.agent(&["mcp", "list"]).exits(0).stdout;
+    assert!(listed.contains("NOT_SET_HERE is not set") && listed.contains("1 tools"), "{listed}");
+    assert!(!listed.contains("off"), "{listed}");
+    lab.agent(&["mcp", "show", "off"]).exits(3);
+}
+
+#[test]
+fn an_agent_with_a_list_of_tools_gets_those_of_a_server_by_a_pattern_only() {
+    let agents =
+        |tools: &str| format!("agents: {{one: {{system_prompt: Work., allowed_tools: [{tools}]}}}}\n");
+    for (tools, is_offered) in [("read_file", false), ("'*'", false), ("read_file, mcp__test__*", true)] {
+        let lab = lab(&json!({}), "");
+        let own = fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+        let lab = lab.config(&format!("{own}{}", agents(tools)));
+        let model = server(&[done()]);
+        let finished = run(&lab, &model, &["--agent", "one"]).exits(0);
+        let request = &model.requests()[0].body;
+        assert_eq!(request.to_string().contains("mcp__test__echo"), is_offered, "{tools}");
+        assert_eq!(finished.stderr.contains("there is no tool"), tools == "'*'", "{}", finished.stderr);
+    }
 }

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 /// A server that was contacted.
 struct Contacted {
-    server: Server,
-    started: Result<Arc<StartedServer>, String>,
+    name: String,
+    started: Result<(Server, Arc<StartedServer>), String>,
     accepted: Option<Pins>,
 }
 
@@ -48,30 +48,29 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
 /// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
 async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
     let launcher = compose::launcher(app, settings)?;
-    let wanted = settings.mcp.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
-    let specs = wanted.map(|(name, server)| {
+    let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
+    let contacted = wanted.map(|(name, server)| async {
         let spec = mcp::spec(app, settings, &launcher, (name, server), Answers::Decline);
-        spec.map_err(|why| unusable(name, &why))
-    });
-    let servers: Vec<Server> = specs.map(|spec| spec.map(Server::start)).collect::<CliResult<_>>()?;
-    let contacted = servers.into_iter().map(|server| async {
+        let name = name.clone();
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(why) => return Ok(Contacted { name, started: Err(why), accepted: None }),
+        };
+        let server = Server::start(spec);
         let started = server.started().await;
         server.stop().await;
-        (server, started)
-    });
-    let contacted = join_all(contacted).await.into_iter().map(|(server, started)| {
         let accepted = mcp::accepted(settings, &server.spec).map_err(|error| unreadable(&error))?;
-        Ok(Contacted { server, started, accepted })
+        Ok(Contacted { name, started: started.map(|started| (server, started)), accepted })
     });
-    contacted.collect()
+    join_all(contacted).await.into_iter().collect()
 }
 
 /// Starts the server called `name`.
 async fn one(app: &App, settings: &Settings, name: &str) -> CliResult<Contacted> {
-    let known = settings.mcp.servers.keys().map(String::as_str);
-    if !settings.mcp.servers.contains_key(name) {
-        let hint = did_you_mean(name, known.clone())
-            .unwrap_or_else(|| format!("configured: {}", known.collect::<Vec<_>>().join(", ")));
+    let known: Vec<&str> = settings.mcp.enabled().map(|(name, _)| name.as_str()).collect();
+    if !known.contains(&name) {
+        let hint = did_you_mean(name, known.iter().copied());
+        let hint = hint.unwrap_or_else(|| format!("configured: {}", known.join(", ")));
         return Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")));
     }
     contact(app, settings, Some(name)).await?.pop().ok_or_else(|| unusable(name, "it is not configured"))
@@ -87,17 +86,17 @@ fn unreadable(error: &std::io::Error) -> CliError {
 
 fn list(contacted: &[Contacted], as_json: bool) -> String {
     let row = |it: &Contacted| match &it.started {
-        Ok(started) => {
+        Ok((_, started)) => {
             let tools = &started.listing.tools;
             let state = match &it.accepted {
                 None => "not accepted yet",
                 Some(pins) if pins.changes(tools).is_empty() => "ok",
                 Some(_) => "changed",
             };
-            json!({ "name": it.server.spec.name, "state": state, "tools": tools.len(), "hash": hash_of_all(tools),
+            json!({ "name": it.name, "state": state, "tools": tools.len(), "hash": hash_of_all(tools),
                 "protocol": started.connection.protocol })
         }
-        Err(why) => json!({ "name": it.server.spec.name, "state": "failed", "error": harmless(why) }),
+        Err(why) => json!({ "name": it.name, "state": "failed", "error": harmless(why) }),
     };
     let rows: Vec<Value> = contacted.iter().map(row).collect();
     if as_json {
@@ -116,8 +115,8 @@ fn list(contacted: &[Contacted], as_json: bool) -> String {
 }
 
 fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
-    let name = &it.server.spec.name;
-    let started = it.started.as_ref().map_err(|why| unusable(name, why))?;
+    let name = &it.name;
+    let (_, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
     if as_json {
         let tool = |tool: &ListedTool| {
@@ -135,10 +134,10 @@ fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
 }
 
 fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
-    let name = &it.server.spec.name;
-    let started = it.started.as_ref().map_err(|why| unusable(name, why))?;
+    let name = &it.name;
+    let (server, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
-    mcp::accept(settings, &it.server, &started.connection.protocol, tools)
+    mcp::accept(settings, server, &started.connection.protocol, tools)
         .map_err(|error| CliError::new(FailureKind::Request, crate::messages::mcp_pins_not_stored(&error)))?;
     let mut text = format!("{name}: {} tools accepted, hash {}\n", tools.len(), hash_of_all(tools));
     let Some(before) = &it.accepted else { return Ok(text) };

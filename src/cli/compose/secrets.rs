@@ -4,6 +4,7 @@ use crate::config::environment::Environment;
 use crate::config::settings::Settings;
 use crate::core::secret::Secret;
 use crate::llm::provider_table::key_variables;
+use crate::process::environment::is_allowed;
 use crate::redactor::{NamedSecret, environment_secrets};
 
 /// Name of the key of `--api-key` in messages.
@@ -12,7 +13,8 @@ const API_KEY_NAME: &str = "API key";
 /// Returns all secrets with their names.
 pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret> {
     let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
-    let chosen = chosen.chain(settings.web.search.key_variable()).chain(settings.mcp.secret_variables());
+    let mapped = settings.mcp.mapped_variables().filter(|name| !is_allowed(name));
+    let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
     let named =

@@ -26,6 +26,6 @@ while IFS= read -r line; do
         write) printf 'changed\n' > changed.txt ;;
       esac
       text=$(printf '%s' "$line" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')
-      answer "$id" "{\"content\":[{\"type\":\"text\",\"text\":\"echo: $text $TOKEN\"}]}" ;;
+      answer "$id" "{\"content\":[{\"type\":\"text\",\"text\":\"echo: $text $TOKEN ${#TOKEN}\"}]}" ;;
   esac
 done
