@@ -6,10 +6,9 @@ use crate::core::event_sink::EventSink;
 use crate::core::image::Image;
 use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
-use crate::core::run_result::{InstructionFile, RunResult};
-use crate::core::stop_reason::{Status, StopReason};
-use crate::engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
-use crate::messages::{self, LogStyle, RetryLine, RunEndSummary, SessionHeader};
+use crate::core::run_result::InstructionFile;
+use crate::core::stop_reason::StopReason;
+use crate::messages::{self, LogStyle, RetryLine, SessionHeader};
 use crate::report::answer_shown::AnswerShown;
 use crate::report::subagent_log::SubagentLog;
 use crate::report::verbosity::Verbosity;
@@ -19,20 +18,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Characters shown of a name, a summary, an error: two rows of a usual terminal.
-const LINE_CHARS: usize = 160;
+pub(super) const LINE_CHARS: usize = 160;
 /// Characters shown of a notice or a failure, which describe what to do.
-const NOTICE_CHARS: usize = 1_000;
+pub(super) const NOTICE_CHARS: usize = 1_000;
 /// Lines shown of a hook's output; the model reads all of it.
 const HOOK_LINES: usize = 5;
-/// Number of refused or pending calls listed at the end; the JSON document lists all.
-const LISTED_REFUSALS: usize = 10;
 /// Bytes of streamed text stored to recognize the final answer in it; a longer answer is printed again.
 const STORED_TEXT_BYTES: usize = 1 << 20;
 
 /// Event sink of the human-readable log.
 pub struct HumanLog {
-    terminal: Arc<Terminal>,
-    log_style: LogStyle,
+    pub(super) terminal: Arc<Terminal>,
+    pub(super) log_style: LogStyle,
     detail: Verbosity,
     session_id: Option<String>,
     /// Location of the session, until it is printed after the first line.
@@ -47,12 +44,12 @@ pub struct HumanLog {
     /// Whether the current reasoning was streamed.
     thought_shown: bool,
     /// Text streamed since the last tool call, if standard output is the same terminal.
-    shown_text: String,
+    pub(super) shown_text: String,
     /// Running subagents.
     subagents: SubagentLog,
     /// The last failure that was printed; the end of the log does not repeat it.
-    reported_failure: Option<String>,
-    answer_shown: AnswerShown,
+    pub(super) reported_failure: Option<String>,
+    pub(super) answer_shown: AnswerShown,
 }
 
 impl HumanLog {
@@ -85,7 +82,7 @@ impl HumanLog {
         }
     }
 
-    fn language(&self) -> Language {
+    pub(super) fn language(&self) -> Language {
         self.log_style.language()
     }
 
@@ -94,7 +91,7 @@ impl HumanLog {
         self.answer_shown.clone()
     }
 
-    fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
+    pub(super) fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
         if self.detail > least { Ok(()) } else { self.terminal.eprintln(style, line) }
     }
 
@@ -350,92 +347,6 @@ impl HumanLog {
     fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
         self.log(Verbosity::Warn, Style::Warning, &self.log_style.watchdog(reason, steps, self.max_steps))?;
         self.log(Verbosity::Human, Style::Plain, &self.log_style.closing(reason, steps))
-    }
-
-    fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
-        let output = result.output.text();
-        let answer = output.trim();
-        self.answer_shown.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
-        let summary = RunEndSummary {
-            status: result.status,
-            reason: result.stop_reason,
-            steps: result.steps,
-            tool_calls: result.tool_calls,
-            usage: result.usage,
-            cost: result.cost.total_usd,
-            duration: Duration::try_from_secs_f64(result.duration_seconds).unwrap_or_default(),
-        };
-        let (style, least) = match result.status {
-            Status::Success => (Style::Success, Verbosity::Human),
-            Status::Partial => (Style::Warning, Verbosity::Warn),
-            Status::Failed => (Style::Error, Verbosity::Error),
-        };
-        self.log(least, style, &self.log_style.run_ended(&summary))?;
-        if let Some(reason) = result.stop_reason {
-            self.log(least, Style::Plain, &self.log_style.run_end_reason(reason))?;
-        }
-        if let Some(error) = &result.error
-            && self.reported_failure.as_ref() != Some(&error.message)
-        {
-            self.log(least, Style::Error, &self.log_style.error(&one_line(&error.message, NOTICE_CHARS)))?;
-        }
-        self.log(Verbosity::Human, Style::Dim, &self.log_style.figures(&summary))?;
-        if let Some(text) = messages::executables(&result.executables, self.language()) {
-            self.log(
-                Verbosity::Human,
-                Style::Plain,
-                &self.log_style.indented(&one_line(&text, NOTICE_CHARS)),
-            )?;
-        }
-        // After `context_full` the same model would stop again; the answer describes how to continue.
-        let can_resume =
-            result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
-        let least = if self.log_pending_approvals(result)? { Verbosity::Error } else { Verbosity::Human };
-        if let (true, Some(session)) = (can_resume, &result.session_id) {
-            self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
-        }
-        self.log_denials(result)
-    }
-
-    /// Prints the pending approvals at every verbosity, because they need an answer. Returns whether there were any.
-    fn log_pending_approvals(&self, result: &RunResult) -> io::Result<bool> {
-        let all = &result.awaiting_approval;
-        let Some(first) = all.first() else { return Ok(false) };
-        self.terminal.eprintln(Style::Warning, &self.log_style.pending_calls(all.len()))?;
-        for call in all.iter().take(LISTED_REFUSALS) {
-            let [tool, summary] = [&call.tool, &call.summary].map(|text| one_line(text, LINE_CHARS));
-            self.terminal.eprintln(Style::Plain, &self.log_style.pending_call(&call.id, &tool, &summary))?;
-        }
-        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
-            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
-        }
-        self.terminal.eprintln(Style::Plain, &self.log_style.how_to_answer(&first.id))?;
-        Ok(true)
-    }
-
-    /// Prints the refused calls at every verbosity, because they explain missing results.
-    fn log_denials(&self, result: &RunResult) -> io::Result<()> {
-        let all = &result.permission_denials;
-        if all.is_empty() {
-            return Ok(());
-        }
-        self.terminal.eprintln(Style::Warning, &self.log_style.refusals(all.len()))?;
-        for denial in all.iter().take(LISTED_REFUSALS) {
-            let [tool, summary] = [&denial.tool, &denial.summary].map(|text| one_line(text, LINE_CHARS));
-            let reason = first_line(&denial.reason, LINE_CHARS);
-            self.terminal.eprintln(Style::Plain, &self.log_style.refusal(&tool, &summary, &reason))?;
-        }
-        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
-            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
-        }
-        let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
-        if by(&|rule| rule.starts_with(MODE_RULE_PREFIX)) {
-            self.terminal.eprintln(Style::Plain, self.log_style.remedies())
-        } else if by(&|rule| rule != DECLINED_RULE) {
-            self.terminal.eprintln(Style::Plain, self.log_style.about_rules())
-        } else {
-            Ok(())
-        }
     }
 }
 

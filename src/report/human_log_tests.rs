@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::failure::{Failure, FailureKind};
+use crate::core::run_result::RunResult;
 use crate::report::script::{self, CapturedStream};
 use crate::report::{OutputFormat, write_result};
 use crate::terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};

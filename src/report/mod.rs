@@ -5,6 +5,7 @@ pub mod chat_log;
 pub mod costs;
 pub mod dry_run;
 pub mod human_log;
+mod human_log_end;
 pub mod json;
 pub mod json_stream;
 pub mod log_file;

@@ -22,6 +22,7 @@ pub mod mcp_args;
 pub mod memory;
 pub mod model_readiness;
 pub mod models;
+pub mod opened_session;
 pub mod policy;
 pub mod project_files;
 pub mod redo;

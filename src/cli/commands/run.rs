@@ -1,11 +1,10 @@
 //! `agent run` and `agent resume`: opens the session, runs the agent, and reports the result.
 
-use crate::agent::output_schema::OutputSchema;
+use crate::agent::Agent;
 use crate::agent::run;
 use crate::agent::session::Session;
-use crate::agent::session_state::{SessionInfo, SessionState};
-use crate::agent::state_saver::StateSaver;
-use crate::agent::{Agent, SessionSink};
+use crate::agent::session_state::SessionInfo;
+use crate::cli::commands::opened_session::OpenedSession;
 use crate::cli::commands::report::RequestedReport;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
 use crate::cli::commands::run_setup::{RunSetup, Task};
@@ -14,49 +13,40 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::memory::store_correction;
 use crate::cli::compose::message_queue::with_queue;
-use crate::cli::compose::notices;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
-use crate::cli::compose::session::{LockedSession, session_store, verify_approvals};
+use crate::cli::compose::session::{session_store, verify_approvals};
 use crate::cli::compose::skills;
 use crate::cli::compose::startup::RunStartup;
 use crate::cli::compose::subagents;
 use crate::cli::compose::system_message::emit_system_message;
 use crate::cli::compose::toolbox;
-use crate::cli::compose::undo_store::UndoStore;
 use crate::cli::compose::{self, EngineParts, InteractionOptions};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel};
-use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::image::Image;
-use crate::core::limits::{Limits, RunLimits};
 use crate::core::message::HistoryMessage;
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::skill::Skill;
 use crate::core::stop_reason::Status;
 use crate::engine::git::delete_references;
-use crate::journal::images::ImageDir;
 use crate::journal::retention::remove_expired;
 use crate::journal::session_store::SessionStore;
 use crate::llm::prompt_prefix::PromptPrefix;
 use crate::messages;
-use crate::redactor::Redactor;
 use crate::report::answer_shown::AnswerShown;
 use crate::report::telemetry::Telemetry;
 use crate::report::{self, EventSinks, OutputFormat};
-use crate::runtime::emitter::{EmitError, Emitter};
+use crate::runtime::emitter::EmitError;
 use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Runs `agent run` and returns the exit code.
@@ -247,80 +237,6 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     setup.mcp.finish_and_notify(app, &settings).await;
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
-}
-
-/// The session of the run, opened and connected to the sinks.
-struct OpenedSession {
-    id: String,
-    about: SessionInfo,
-    /// Why the saved state of the session is unusable.
-    state_problem: Option<String>,
-    state_saver: StateSaver,
-    bounds: RunLimits,
-    /// The state restored from the journal, except the conversation, which is in `session`.
-    state: SessionState,
-    session: Rc<RefCell<Session>>,
-    emitter: Rc<Emitter>,
-    undo_store: UndoStore,
-    interrupted_calls: InterruptedCalls,
-    /// The directory of stored outputs.
-    outputs: PathBuf,
-    image_dir: ImageDir,
-    images: Vec<Image>,
-}
-
-impl OpenedSession {
-    /// Restores the resumed session or creates a new one, and adds the notices on it to those of `setup`.
-    fn open(app: &App, setup: &mut RunSetup, sinks: Vec<Box<dyn EventSink>>) -> CliResult<Self> {
-        let settings = &setup.settings;
-        let resumed_session = setup.resumed_session.take();
-        let LockedSession { id, journal, opened, about } =
-            resumed_session.map_or_else(|| LockedSession::create(app, &session_store(settings)), Ok)?;
-        let state_problem = opened.problem.as_deref().map(messages::state_unusable);
-        let state_saver = StateSaver::new(session_store(settings).journal_path(&id)?, &opened);
-        let bounds = bounds(setup.started_at, &setup.limits, setup.schema.as_deref());
-        let notices = notices::startup_notices(settings, &setup.launcher, &setup.limits, setup.window);
-        setup.notices.extend(notices);
-        let mut state = opened.into_state(setup.limits.clone());
-        setup.notices.extend(notices::journal_problems(&state));
-        let session = std::mem::take(&mut state.session).with_output_schema(setup.schema.clone());
-        let session = Rc::new(RefCell::new(session));
-        let first: [Box<dyn EventSink>; 2] = [Box::new(journal), Box::new(SessionSink(Rc::clone(&session)))];
-        let sinks = first.into_iter().chain(sinks).collect();
-        let emitter = emitter(app, Arc::clone(&setup.redactor), sinks, about.next_seq);
-        let undo_store = UndoStore::new(app, settings, &id, &state.history)?;
-        let unfinished = std::mem::take(&mut state.unfinished);
-        let interrupted_calls = InterruptedCalls::new(unfinished, undo_store.baseline.clone());
-        let outputs = session_store(settings).outputs_dir(&id)?;
-        let (image_dir, images) = setup.images.store_in(session_store(settings).images_dir(&id)?)?;
-        Ok(Self {
-            id,
-            about,
-            state_problem,
-            state_saver,
-            bounds,
-            state,
-            session,
-            emitter,
-            undo_store,
-            interrupted_calls,
-            outputs,
-            image_dir,
-            images,
-        })
-    }
-}
-
-/// Creates the emitter of events to `sinks`, the journal first, with record numbers from `next` on.
-fn emitter(app: &App, redactor: Arc<Redactor>, sinks: Vec<Box<dyn EventSink>>, next: u64) -> Rc<Emitter> {
-    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), next, sinks);
-    Rc::new(emitter.with_redactor(redactor))
-}
-
-/// Returns the limits of the run in the form that is recorded for a replay.
-fn bounds(started_at: Duration, limits: &Limits, schema: Option<&OutputSchema>) -> RunLimits {
-    let began_us = u64::try_from(started_at.as_micros()).unwrap_or(u64::MAX);
-    RunLimits { began_us, limits: limits.clone(), schema: schema.map(|schema| schema.text().to_owned()) }
 }
 
 /// Returns the first user message of the run; `None` when a session resumes in the middle of its work.
