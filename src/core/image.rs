@@ -32,7 +32,7 @@ const NAME_CHARS: usize = 100;
 pub struct Image {
     /// Name of its file or source: one line without control characters.
     pub name: String,
-    /// Format according to its content, whatever its sender said.
+    /// Format according to its content; the type that a sender declares is ignored.
     pub media_type: ImageFormat,
     /// Width in pixels.
     pub width: u32,

@@ -7,7 +7,7 @@ use crate::terminal::Style;
 use tokio_util::sync::CancellationToken;
 
 /// Runs `run` to its end and returns its result. Meanwhile, lines that the user types are added to the queue. `queue` is absent outside of
-/// a conversation; its flag is true if the next step sends the lines, so that the user is told.
+/// a conversation. Its flag is true if the next step sends the lines; a notice then confirms each line.
 pub async fn with_queue<T>(
     app: &App,
     queue: Option<(&MessageQueue, bool)>,
