@@ -2,8 +2,9 @@
 
 use super::client::Client;
 use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
+use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
-use super::{ServerSpec, StdioServer};
+use super::{ServerSpec, StdioServer, Transport};
 use crate::process::launch::CommandSpec;
 use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerHandle;
@@ -12,12 +13,13 @@ use rmcp::ClientLifecycleMode;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
 };
-use rmcp::service::{ClientServiceExt, RoleClient, RunningService, ServiceError};
+use rmcp::service::{ClientServiceExt, Peer, RoleClient, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
+use tokio::sync::RwLock;
 
 /// Maximum pages of a list of tools.
 const MAX_PAGES: usize = 64;
@@ -31,11 +33,21 @@ const PROBE_PART: u32 = 2;
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Connection {
-    service: RunningService<RoleClient, Client>,
-    process: ServerHandle,
-    violation: Violation,
+    server: String,
+    peer: Peer<RoleClient>,
+    /// Read by calls, written by the end of the connection.
+    service: RwLock<RunningService<RoleClient, Client>>,
+    /// The program that the agent started, if it did.
+    program: Option<Program>,
     /// The protocol version that both speak.
     pub protocol: String,
+}
+
+/// The program of a server.
+#[derive(Debug)]
+struct Program {
+    process: ServerHandle,
+    violation: Violation,
 }
 
 /// The tools of a server.
@@ -49,16 +61,13 @@ pub struct Listing {
 
 impl Connection {
     /// Connects: with the protocol of the last contact; else with the newest one, and if the server does not understand or
-    /// answer that, with a fresh process and the older one (2025-11-25).
+    /// answer that, anew with the older one (2025-11-25).
     ///
     /// # Errors
     /// A description of the failure.
     pub async fn open(spec: &ServerSpec) -> Result<Self, String> {
         let legacy = ClientLifecycleMode::Initialize;
-        let auto = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::LATEST],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        };
+        let auto = newest_or_older();
         let is_known_legacy =
             spec.protocol.as_deref().is_some_and(|version| version != ProtocolVersion::LATEST.as_str());
         if is_known_legacy {
@@ -66,6 +75,9 @@ impl Connection {
                 Ok(connection) => Ok(connection),
                 Err(_changed) => Self::attempt(spec, auto).await,
             };
+        }
+        if let Transport::Http(_) = spec.transport {
+            return Self::attempt(spec, auto).await;
         }
         let probe = tokio::time::timeout(spec.start_timeout / PROBE_PART, Self::attempt(spec, auto)).await;
         match probe {
@@ -76,7 +88,25 @@ impl Connection {
 
     async fn attempt(spec: &ServerSpec, lifecycle: ClientLifecycleMode) -> Result<Self, String> {
         let client = Client { server: spec.name.clone(), answers: spec.answers.clone() };
-        Self::over_stdio(client, &spec.program, lifecycle).await
+        match &spec.transport {
+            Transport::Stdio(program) => Self::over_stdio(client, program, lifecycle).await,
+            Transport::Http(server) => Self::over_http(client, server, lifecycle).await,
+        }
+    }
+
+    async fn over_http(
+        client: Client,
+        server: &HttpServer,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, String> {
+        Ok(Self::new(server.open(client, lifecycle).await?, None))
+    }
+
+    fn new(service: RunningService<RoleClient, Client>, program: Option<Program>) -> Self {
+        let peer = service.peer().clone();
+        let protocol = peer.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
+        let server = service.service().server.clone();
+        Self { server, peer, service: RwLock::new(service), program, protocol }
     }
 
     async fn over_stdio(
@@ -92,17 +122,8 @@ impl Connection {
         let (output, violation) = LineFilter::new(process.stdout);
         let transport = AsyncRwTransport::new_client(output, process.stdin);
         match client.serve_with_lifecycle(transport, lifecycle).await {
-            Ok(service) => {
-                let protocol = service.peer().peer_info().map(|info| info.protocol_version.to_string());
-                let protocol = protocol.unwrap_or_default();
-                Ok(Self { service, process: process.handle, violation, protocol })
-            }
-            Err(error) => {
-                let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-                let end = tokio::time::timeout(END_GRACE, process.handle.wait()).await;
-                let ended = end.ok().map(|end| end.reason);
-                Err(failure(&why, ended.as_deref(), &process.handle, &violation))
-            }
+            Ok(service) => Ok(Self::new(service, Some(Program { process: process.handle, violation }))),
+            Err(error) => Err(Program { process: process.handle, violation }.explain(&short(&error)).await),
         }
     }
 
@@ -114,7 +135,7 @@ impl Connection {
         let (mut listing, mut bytes, mut cursor) = (Listing::default(), 0, None);
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.service.list_tools(Some(page)).await {
+            let page = match http::retried(|| self.peer.list_tools(Some(page.clone()))).await {
                 Ok(page) => page,
                 Err(error) => return Err(self.explain(&error).await),
             };
@@ -150,7 +171,9 @@ impl Connection {
     /// A description of the failure.
     pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<CallToolResult, String> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        match self.service.call_tool(params).await {
+        // The service also answers what the server asks during the call.
+        let service = self.service.read().await;
+        match http::retried(|| service.call_tool(params.clone())).await {
             Ok(result) => Ok(result),
             Err(error) => Err(self.explain(&error).await),
         }
@@ -158,14 +181,19 @@ impl Connection {
 
     /// Checks whether the server is gone.
     pub fn is_closed(&self) -> bool {
-        self.service.peer().is_transport_closed() || self.process.end_state().is_some()
+        let has_ended = |program: &Program| program.process.end_state().is_some();
+        self.peer.is_transport_closed() || self.program.as_ref().is_some_and(has_ended)
     }
 
-    /// Ends the connection and the program, at once or after the time for SIGTERM. Returns the protected files that the program
-    /// changed.
+    /// Ends the connection: the program at once or after the time for SIGTERM, a session over HTTP by telling the server. Returns
+    /// the protected files that the program changed.
     pub async fn close(&self) -> Vec<ProtectedChange> {
-        self.service.cancellation_token().cancel();
-        self.process.stop().await.protected_changes
+        self.service.read().await.cancellation_token().cancel();
+        if let Some(program) = &self.program {
+            return program.process.stop().await.protected_changes;
+        }
+        let _result = self.service.write().await.close_with_timeout(CLOSE_TIME).await;
+        Vec::new()
     }
 
     /// Describes an error of the protocol, with what the program has reported.
@@ -174,28 +202,44 @@ impl Connection {
             let message = one_line(&harmless(&error.message), STDERR_CHARS);
             return format!("it answered with error {}: {message}", error.code.0);
         }
-        let ended = tokio::time::timeout(END_GRACE, self.process.wait()).await.ok();
-        let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-        failure(&why, ended.map(|end| end.reason).as_deref(), &self.process, &self.violation)
+        match &self.program {
+            Some(program) => program.explain(&short(error)).await,
+            None => http::explain(&self.server, error).unwrap_or_else(|| short(error)),
+        }
     }
+}
+
+/// Returns the handshake of the newest protocol, or of the older one if the server does not know that.
+pub fn newest_or_older() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn short(error: &impl std::error::Error) -> String {
+    one_line(&harmless(&error.to_string()), QUOTE_CHARS)
 }
 
 /// Time to wait for the report of a program that has closed its output.
 const END_GRACE: Duration = Duration::from_secs(1);
 
-/// Describes why a connection failed: the exceeded limit, or how the program ended, and the end of its standard error.
-fn failure(why: &str, ended: Option<&str>, process: &ServerHandle, violation: &Violation) -> String {
-    let violation = violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let reason = match (violation, ended) {
-        (Some(violation), _) => format!("it {violation}"),
-        (None, Some(ended)) if !ended.is_empty() => ended.to_owned(),
-        _ => why.to_owned(),
-    };
-    let stderr = harmless(&process.stderr());
-    let stderr = stderr.trim();
-    let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
-    let tail: String = stderr.chars().skip(skipped).collect();
-    if tail.is_empty() { reason } else { format!("{reason}; the end of its standard error:\n{tail}") }
+impl Program {
+    /// Describes why the connection failed: the exceeded limit, or how the program ended, and the end of its standard error.
+    async fn explain(&self, error: &str) -> String {
+        let ended = tokio::time::timeout(END_GRACE, self.process.wait()).await.ok();
+        let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reason = match (violation, ended.map(|end| end.reason)) {
+            (Some(violation), _) => format!("it {violation}"),
+            (None, Some(ended)) if !ended.is_empty() => ended,
+            _ => error.to_owned(),
+        };
+        let stderr = harmless(&self.process.stderr());
+        let stderr = stderr.trim();
+        let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
+        let tail: String = stderr.chars().skip(skipped).collect();
+        if tail.is_empty() { reason } else { format!("{reason}; the end of its standard error:\n{tail}") }
+    }
 }
 
 impl Listing {

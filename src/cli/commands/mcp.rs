@@ -1,6 +1,7 @@
 //! `agent mcp`: lists the MCP servers, shows the tools of one, and accepts them.
 
 use crate::cli::commands::mcp_args::{McpArgs, McpCommand};
+use crate::cli::commands::mcp_login::{login, logout};
 use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::directories;
@@ -9,6 +10,7 @@ use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::error::did_you_mean;
 use crate::config::flags::Flags;
+use crate::config::mcp::McpServer;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::mcp::client::Answers;
@@ -37,6 +39,12 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     directories::prepare(&settings)?;
     app.block_on(async {
         let text = match args.command {
+            Some(McpCommand::Login { server, scope }) => {
+                return login(app, &settings, &server, configured(&settings, &server)?, &scope).await;
+            }
+            Some(McpCommand::Logout { server }) => {
+                return logout(app, &settings, &server, configured(&settings, &server)?);
+            }
             None | Some(McpCommand::List) => list(&contact(app, &settings, None).await?, args.json),
             Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
             Some(McpCommand::Pin { server }) => pin(&settings, &one(app, &settings, &server).await?)?,
@@ -65,14 +73,20 @@ async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResul
     join_all(contacted).await.into_iter().collect()
 }
 
+/// Returns the settings of the server called `name`.
+fn configured<'a>(settings: &'a Settings, name: &str) -> CliResult<&'a McpServer> {
+    if let Some((_, server)) = settings.mcp.enabled().find(|(known, _)| *known == name) {
+        return Ok(server);
+    }
+    let known: Vec<&str> = settings.mcp.enabled().map(|(name, _)| name.as_str()).collect();
+    let hint = did_you_mean(name, known.iter().copied());
+    let hint = hint.unwrap_or_else(|| format!("configured: {}", known.join(", ")));
+    Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")))
+}
+
 /// Starts the server called `name`.
 async fn one(app: &App, settings: &Settings, name: &str) -> CliResult<Contacted> {
-    let known: Vec<&str> = settings.mcp.enabled().map(|(name, _)| name.as_str()).collect();
-    if !known.contains(&name) {
-        let hint = did_you_mean(name, known.iter().copied());
-        let hint = hint.unwrap_or_else(|| format!("configured: {}", known.join(", ")));
-        return Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")));
-    }
+    configured(settings, name)?;
     contact(app, settings, Some(name)).await?.pop().ok_or_else(|| unusable(name, "it is not configured"))
 }
 

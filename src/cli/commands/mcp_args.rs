@@ -31,6 +31,19 @@ pub enum McpCommand {
         /// Name of the server.
         server: String,
     },
+    /// Log in at a remote server: open the printed address, then enter the address to which the browser was redirected
+    Login {
+        /// Name of the server.
+        server: String,
+        /// A permission to ask for besides those granted before; repeatable
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+    },
+    /// Delete the stored login at a remote server
+    Logout {
+        /// Name of the server.
+        server: String,
+    },
     /// Accept the tools of a server as they are now, and show what has changed
     Pin {
         /// Name of the server.

@@ -1,5 +1,6 @@
 //! Collects the secrets of this process: the key of `--api-key`, the key variables, and variables whose name suggests a secret.
 
+use crate::cli::compose::mcp;
 use crate::config::environment::Environment;
 use crate::config::settings::Settings;
 use crate::core::secret::Secret;
@@ -16,9 +17,10 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
     let mapped = settings.mcp.mapped_variables().filter(|name| !is_allowed(name));
     let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
+    let logins = mcp::logins(settings).flat_map(|login| login.secrets());
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
     let named =
-        chosen.chain(explicit).filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
+        chosen.chain(logins).chain(explicit).filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
     in_environment(environment).chain(named).collect()
 }
 
