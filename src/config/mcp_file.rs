@@ -97,7 +97,8 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
             "description" => {}
             "type" if text == "stdio" || HTTP_TYPES.contains(&text) => {}
             "type" => {
-                let why = "must be stdio or http: the agent does not use the older transport `sse`, nor others";
+                let why =
+                    "must be stdio or http: the agent does not use the older transport `sse`, nor others";
                 return Err(ConfigError::new(why).key(key).line(field.line));
             }
             "command" | "args" | "cwd" | "url" => keys.push(field.clone()),

@@ -60,10 +60,7 @@ pub fn client(url: &Url, connect: Duration) -> Result<Client, HttpError> {
             attempt.follow()
         }
     });
-    configured(url, connect)
-        .redirect(policy)
-        .build()
-        .map_err(|error| HttpError::Setup(root_cause(&error)))
+    configured(url, connect).redirect(policy).build().map_err(|error| HttpError::Setup(root_cause(&error)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One connection to a server: the handshake, the list of its tools, and calls.
 
-use super::client::Client;
+use super::client::{self, Client};
 use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
 use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
@@ -67,7 +67,7 @@ impl Connection {
     /// A description of the failure.
     pub async fn open(spec: &ServerSpec) -> Result<Self, String> {
         let legacy = ClientLifecycleMode::Initialize;
-        let auto = newest_or_older();
+        let auto = client::newest_or_older();
         let is_known_legacy =
             spec.protocol.as_deref().is_some_and(|version| version != ProtocolVersion::LATEST.as_str());
         if is_known_legacy {
@@ -206,14 +206,6 @@ impl Connection {
             Some(program) => program.explain(&short(error)).await,
             None => http::explain(&self.server, error).unwrap_or_else(|| short(error)),
         }
-    }
-}
-
-/// Returns the handshake of the newest protocol, or of the older one if the server does not know that.
-pub fn newest_or_older() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
 }
 

@@ -1,23 +1,19 @@
 //! MCP over HTTP ("Streamable HTTP"): connects with the user's token, tries again when the server is busy, and explains failures.
 
-use super::client::Client;
+use super::client::{Client, newest_or_older};
 use super::definition::harmless;
 use super::login::authorization;
 use super::login_store::LoginStore;
 use crate::core::secret::Secret;
-use crate::http::own_origin;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::http::{own_origin, root_cause};
+use crate::text::lines::one_line;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::ClientLifecycleMode;
-use rmcp::service::{
-    ClientInitializeError, ClientServiceExt, RoleClient, RunningService, ServiceError,
-};
+use rmcp::service::{ClientInitializeError, ClientServiceExt, RoleClient, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::{AuthClient, AuthError};
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransportConfig, StreamableHttpError,
-};
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
@@ -31,6 +27,9 @@ const RETRY_DELAYS: [Duration; 3] =
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Time limit of a TCP and TLS connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// Maximum characters of an error in a message.
+const ERROR_CHARS: usize = 400;
 
 /// A server that is reached over HTTP.
 #[derive(Debug, Clone)]
@@ -116,14 +115,12 @@ impl HttpServer {
             .custom_headers(self.headers.clone());
         let transport = StreamableHttpClientTransport::with_client(http, config);
         let server = client.server.clone();
-        match client.serve_with_lifecycle(transport, super::connection::newest_or_older()).await {
+        match client.serve_with_lifecycle(transport, newest_or_older()).await {
             Ok(mut service) => {
                 let _result = service.close_with_timeout(CLOSE_TIME).await;
                 Ok(None)
             }
-            Err(error) if needs_login(in_handshake(&error)) => {
-                Ok(error.auth_challenge().map(str::to_owned))
-            }
+            Err(error) if needs_login(in_handshake(&error)) => Ok(error.auth_challenge().map(str::to_owned)),
             Err(error) => Err(explain_handshake(&server, &error)),
         }
     }
@@ -216,7 +213,10 @@ fn explain_transport(server: &str, error: &TransportError) -> String {
             "it asks for the permission `{scope}`; the user can grant it with `agent mcp login {server} --scope '{scope}'`"
         ),
         (true, None) => format!("it needs a login; the user can log in with `agent mcp login {server}`"),
-        (false, _) => shown(error),
+        (false, _) => match error {
+            StreamableHttpError::Client(error) => shown(error),
+            error => shown(error),
+        },
     }
 }
 
@@ -229,9 +229,9 @@ fn is_scope(scope: &str) -> bool {
 /// Shows an error with its innermost cause, which for HTTP is the most specific one.
 fn shown(error: &(dyn Error + 'static)) -> String {
     let text = error.to_string();
-    let cause = crate::http::root_cause(error);
+    let cause = root_cause(error);
     let both = if text.contains(&cause) { text } else { format!("{text}: {cause}") };
-    one_line(&harmless(&both), QUOTE_CHARS)
+    one_line(&harmless(both.trim_end_matches([':', ' '])), ERROR_CHARS)
 }
 
 #[cfg(test)]

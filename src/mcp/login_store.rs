@@ -169,7 +169,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn login(url: &Url) -> Login {
-        let client = RegisteredClient { id: "c".into(), secret: None, redirect_url: "http://127.0.0.1/".into() };
+        let client =
+            RegisteredClient { id: "c".into(), secret: None, redirect_url: "http://127.0.0.1/".into() };
         let credentials = StoredCredentials::new("c".into(), None, Vec::new(), None);
         Login { url: url.to_string(), client, metadata: AuthorizationMetadata::default(), credentials }
     }

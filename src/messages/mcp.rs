@@ -90,12 +90,17 @@ pub fn mcp_login_failed(name: &str, why: &str) -> String {
 
 /// A login at a server that the agent starts.
 pub fn mcp_no_login(name: &str) -> String {
-    format!("the MCP server {name} is a program (`command`), which needs no login; only servers with `url` do")
+    format!(
+        "the MCP server {name} is a program (`command`), which needs no login; only servers with `url` do"
+    )
 }
 
 /// What to do with the address that follows.
 pub fn mcp_login_address(language: Language) -> &'static str {
-    language.pick("Open this address in a browser and log in:", "Abra esta dirección en un navegador e inicie sesión:")
+    language.pick(
+        "Open this address in a browser and log in:",
+        "Abra esta dirección en un navegador e inicie sesión:",
+    )
 }
 
 /// What to enter after the login.

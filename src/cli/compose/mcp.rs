@@ -9,12 +9,12 @@ use crate::core::secret::Secret;
 use crate::http::own_origin;
 use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, hash_of_all, name_for_model};
+use crate::mcp::http::HttpServer;
+use crate::mcp::login_store::LoginStore;
 use crate::mcp::pins::{PinChanges, Pins};
 use crate::mcp::search::{CallTool, FindableTool, ToolSearch};
 use crate::mcp::server::Server;
 use crate::mcp::tool::McpTool;
-use crate::mcp::http::HttpServer;
-use crate::mcp::login_store::{Login, LoginStore};
 use crate::mcp::{ServerSpec, StdioServer, Transport};
 use crate::messages;
 use crate::process::launch::Launcher;
@@ -387,14 +387,6 @@ pub fn http_server(
     let url = own_origin::address(url).map_err(|error| format!("its address {error}"))?;
     let login = LoginStore::new(&settings.directories.state, &url);
     Ok(HttpServer { url, token: token.map(Secret::new), headers, login })
-}
-
-/// Returns the stored logins at the servers of the configuration, which are secrets.
-pub fn logins(settings: &Settings) -> impl Iterator<Item = Login> {
-    let urls = settings.mcp.enabled().filter_map(|(_, server)| server.url.as_deref());
-    let urls = urls.filter_map(|url| own_origin::address(url).ok());
-    // A login that cannot be read is not used either.
-    urls.filter_map(|url| LoginStore::new(&settings.directories.state, &url).load().ok().flatten())
 }
 
 /// Returns the value of a variable of the user.
