@@ -104,7 +104,12 @@ impl McpService {
         request.body = String::from_utf8(body).unwrap();
         self.requests.lock().unwrap().push(request.clone());
         let answer = special(&request, self).unwrap_or_else(|| self.usual(&request));
-        reader.get_mut().write_all(answer.as_bytes())
+        reader.get_mut().write_all(answer.as_bytes())?;
+        if !answer.contains("connection: close") {
+            // The answer goes on, so this ends when the client leaves.
+            std::io::copy(&mut reader, &mut std::io::sink())?;
+        }
+        Ok(())
     }
 
     fn usual(&self, request: &HttpRequest) -> String {
