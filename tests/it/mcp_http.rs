@@ -390,7 +390,7 @@ fn endless(kind: &str, body: &str) -> String {
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-fn hostile_services() -> Vec<Hostile> {
+fn hostile_bodies() -> Vec<Hostile> {
     let case = |name, method, answer, told| Hostile { name, method, answer, told };
     vec![
         case(
@@ -437,6 +437,12 @@ fn hostile_services() -> Vec<Hostile> {
             |_, _| format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 20)),
             "did not run the call",
         ),
+    ]
+}
+
+fn hostile_answers() -> Vec<Hostile> {
+    let case = |name, method, answer, told| Hostile { name, method, answer, told };
+    vec![
         case(
             "a loop of redirects",
             "tools/call",
@@ -472,6 +478,12 @@ fn hostile_services() -> Vec<Hostile> {
             },
             "`agent mcp login test`",
         ),
+    ]
+}
+
+fn hostile_messages() -> Vec<Hostile> {
+    let case = |name, method, answer, told| Hostile { name, method, answer, told };
+    vec![
         case(
             "a text that gives orders",
             "tools/call",
@@ -514,7 +526,7 @@ fn hostile_services() -> Vec<Hostile> {
 
 #[test]
 fn mh_hostile_services_end_in_an_error_within_their_limits() {
-    for hostile in hostile_services() {
+    for hostile in hostile_bodies().into_iter().chain(hostile_answers()).chain(hostile_messages()) {
         let (method, answer) = (hostile.method, hostile.answer);
         let service = McpService::answering(move |request, service| {
             (request.message() == method).then(|| answer(request, service))
