@@ -54,6 +54,7 @@ mod man;
 mod marking;
 mod mcp;
 mod mcp_http;
+mod mcp_serve;
 mod memory;
 mod model;
 mod nested;

@@ -2,6 +2,8 @@
 
 use crate::cli::commands::mcp_args::{McpArgs, McpCommand};
 use crate::cli::commands::mcp_login::{login, logout};
+use crate::cli::commands::mcp_serve::serve;
+use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::directories;
@@ -18,6 +20,7 @@ use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
 use futures_util::future::join_all;
+use rustix::fs::FileType;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,11 +32,19 @@ struct Contacted {
     accepted: Option<Pins>,
 }
 
-/// Runs a subcommand; without one, lists the servers.
+/// Runs a subcommand; without one, lists the servers, or serves the program that writes to standard input.
 ///
 /// # Errors
 /// Fails for an invalid configuration, an unknown server, a server that cannot be started, and when a file cannot be written.
 pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
+    match args.command {
+        Some(McpCommand::Serve(options)) => return serve(app, *options),
+        None if is_piped() => {
+            let McpArgs { mcp_config, common, .. } = args;
+            return serve(app, RunOptions { common, mcp_config, ..RunOptions::default() });
+        }
+        _ => {}
+    }
     let flags = Flags { mcp_config: args.mcp_config, ..common_flags(&args.common) };
     let settings = app.load_and_notify(&flags)?.settings;
     directories::prepare(&settings)?;
@@ -45,12 +56,20 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
             Some(McpCommand::Logout { server }) => {
                 return logout(app, &settings, &server, configured(&settings, &server)?);
             }
-            None | Some(McpCommand::List) => list(&contact(app, &settings, None).await?, args.json),
+            None | Some(McpCommand::List | McpCommand::Serve(_)) => {
+                list(&contact(app, &settings, None).await?, args.json)
+            }
             Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
             Some(McpCommand::Pin { server }) => pin(&settings, &one(app, &settings, &server).await?)?,
         };
         print(&app.terminal, &app.redactor(&settings).text(&text))
     })
+}
+
+/// Checks whether another program writes to standard input.
+fn is_piped() -> bool {
+    let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
 /// Starts all servers, or the one called `only`, and ends them when they have listed their tools.

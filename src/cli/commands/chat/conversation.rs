@@ -182,7 +182,7 @@ impl<'a> Conversation<'a> {
             self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);
             return self.not_sent();
         }
-        options.budget_left = self.left;
+        options.bounds.budget = self.left;
         let preparation =
             Preparation { user_commands: self.ran.clone(), compact: self.compact, ..Preparation::default() };
         let task = match self.session.clone() {
