@@ -56,8 +56,12 @@ pub fn run(app: &App, mut args: RunArgs) -> u8 {
     let history = args.history;
     let preparation =
         Preparation { plan: args.mixed, git_diff: args.context_git_diff, ..Preparation::default() };
-    let task =
-        read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history, preparation });
+    let task = read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New {
+        prompt,
+        history,
+        config: None,
+        preparation,
+    });
     run_task(app, &args.options, task)
 }
 

@@ -50,6 +50,8 @@ pub enum Task {
         prompt: String,
         /// The file of an earlier conversation.
         history: Option<PathBuf>,
+        /// The configuration, if it is loaded already.
+        config: Option<Box<LoadedConfig>>,
         /// The steps before the work on the task.
         preparation: Preparation,
     },
@@ -205,7 +207,10 @@ fn clear_answer_cache(options: &RunOptions, settings: &Settings) -> CliResult<()
 
 /// Loads the settings and the session to resume, whose agent and model become the defaults.
 fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
-    let mut loaded = app.load(&options.flags())?;
+    let mut loaded = match task {
+        Task::New { config: Some(config), .. } => LoadedConfig::clone(config),
+        Task::New { config: None, .. } | Task::Resume { .. } => app.load(&options.flags())?,
+    };
     let mut resumed_session = None;
     if let Task::Resume { id, .. } = task {
         let session = LockedSession::open(&loaded.settings, id.as_deref())?;

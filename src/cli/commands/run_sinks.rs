@@ -14,6 +14,7 @@ use crate::redactor::environment_secrets::HEADER_VARIABLES;
 use crate::report::telemetry::{
     Destination, ExporterKind, OtlpEndpoint, Resource, Telemetry, TelemetryOptions, TraceContext,
 };
+use crate::report::verbosity::Verbosity;
 use crate::report::{self, EventSinks, ReportOptions};
 use crate::text::header_list::headers;
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ pub fn build(
         format: options.format(),
         language: settings.language,
         detail: options.detail(settings),
+        // The answer of a review is JSON, from which the findings on standard output are made.
+        answer_detail: if options.review.is_some() { Verbosity::Debug } else { Verbosity::Human },
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,
         show_costs: options.show_costs,
