@@ -128,6 +128,7 @@ impl RunSetup {
         clear_answer_cache(options, &settings)?;
         let (models, caps) = connect_models(app, &settings).await?;
         images.check_model(models.clients.first.as_ref())?;
+        notices.extend(images.fallback_warning(&models.clients.fallbacks));
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
         let context = &mut settings.context;

@@ -11,6 +11,7 @@ use crate::llm::LlmClient;
 use crate::messages;
 use crate::terminal::one_line;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Characters of a path in an error.
 const PATH_CHARS: usize = 200;
@@ -45,6 +46,13 @@ impl InputImages {
             return Ok(());
         }
         Err(unusable(messages::model_without_images(&one_line(client.model(), PATH_CHARS))))
+    }
+
+    /// Returns a warning if there are images and some fallback models accept none.
+    pub fn fallback_warning(&self, fallbacks: &[Rc<dyn LlmClient>]) -> Option<String> {
+        let blind = fallbacks.iter().filter(|client| !self.0.is_empty() && !client.accepts_images());
+        let names: Vec<String> = blind.map(|client| one_line(client.model(), PATH_CHARS)).collect();
+        (!names.is_empty()).then(|| messages::fallbacks_without_images(&names))
     }
 
     /// Stores the images durably in the directory `dir` of a session, and returns them.
