@@ -198,7 +198,8 @@ fn images_that_a_fallback_model_does_not_accept_are_a_warning_at_the_start() {
         .config("llm: {fallback: [deepseek/deepseek-v4-pro, openai/other]}\n")
         .env("DEEPSEEK_API_KEY", KEY);
     let server = Server::start("turns: [{text: one}, {text: two}]");
-    let warning = "a fallback model would not see the images, because it accepts none: deepseek/deepseek-v4-pro\n";
+    let warning =
+        "a fallback model would not see the images, because it accepts none: deepseek/deepseek-v4-pro\n";
     let done = lab.run(&server, &["--image", "photo.png"]).exits(0);
     assert!(done.stderr.contains(warning), "{}", done.stderr);
     let done = lab.run(&server, &[]).exits(0);

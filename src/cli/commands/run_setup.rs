@@ -127,8 +127,7 @@ impl RunSetup {
         let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
         let (models, caps) = connect_models(app, &settings).await?;
-        images.check_model(models.clients.first.as_ref())?;
-        notices.extend(images.fallback_warning(&models.clients.fallbacks));
+        notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
         let context = &mut settings.context;
