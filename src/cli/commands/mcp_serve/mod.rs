@@ -142,7 +142,8 @@ async fn run(app: &App, options: &RunOptions, client: RunClient, call: RunCall) 
     options.bounds.timeout = call.timeout_seconds.map(Duration::from_secs);
     options.bounds.budget = call.budget_usd;
     options.client = Some(client);
-    let task = Task::New { prompt: call.task, history: None, preparation: Preparation::default() };
+    let task =
+        Task::New { prompt: call.task, history: None, preparation: Preparation::default(), config: None };
     perform_task(app, &options, task).await
 }
 
