@@ -8,7 +8,7 @@ use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::review::ReviewArgs;
-use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
+use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
@@ -36,7 +36,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Setup",
         &[
             "init", "import", "doctor", "models", "config", "trust", "policy", "agents", "skills", "mcp",
-            "memory", "tools", "help",
+            "acp", "memory", "tools", "help",
         ],
     ),
     ("Machine-readable", &["apply-patch", "schema", "man", "completions"]),
@@ -137,6 +137,8 @@ pub enum Command {
     },
     /// List MCP servers, show their tools, accept changes
     Mcp(McpArgs),
+    /// Serve an editor over the Agent Client Protocol; the options of `run` bound what it can do
+    Acp(Box<RunOptions>),
     /// List, create, install or remove skills
     Skills {
         /// The subcommand.

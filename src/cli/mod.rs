@@ -8,9 +8,9 @@ pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
-    agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help, history,
-    import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema, sessions,
-    skills, start, stats, tools, trust, undo,
+    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help,
+    history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
+    sessions, skills, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -61,6 +61,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Report(args) => report::report(app, &args),
         Command::Agents(common) => agents::agents(app, &common),
         Command::Mcp(args) => mcp::mcp(app, args),
+        Command::Acp(options) => acp::serve(app, *options),
         Command::Skills { command, common } => skills::skills(app, command, &common),
         Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

@@ -73,6 +73,8 @@ pub struct Flags {
     pub trust: TrustFlag,
     /// `--mcp-config`: a file with MCP servers.
     pub mcp_config: Option<PathBuf>,
+    /// MCP servers of a client that drives the run: the section `mcp`, as JSON.
+    pub mcp_servers: Option<String>,
     /// `--disable-mcp`: no MCP server is used.
     pub disable_mcp: bool,
     /// `--log-file`: the path of the JSON log.

@@ -130,11 +130,17 @@ fn explicit_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> 
     text_layer(rules, LayerKind::File, &source, &text)
 }
 
-/// Reads the file of `--mcp-config`.
+/// Reads the file of `--mcp-config`, and the servers of the client.
 fn mcp_layer(rules: &KeyRule, flags: &Flags, environment: &Environment) -> Result<Layers, ConfigError> {
-    let Some(path) = flags.mcp_config.as_deref() else { return Ok(Layers::default()) };
-    let (source, text) = read_named(path, "--mcp-config", environment)?;
-    mcp_file::layer(rules, &source, &text)
+    let mut layer = Layers::default();
+    if let Some(path) = flags.mcp_config.as_deref() {
+        let (source, text) = read_named(path, "--mcp-config", environment)?;
+        layer = mcp_file::layer(rules, &source, &text)?;
+    }
+    match &flags.mcp_servers {
+        Some(text) => Ok(layer.overridden_by(mcp_file::layer(rules, "mcpServers of the client", text)?)),
+        None => Ok(layer),
+    }
 }
 
 /// Returns the path and the text of a file that `named_by` names; fails if it does not exist.

@@ -21,6 +21,8 @@ crate::core::impl_name!(NoApprover);
 /// An approval question for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
+    /// Id of the call.
+    pub call_id: String,
     /// Name of the tool.
     pub tool: String,
     /// Summary of the call, one line.
@@ -54,6 +56,11 @@ pub enum ApproverAnswer {
 pub trait Approver {
     /// Asks `question`.
     fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, ApproverAnswer>;
+
+    /// Returns the first of these files, by their paths in the workspace, that the user is editing and has not saved.
+    fn unsaved_file<'a>(&'a self, _paths: &'a [&'a str]) -> LocalBoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// Approver for runs without a user; answers every question with [`ApproverAnswer::NoApprover`].

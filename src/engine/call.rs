@@ -255,6 +255,10 @@ impl Engine {
             Ok(passed) => passed,
             Err(DenialReason { reason, rule }) => return Ok(refusal_outcome(ready, reason, rule)),
         };
+        if let Some(path) = self.unsaved_file(ready, cx).await {
+            let text = messages::unsaved_in_editor(&path, self.policy.language());
+            return Ok(ToolOutput::error(text).into());
+        }
         let mut output = match ready.tool.access() {
             Access::Read => self.call_with_time_limit(ready, cx).await,
             Access::Write | Access::Network | Access::Mcp => {
@@ -274,6 +278,20 @@ impl Engine {
         self.emitter.redactor().redact_for_model(&mut output.text);
         self.fire_post_tool_hooks(ready.view(), &mut output, &cx.cancel).await?;
         Ok(CallOutcome { guardrail_counts, ..output.into() })
+    }
+
+    /// Returns the file that the call would change and that has unsaved changes in the user's editor.
+    async fn unsaved_file(&self, ready: &PlannedCall<'_>, cx: &ToolContext) -> Option<String> {
+        let written = ready.plan.touched_files.iter().filter(|touch| touch.write);
+        let paths: Vec<&str> = written.map(|touch| touch.path.as_str()).collect();
+        if ready.tool.access() != Access::Write || paths.is_empty() {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => None,
+            unsaved = self.approver.unsaved_file(&paths) => unsaved,
+        }
     }
 
     /// Runs a call with the time limit of calls, except for subagents, which have their own. At the limit, the result is what
@@ -379,6 +397,7 @@ impl Engine {
         let (links, grant) = (self.links(&ready.plan), self.grant(ready));
         let redactor = self.emitter.redactor();
         let question = Question {
+            call_id: cx.call_id.clone(),
             tool: tool.to_owned(),
             summary: redactor.text(&ready.plan.summary).into_owned(),
             reason: redactor.text(&reason).into_owned(),

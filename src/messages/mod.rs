@@ -1,5 +1,6 @@
 //! Texts for users in English and Spanish, and the agent loop's own messages to the model.
 
+mod acp;
 mod approval_prompt;
 mod approvals;
 mod background;
@@ -41,6 +42,7 @@ mod trust;
 mod undo;
 mod workspace;
 
+pub use acp::*;
 pub use approval_prompt::*;
 pub use approvals::*;
 pub use background::*;

@@ -5,6 +5,7 @@ pub mod delimiter;
 pub mod diff;
 pub mod edit;
 pub mod excerpt;
+pub mod fence;
 pub mod header_list;
 pub mod html;
 pub mod indent_shift;

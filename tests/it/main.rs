@@ -2,6 +2,7 @@
 #![cfg(test)]
 #![expect(clippy::disallowed_methods, reason = "tests make their own files and processes")]
 
+mod acp;
 mod approvals;
 mod archive;
 mod background;

@@ -1,10 +1,12 @@
 //! The commands, one file each, and their shared parts: arguments, reports, restoring of files.
 
+pub mod acp;
 pub mod agents;
 pub mod apply_patch;
 pub mod approvals;
 pub mod approve;
 pub mod chat;
+pub mod client_run;
 pub mod common_args;
 pub mod completions;
 pub mod config;

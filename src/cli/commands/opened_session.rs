@@ -62,9 +62,9 @@ impl OpenedSession {
     /// Fails when the session cannot be created or written.
     pub fn open(app: &App, setup: &mut RunSetup, sinks: Vec<Box<dyn EventSink>>) -> CliResult<Self> {
         let settings = &setup.settings;
-        let resumed_session = setup.resumed_session.take();
-        let LockedSession { id, journal, opened, about } =
-            resumed_session.map_or_else(|| LockedSession::create(app, &session_store(settings)), Ok)?;
+        let (resumed_session, reserved) = (setup.resumed_session.take(), setup.reserved_id.take());
+        let LockedSession { id, journal, opened, about } = resumed_session
+            .map_or_else(|| LockedSession::create(app, &session_store(settings), reserved), Ok)?;
         let state_problem = opened.problem.as_deref().map(messages::state_unusable);
         let state_saver = StateSaver::new(session_store(settings).journal_path(&id)?, &opened);
         let bounds = bounds(setup.started_at, &setup.limits, setup.schema.as_deref());

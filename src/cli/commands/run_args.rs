@@ -197,6 +197,9 @@ pub struct RunOptions {
     /// The program that drives the run, if it is no user.
     #[arg(skip)]
     pub client: Option<RunClient>,
+    /// MCP servers of the client: the section `mcp` of the configuration, as JSON.
+    #[arg(skip)]
+    pub mcp_servers: Option<String>,
     /// In `agent chat`: messages that the user types while the run works.
     #[arg(skip)]
     pub queue: MessageQueue,
@@ -230,7 +233,7 @@ impl RunOptions {
                 (true, _) => Some(false),
                 (false, cache) => cache.then_some(true),
             },
-            no_stream: self.no_stream || self.format() == OutputFormat::Json || self.quiet,
+            no_stream: self.no_stream || !self.takes_deltas(),
             max_steps: self.max_steps,
             timeout: self.timeout,
             step_timeout: self.step_timeout,
@@ -248,6 +251,7 @@ impl RunOptions {
             allow_host: self.allow_host.clone(),
             allow_write: self.allow_write.clone(),
             mcp_config: self.mcp_config.clone(),
+            mcp_servers: self.mcp_servers.clone(),
             disable_mcp: self.disable_mcp,
             trust: match &self.trust_workspace {
                 None => TrustFlag::Stored,
@@ -258,6 +262,14 @@ impl RunOptions {
             no_commands: self.no_commands,
             log_file: self.log_file.clone(),
             ..common_flags(&self.common)
+        }
+    }
+
+    /// Checks whether something receives an answer piece by piece.
+    fn takes_deltas(&self) -> bool {
+        match &self.client {
+            Some(client) => client.takes_deltas,
+            None => self.format() != OutputFormat::Json && !self.quiet,
         }
     }
 

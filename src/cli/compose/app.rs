@@ -51,6 +51,18 @@ impl App {
         }
     }
 
+    /// Returns this context with a redactor of its own, for settings with other secrets.
+    #[must_use]
+    pub fn with_own_redactor(&self) -> Self {
+        Self {
+            terminal: Arc::clone(&self.terminal),
+            environment: Arc::clone(&self.environment),
+            source: Rc::clone(&self.source),
+            redactor: Arc::default(),
+            interrupt: OnceCell::new(),
+        }
+    }
+
     /// Loads the settings for `flags`.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl InteractionOptions {
     /// Returns who answers the questions of a run.
     pub fn approver(&self, app: &App, settings: &Settings) -> Rc<dyn Approver> {
         match (&self.client, &self.ask_until) {
-            (Some(client), _) => Rc::new(ClientApprover(client.questions.clone())),
+            (Some(client), _) => Rc::new(ClientApprover::new(client)),
             (None, Some(token)) => {
                 let corrections = CorrectionStore::new(settings, app.redactor(settings), &app.source);
                 let terminal = Arc::clone(&app.terminal);

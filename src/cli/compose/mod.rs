@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod approver;
+pub mod client_input;
 pub mod costs;
 pub mod directories;
 pub mod input_history;
@@ -28,6 +29,7 @@ pub mod subagents;
 pub mod system_message;
 pub mod toolbox;
 pub mod undo_store;
+pub mod user_commands;
 
 use crate::agent::session::Session;
 use crate::agent::session_state::SessionState;

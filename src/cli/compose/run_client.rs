@@ -19,8 +19,14 @@ pub struct RunClient {
     pub listener: Rc<dyn Fn(&Record)>,
     /// Receives the questions of the run; without a receiver nobody answers them.
     pub questions: mpsc::UnboundedSender<ClientQuestion>,
+    /// Receives the files that a call is about to change; absent if the client is no editor.
+    pub unsaved: Option<mpsc::UnboundedSender<UnsavedQuestion>>,
     /// Interrupts the run.
     pub interrupt: CancellationToken,
+    /// Whether the listener receives the pieces of streamed answers.
+    pub takes_deltas: bool,
+    /// Id of the session that a new run creates; without it, a new one.
+    pub session_id: Option<String>,
 }
 
 impl std::fmt::Debug for RunClient {
@@ -36,6 +42,15 @@ pub struct ClientQuestion {
     pub question: Question,
     /// Takes the answer; dropped without one, the call is refused.
     pub reply: oneshot::Sender<ApproverAnswer>,
+}
+
+/// A question whether a file has unsaved changes in the client.
+#[derive(Debug)]
+pub struct UnsavedQuestion {
+    /// Path of the file from the workspace root.
+    pub path: String,
+    /// Takes the answer.
+    pub reply: oneshot::Sender<bool>,
 }
 
 /// Upper bounds of a run, besides those of the settings: they only lower them.
@@ -72,17 +87,42 @@ impl RunBounds {
 }
 
 /// Asks the client.
-pub struct ClientApprover(pub mpsc::UnboundedSender<ClientQuestion>);
+pub struct ClientApprover {
+    questions: mpsc::UnboundedSender<ClientQuestion>,
+    unsaved: Option<mpsc::UnboundedSender<UnsavedQuestion>>,
+}
+
+impl ClientApprover {
+    /// Creates the approver that asks `client`.
+    pub fn new(client: &RunClient) -> Self {
+        Self { questions: client.questions.clone(), unsaved: client.unsaved.clone() }
+    }
+}
 
 impl Approver for ClientApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, ApproverAnswer> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             let question = ClientQuestion { question: question.clone(), reply };
-            match self.0.send(question) {
+            match self.questions.send(question) {
                 Ok(()) => answer.await.unwrap_or(ApproverAnswer::NoApprover),
                 Err(_) => ApproverAnswer::NoApprover,
             }
+        })
+    }
+
+    fn unsaved_file<'a>(&'a self, paths: &'a [&'a str]) -> LocalBoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let editor = self.unsaved.as_ref()?;
+            for path in paths {
+                let (reply, answer) = oneshot::channel();
+                // A client that has left interrupts the run, and edits no file any more.
+                let _sent = editor.send(UnsavedQuestion { path: (*path).to_owned(), reply });
+                if answer.await.unwrap_or(false) {
+                    return Some((*path).to_owned());
+                }
+            }
+            None
         })
     }
 }

@@ -57,14 +57,15 @@ pub struct LockedSession {
 }
 
 impl LockedSession {
-    /// Creates an empty session.
+    /// Creates an empty session, with the id `reserved` if there is one.
     ///
     /// # Errors
     /// Fails when the session cannot be created.
-    pub fn create(app: &App, store: &SessionStore) -> CliResult<Self> {
-        let mut id = app.source.session_id();
+    pub fn create(app: &App, store: &SessionStore, reserved: Option<String>) -> CliResult<Self> {
+        let tries = if reserved.is_some() { 0 } else { ID_TRIES };
+        let mut id = reserved.unwrap_or_else(|| app.source.session_id());
         let mut created = store.create(&id);
-        for _ in 0..ID_TRIES {
+        for _ in 0..tries {
             if !matches!(created, Err(SessionError::Busy(_) | SessionError::AlreadyExists(_))) {
                 break;
             }

@@ -1,11 +1,12 @@
 //! Session report as Markdown for GitHub: one bold line and folded sections, short enough for a comment or a job summary.
 
-use super::markdown::{code, fenced, files, list, timeline};
+use super::markdown::{code, files, list, timeline};
 use super::text::{self, StatusLabel};
 use super::{FileChange, SessionReport};
 use crate::messages;
 use crate::terminal::{first_line, sanitize, sanitize_prose};
 use crate::text::excerpt;
+use crate::text::fence::fenced;
 use std::fmt::Write as _;
 
 /// Maximum bytes of the report. A comment holds 65,536 characters, a job summary sixteen times that.

@@ -6,6 +6,7 @@ use crate::core::event::Purpose;
 use crate::core::language::Language;
 use crate::messages;
 use crate::terminal::{first_line, sanitize, sanitize_prose};
+use crate::text::fence::fenced;
 use crate::text::lines::one_line;
 use std::fmt::Write as _;
 
@@ -67,14 +68,6 @@ pub(super) fn code(text: &str, max_chars: usize) -> String {
         }
     }
     escaped.replace("www.", "www&#46;") + "</code>"
-}
-
-/// Formats an untrusted text as a fenced block that the text cannot close.
-pub(super) fn fenced(language: &str, text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
 /// Formats a list, one entry per line.

@@ -174,7 +174,7 @@ proptest! {
 
     #[test]
     fn no_text_closes_its_fence(text in "[a`~\n]{0,40}") {
-        let fenced = markdown::fenced("diff", &text);
+        let fenced = crate::text::fence::fenced("diff", &text);
         let fence = fenced.split("diff").next().unwrap();
         let closing = fenced.lines().skip(1).filter(|line| line.trim_start().starts_with(fence)).count();
         prop_assert_eq!(closing, 1);

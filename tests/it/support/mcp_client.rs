@@ -1,4 +1,4 @@
-//! A client of `agent mcp serve`: writes messages, and waits for those that come back.
+//! A client of `agent mcp serve` or `agent acp`: writes messages, and waits for those that come back.
 
 use super::run::{Finished, Lab, Running};
 use super::server::Server;
@@ -31,10 +31,19 @@ impl McpClient {
     }
 
     pub fn spawn(lab: &Lab, server: &Server, more: &[&str]) -> Self {
+        Self::spawn_as(&["mcp", "serve"], lab, server, more)
+    }
+
+    /// Starts another command that speaks JSON-RPC in lines.
+    pub fn spawn_as(command: &[&str], lab: &Lab, server: &Server, more: &[&str]) -> Self {
         let url = server.url();
-        let args = ["mcp", "serve", "--model", "openai/mock", "--api-base", &url, "--api-key", "k-123456789"];
-        let mut child =
-            lab.command(&[&args, more].concat()).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let args = ["--model", "openai/mock", "--api-base", &url, "--api-key", "k-123456789"];
+        let mut child = lab
+            .command(&[command, &args, more].concat())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let (sender, messages) = channel();
         let output = child.stdout.take().unwrap();
         std::thread::spawn(move || {

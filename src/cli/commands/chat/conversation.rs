@@ -1,6 +1,5 @@
 //! The state of a conversation: each message is a run on its session.
 
-use super::user_commands::UserCommands;
 use crate::cli::commands::run::{FinishedRun, catch_panic, run_session};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
@@ -8,6 +7,7 @@ use crate::cli::commands::tools::{self, SingleCall};
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::LockedSession;
+use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
 use crate::core::message::ToolCall;

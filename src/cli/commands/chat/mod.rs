@@ -4,12 +4,12 @@ pub mod args;
 mod completion;
 mod conversation;
 mod slash_commands;
-mod user_commands;
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::session::session_store;
+use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
@@ -26,7 +26,6 @@ use conversation::{Conversation, INTERRUPTED, NAME_CHARS, Next, RunWords};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use user_commands::UserCommands;
 
 /// Text before the input of the user.
 const PROMPT: &str = "> ";

@@ -1,10 +1,10 @@
 //! Slash commands of `agent chat`. Those on a session run the command of the same name with the session's id.
 
 use super::conversation::{Conversation, MAX_MESSAGE_BYTES, Next};
-use super::user_commands::UserCommands;
 use crate::cli::commands::run_args::{RunOptions, parse_effort, parse_mode};
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::session::session_store;
+use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::error::did_you_mean;

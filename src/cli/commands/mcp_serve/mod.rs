@@ -2,13 +2,13 @@
 
 mod calls;
 mod handler;
-mod input;
 mod questions;
 
-use crate::cli::commands::run::run_session;
+use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
+use crate::cli::compose::client_input::{Input, end_runs};
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
@@ -26,18 +26,14 @@ use calls::{Call, ReplyCall, RunCall, SessionCall};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use handler::{Handler, Job, Outcome};
-use input::Input;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
-use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Calls that wait for this program to take them.
 const MAX_WAITING_CALLS: usize = 64;
-/// Time for interrupted runs to end, after the client has left.
-const END_TIME: Duration = Duration::from_millis(900);
 
 /// Serves until the input ends or a signal arrives; then the runs are interrupted.
 ///
@@ -82,10 +78,7 @@ pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
                 Some(()) = running.next(), if !running.is_empty() => {}
             }
         }
-        interrupt.cancel();
-        // What does not end in time is killed with the launchers of its processes; the journal has everything that was done.
-        let ends = async { while running.next().await.is_some() {} };
-        let _ended = tokio::time::timeout(END_TIME, ends).await;
+        end_runs(running, &interrupt).await;
         Ok(())
     })
 }
@@ -111,7 +104,10 @@ async fn perform(
             }
         }),
         questions,
+        unsaved: None,
         interrupt: interrupt.clone(),
+        takes_deltas: false,
+        session_id: None,
     };
     let work = async {
         match call {
@@ -120,7 +116,6 @@ async fn perform(
             Call::Session(call) => session(app, settings, &call),
         }
     };
-    let work = AssertUnwindSafe(work).catch_unwind();
     tokio::pin!(work);
     let done = loop {
         tokio::select! {
@@ -128,10 +123,6 @@ async fn perform(
             () = cancel.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
         }
     };
-    let done = done.unwrap_or_else(|_| {
-        // The panic hook has reported it.
-        failed(app, &CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
-    });
     let _sent = outcome.send(done);
 }
 
@@ -155,13 +146,8 @@ async fn reply(app: &App, options: &RunOptions, client: RunClient, call: ReplyCa
 }
 
 async fn perform_task(app: &App, options: &RunOptions, task: Task) -> Outcome {
-    match Box::pin(run_session(app, options, task)).await {
-        Ok(finished) => {
-            if let Some(telemetry) = finished.telemetry {
-                telemetry.export(&app.terminal).await;
-            }
-            Outcome::of(&finished.result)
-        }
+    match run_for_client(app, options, task).await {
+        Ok(result) => Outcome::of(&result),
         Err(error) => failed(app, &error),
     }
 }

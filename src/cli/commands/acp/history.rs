@@ -1,0 +1,88 @@
+//! Sessions on disk: the list of them, and the earlier messages of one.
+
+use super::message::{failed, invalid_params};
+use super::outbox::Outbox;
+use super::session::Session;
+use crate::cli::compose::app::App;
+use crate::cli::compose::session::session_store;
+use crate::config::flags::Flags;
+use crate::config::load;
+use crate::core::event::Event;
+use crate::journal::read;
+use crate::journal::session_store::SessionStore;
+use crate::journal::summary::SessionSummary;
+use crate::messages;
+use crate::terminal::one_line;
+use agent_client_protocol_schema::v1::{Error, ListSessionsResponse, SessionInfo};
+use jiff::Timestamp;
+use std::rc::Rc;
+
+/// Sessions of one page.
+const PAGE: usize = 50;
+/// Characters of a title.
+const TITLE_CHARS: usize = 80;
+/// Bytes of texts up to which a session is shown.
+const MAX_REPLAY_BYTES: usize = 16 << 20;
+
+/// Returns the sessions of the workspace of `flags`, newest first. `cursor` is that of the page before.
+///
+/// # Errors
+/// When the workspace cannot be opened or the cursor is not one.
+pub fn list(app: &App, flags: &Flags, cursor: Option<&str>) -> Result<ListSessionsResponse, Error> {
+    let start = cursor.map_or(Ok(0), str::parse::<usize>).map_err(|_| invalid_params("unknown cursor"))?;
+    let (state, workspace) = load::state_and_workspace(flags, &app.environment)
+        .map_err(|error| failed(app.redact(&error.to_string())))?;
+    let store = SessionStore::new(state.join("sessions"));
+    let mut ids = store.list().map_err(failed)?.skip(start);
+    let page = ids.by_ref().take(PAGE).filter_map(|id| {
+        // A session that another process removes meanwhile is not listed.
+        let summary = SessionSummary::read(&store.journal_path(&id).ok()?).ok()?;
+        let mut info = SessionInfo::new(id, workspace.clone());
+        info.title = Some(one_line(&app.redact(&summary.task), TITLE_CHARS));
+        let last = i64::try_from(summary.last_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        info.updated_at = last.map(|last| last.to_string());
+        Some(info)
+    });
+    let sessions = page.collect();
+    let next = ids.next().map(|_| start.saturating_add(PAGE).to_string());
+    Ok(ListSessionsResponse::new(sessions).next_cursor(next))
+}
+
+/// Checks that a session is on disk and belongs to its workspace; with `outbox`, sends its earlier messages.
+///
+/// # Errors
+/// When there is no such session, or it cannot be read.
+pub fn reopen(session: &Session, outbox: Option<&Rc<Outbox>>) -> Result<(), Error> {
+    let unknown = |_| Error::session_not_found(session.id.clone());
+    let path = session_store(&session.settings).journal_path(&session.id).map_err(unknown)?;
+    let updates = outbox.map(|outbox| session.updates(outbox));
+    let (mut bytes, mut is_elsewhere) = (0_usize, false);
+    let workspace = session.settings.workspace.to_string_lossy();
+    read::for_each_record(&path, |_line, record| {
+        let Some(record) = record else { return true };
+        if let Event::SessionStart { workspace: began, .. } = &record.event {
+            is_elsewhere = *began != workspace;
+        }
+        let Some(updates) = updates.as_ref().filter(|_| !is_elsewhere) else { return false };
+        bytes = bytes.saturating_add(text_bytes(&record.event));
+        if bytes > MAX_REPLAY_BYTES {
+            updates.message(messages::replay_cut(session.settings.language));
+            return false;
+        }
+        updates.replay(&record);
+        true
+    })
+    .map_err(failed)?;
+    if is_elsewhere { Err(invalid_params("the session belongs to another workspace")) } else { Ok(()) }
+}
+
+/// Returns the bytes of the texts that are sent of an event, about. A diff has at most a fixed number of bytes.
+fn text_bytes(event: &Event) -> usize {
+    match event {
+        Event::ToolCallEnd { result, .. } => result.text.len(),
+        Event::ToolCallStart { call, .. } => call.arguments.len(),
+        Event::UserMessage { text, .. } => text.len(),
+        Event::ModelResponse { message, .. } => message.joined_text().len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,347 @@
+//! A session of a client: its workspace and settings, what the client has chosen, and its prompt.
+
+use super::files::SessionFiles;
+use super::message::{failed, invalid_params};
+use super::outbox::Outbox;
+use super::prompt::{PromptEnd, prompt_end};
+use super::questions::{ask, ask_unsaved};
+use super::servers::client_servers;
+use super::updates::UpdateStream;
+use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::run_client::{RunBounds, RunClient};
+use crate::cli::compose::session::session_store;
+use crate::cli::compose::user_commands::UserCommands;
+use crate::cli::error::CliError;
+use crate::config::settings::Settings;
+use crate::core::event::Record;
+use crate::engine::policy::Mode;
+use crate::llm::effort::Effort;
+use crate::messages;
+use agent_client_protocol_schema::v1::{
+    AvailableCommand, Error, McpServer, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelectOption, SessionMode, SessionModeState, StopReason,
+};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use strum::VariantArray;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Ids of the options.
+const MODE: &str = "mode";
+const AGENT: &str = "agent";
+const EFFORT: &str = "effort";
+/// Value of the effort that is configured.
+const CONFIGURED: &str = "configured";
+
+/// What the client has chosen for the next prompts.
+#[derive(Debug, Clone)]
+struct Choices {
+    mode: Mode,
+    agent: String,
+    effort: Option<Effort>,
+}
+
+/// A session of a client.
+pub struct Session {
+    /// Its id.
+    pub id: String,
+    /// Its settings, before the choices of the client.
+    pub settings: Settings,
+    /// Its files.
+    pub files: Rc<SessionFiles>,
+    /// The slash commands of the user.
+    pub commands: UserCommands,
+    /// Names of the client's MCP servers that are not used.
+    pub ignored_servers: Vec<String>,
+    app: App,
+    options: RunOptions,
+    choices: RefCell<Choices>,
+    /// Interrupts its prompt.
+    prompt: RefCell<Option<CancellationToken>>,
+}
+
+impl Session {
+    /// Opens the session `id` in the directory `cwd`, with the options of this server and the MCP servers of the client.
+    ///
+    /// # Errors
+    /// When the directory is not the one of `--workspace`, or the configuration is invalid.
+    pub fn open(
+        app: &App,
+        options: &RunOptions,
+        id: String,
+        cwd: &Path,
+        servers: &[McpServer],
+    ) -> Result<Self, Error> {
+        let app = app.with_own_redactor();
+        let mut options =
+            RunOptions { json: true, output_format: None, prompt_is_data: true, ..options.clone() };
+        options.common.workspace = Some(workspace(options.common.workspace.as_deref(), cwd)?);
+        let load =
+            |options: &RunOptions| app.load(&options.flags()).map_err(|error| start_error(&app, &error));
+        let mut loaded = load(&options)?;
+        let configured = &loaded.settings.mcp.servers;
+        let added = client_servers(servers, |name| configured.contains_key(name))?;
+        let mut ignored_servers = Vec::new();
+        if let Some(added) = added {
+            options.mcp_servers = Some(added.section);
+            ignored_servers = added.ignored;
+            loaded = load(&options)?;
+        }
+        let settings = loaded.settings.clone();
+        let files = SessionFiles::open(&app, &settings).map_err(failed)?;
+        let choices =
+            Choices { mode: settings.policy.mode, agent: settings.agent.name.clone(), effort: None };
+        Ok(Self {
+            id,
+            files: Rc::new(files),
+            commands: UserCommands::find(&app, &loaded),
+            ignored_servers,
+            settings,
+            app,
+            options,
+            choices: RefCell::new(choices),
+            prompt: RefCell::default(),
+        })
+    }
+
+    /// Checks whether a prompt is running.
+    pub fn is_busy(&self) -> bool {
+        self.prompt.borrow().is_some()
+    }
+
+    /// Interrupts the prompt.
+    pub fn cancel(&self) {
+        if let Some(prompt) = &*self.prompt.borrow() {
+            prompt.cancel();
+        }
+    }
+
+    /// Returns the modes, up to that of this server's own flags and configuration.
+    pub fn modes(&self) -> SessionModeState {
+        let modes = self.offered_modes().map(|mode| SessionMode::new(mode.name(), mode.name()));
+        SessionModeState::new(self.mode().name(), modes.collect())
+    }
+
+    /// Returns the chosen mode.
+    pub fn mode(&self) -> Mode {
+        self.choices.borrow().mode
+    }
+
+    fn offered_modes(&self) -> impl Iterator<Item = Mode> {
+        let bound = self.settings.policy.mode;
+        [Mode::ConfirmAll, Mode::ConfirmSensitive, Mode::Yolo].into_iter().filter(move |mode| *mode <= bound)
+    }
+
+    /// Returns the names of the agents; those that only work for others are not offered.
+    fn agents(&self) -> impl Iterator<Item = &str> {
+        let chosen = &self.settings.agent.name;
+        let agents = self.settings.agents.iter().map(|agent| agent.name.as_str());
+        agents.filter(move |name| self.options.agent.is_none() || name == chosen)
+    }
+
+    fn efforts(&self) -> impl Iterator<Item = &'static str> {
+        let levels: &[Effort] = if self.options.effort.is_none() { Effort::VARIANTS } else { &[] };
+        std::iter::once(CONFIGURED).chain(levels.iter().map(|effort| effort.name()))
+    }
+
+    /// Returns the options that the client can set, with their values.
+    pub fn config_options(&self) -> Vec<SessionConfigOption> {
+        let choices = self.choices.borrow();
+        let select = |id: &'static str, name, value: &str, values: Vec<&str>, category| {
+            let values = values.into_iter().map(|name| SessionConfigSelectOption::new(name.to_owned(), name));
+            let values: Vec<SessionConfigSelectOption> = values.collect();
+            let mut option = SessionConfigOption::select(id, name, value.to_owned(), values);
+            option.category = category;
+            option
+        };
+        let modes = self.offered_modes().map(Mode::name).collect();
+        let effort = choices.effort.map_or(CONFIGURED, Effort::name);
+        vec![
+            select(MODE, "Mode", choices.mode.name(), modes, Some(SessionConfigOptionCategory::Mode)),
+            select(AGENT, "Agent", &choices.agent, self.agents().collect(), None),
+            select(
+                EFFORT,
+                "Effort",
+                effort,
+                self.efforts().collect(),
+                Some(SessionConfigOptionCategory::ThoughtLevel),
+            ),
+        ]
+    }
+
+    /// Sets an option for the next prompts.
+    ///
+    /// # Errors
+    /// When there is no such option, or it does not offer the value.
+    pub fn choose(&self, option: &str, value: &str) -> Result<(), Error> {
+        let not_offered = || invalid_params(format!("the option `{option}` does not offer this value"));
+        let mut choices = self.choices.borrow_mut();
+        match option {
+            MODE => {
+                choices.mode =
+                    self.offered_modes().find(|mode| mode.name() == value).ok_or_else(not_offered)?;
+            }
+            AGENT => {
+                self.agents()
+                    .find(|name| *name == value)
+                    .ok_or_else(not_offered)?
+                    .clone_into(&mut choices.agent);
+            }
+            EFFORT => {
+                self.efforts().find(|name| *name == value).ok_or_else(not_offered)?;
+                choices.effort = Effort::VARIANTS.iter().copied().find(|effort| effort.name() == value);
+            }
+            _ => return Err(invalid_params("there is no such option")),
+        }
+        Ok(())
+    }
+
+    /// Returns the slash commands.
+    pub fn available_commands(&self) -> Vec<AvailableCommand> {
+        self.commands.names().map(|name| AvailableCommand::new(name, format!("/{name}"))).collect()
+    }
+
+    /// Replaces a slash command by its text.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub fn expand(&self, text: String) -> Result<String, Error> {
+        let Some(command) = text.strip_prefix('/') else { return Ok(text) };
+        let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match self.commands.message(name, arguments.trim()) {
+            None => Ok(text),
+            Some(message) => message.map_err(|error| failed(self.app.redact(&error.to_string()))),
+        }
+    }
+
+    /// Starts a prompt, which `interrupt` ends too.
+    ///
+    /// # Errors
+    /// When one is running.
+    pub fn begin(&self, interrupt: &CancellationToken) -> Result<CancellationToken, Error> {
+        let mut prompt = self.prompt.borrow_mut();
+        if prompt.is_some() {
+            return Err(super::message::invalid_request("a prompt of this session is running"));
+        }
+        Ok(prompt.insert(interrupt.child_token()).clone())
+    }
+
+    /// Runs a prompt that [`begin`](Self::begin) has started: the first one creates the session on disk.
+    ///
+    /// # Errors
+    /// When the run cannot start, or failed.
+    pub async fn run(
+        &self,
+        outbox: &Rc<Outbox>,
+        is_editor: bool,
+        interrupt: CancellationToken,
+        prompt: String,
+    ) -> Result<StopReason, Error> {
+        let updates = Rc::new(self.updates(outbox));
+        let (questions, mut asked) = mpsc::unbounded_channel();
+        let (unsaved, mut files) = mpsc::unbounded_channel();
+        let listener = Rc::clone(&updates);
+        let client = RunClient {
+            listener: Rc::new(move |record: &Record| listener.live(record)),
+            questions,
+            unsaved: is_editor.then_some(unsaved),
+            interrupt: interrupt.clone(),
+            takes_deltas: true,
+            session_id: Some(self.id.clone()),
+        };
+        let (options, language) = (self.run_options(client), self.settings.language);
+        let work = run_for_client(&self.app, &options, self.task(prompt));
+        let permissions = async {
+            while let Some(question) = asked.recv().await {
+                ask(outbox, &self.id, language, question).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let saved = async {
+            while let Some(question) = files.recv().await {
+                ask_unsaved(outbox, &self.id, &self.files, question).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let done = tokio::select! {
+            done = work => done,
+            () = permissions => return Err(failed("the run ended")),
+            () = saved => return Err(failed("the run ended")),
+        };
+        let result = match done {
+            Ok(result) => result,
+            Err(_) if interrupt.is_cancelled() => return Ok(StopReason::Cancelled),
+            Err(error) => return Err(start_error(&self.app, &error)),
+        };
+        let PromptEnd { reason, message } = prompt_end(&result, interrupt.is_cancelled(), language)?;
+        if let Some(message) = message {
+            updates.message(&self.app.redact(&message));
+        }
+        Ok(reason)
+    }
+
+    /// Marks the prompt as ended.
+    pub fn end(&self) {
+        *self.prompt.borrow_mut() = None;
+    }
+
+    /// Returns the stream of updates to the client.
+    pub fn updates(&self, outbox: &Rc<Outbox>) -> UpdateStream {
+        let (id, files) = (self.id.clone(), Rc::clone(&self.files));
+        UpdateStream::new(id, Rc::clone(outbox), files, self.settings.language, self.mode().name())
+    }
+
+    /// Sends what a client is told of a session that it has opened.
+    pub fn introduce(&self, outbox: &Rc<Outbox>) {
+        let updates = self.updates(outbox);
+        for name in &self.ignored_servers {
+            updates.message(&messages::client_server_ignored(name, self.settings.language));
+        }
+    }
+
+    fn run_options(&self, client: RunClient) -> RunOptions {
+        let choices = self.choices.borrow().clone();
+        RunOptions {
+            agent: Some(choices.agent),
+            effort: choices.effort.or(self.options.effort),
+            bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds },
+            client: Some(client),
+            ..self.options.clone()
+        }
+    }
+
+    fn task(&self, prompt: String) -> Task {
+        let preparation = Preparation::default();
+        if session_store(&self.settings).journal_path(&self.id).is_ok() {
+            Task::Resume { id: Some(self.id.clone()), prompt: Some(prompt), preparation }
+        } else {
+            Task::New { prompt, history: None, config: None, preparation }
+        }
+    }
+}
+
+/// Returns the workspace of a session: the directory of the client, which must be that of `--workspace` if there is one.
+pub fn workspace(own: Option<&Path>, cwd: &Path) -> Result<std::path::PathBuf, Error> {
+    if !cwd.is_absolute() {
+        return Err(invalid_params("`cwd` must be an absolute path"));
+    }
+    let wanted =
+        cwd.canonicalize().map_err(|error| invalid_params(format!("`cwd` cannot be opened: {error}")))?;
+    match own {
+        Some(own) if own.canonicalize().ok().as_ref() != Some(&wanted) => {
+            Err(invalid_params(format!("this server works in {} only", own.display())))
+        }
+        _ => Ok(wanted),
+    }
+}
+
+/// Returns the error for a run that cannot start.
+fn start_error(app: &App, error: &CliError) -> Error {
+    failed(app.redact(&error.to_string()))
+}
