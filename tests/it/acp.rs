@@ -6,6 +6,8 @@ use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
 use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn server(turns: &Value) -> Server {
@@ -473,6 +475,77 @@ fn acp_an_edit_of_a_file_with_unsaved_changes_is_refused() {
         assert_eq!(lab.read("a.txt") == "new\n", is_written, "{reply}");
         assert_eq!(results(&model).concat().contains("unsaved changes"), !is_written);
     }
+}
+
+#[test]
+fn acp_the_mcp_servers_of_the_client_are_used_and_names_that_are_taken_are_reported() {
+    let lab = Lab::new().file("server.sh", include_str!("support/mcp_server.sh"));
+    let script = lab.ws().join("server.sh");
+    let lab = lab.config("mcp: {servers: {mine: {command: /bin/false, enabled: false}}}\n");
+    let model = server(&json!([calls("mcp__the-editor__echo", &json!({"text": "hello"})), {"text": "done"}]));
+    let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
+    let stdio = |name: &str| {
+        json!({"name": name, "command": "/bin/sh", "args": [script],
+            "env": [{"name": "THE_TOKEN", "value": "a-secret-of-the-editor-1"}]})
+    };
+    let servers = json!([stdio("The Editor"), stdio("mine")]);
+    let opened = editor.request("session/new", &json!({"cwd": lab.ws(), "mcpServers": servers}));
+    let session = opened["result"]["sessionId"].as_str().unwrap().to_owned();
+    editor.prompt(&session, "the token is a-secret-of-the-editor-1");
+    assert!(editor.text("agent_message_chunk").contains("`mine`"), "{:?}", editor.updates);
+    assert!(results(&model).concat().contains("hello"), "{:?}", results(&model));
+    assert!(!std::fs::read_to_string(lab.journal()).unwrap().contains("a-secret-of-the-editor-1"));
+    for servers in [
+        json!([{"type": "sse", "name": "s", "url": "https://x", "headers": []}]),
+        json!([{"name": "s", "command": "/bin/sh", "args": [], "env": [{"name": "not a name", "value": ""}]}]),
+    ] {
+        let refused = editor.request("session/new", &json!({"cwd": lab.ws(), "mcpServers": servers}));
+        assert!(refused["error"]["code"].is_i64(), "{refused}");
+    }
+}
+
+#[test]
+fn acp_calls_have_ids_of_their_own_although_a_model_repeats_its() {
+    let call = || json!({"calls": [{"id": "same", "name": "list_files", "arguments": {}}]});
+    let (lab, model) = (Lab::new(), server(&json!([call(), {"text": "a"}, call(), {"text": "b"}])));
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    editor.prompt(&session, "x");
+    editor.prompt(&session, "y");
+    let ids = |kind: &str| -> Vec<Value> {
+        editor.of(kind).iter().map(|call| call["toolCallId"].clone()).collect()
+    };
+    assert_eq!(ids("tool_call"), ids("tool_call_update"));
+    assert_ne!(ids("tool_call")[0], ids("tool_call")[1]);
+}
+
+#[test]
+fn acp_a_loaded_session_keeps_its_agent() {
+    let (lab, model) = (Lab::new(), server(&json!([{"text": "a"}, {"text": "b"}])));
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    let choice = json!({"sessionId": session, "configId": "agent", "value": "plan"});
+    let set = editor.request("session/set_config_option", &choice);
+    assert_eq!(set["result"]["configOptions"][1]["currentValue"], "plan", "{set}");
+    editor.prompt(&session, "x");
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let place = json!({"sessionId": session, "cwd": lab.ws(), "mcpServers": []});
+    let loaded = editor.request("session/resume", &place);
+    assert_eq!(loaded["result"]["configOptions"][1]["currentValue"], "plan", "{loaded}");
+}
+
+#[test]
+fn acp_a_client_that_does_not_read_ends_the_server() {
+    let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
+    let url = model.url();
+    let mut command = lab.command(&["acp", "--model", "openai/mock", "--api-base", &url]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let line = json!({"jsonrpc": "2.0", "id": "x".repeat(15 << 20), "method": "nonsense"}).to_string();
+    let mut input = child.stdin.take().unwrap();
+    // The server repeats the ids, which fill its queue, and closes its input when it ends.
+    while writeln!(input, "{line}").is_ok() {}
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

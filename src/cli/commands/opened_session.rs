@@ -5,6 +5,7 @@ use crate::agent::output_schema::OutputSchema;
 use crate::agent::session::Session;
 use crate::agent::session_state::{SessionInfo, SessionState};
 use crate::agent::state_saver::StateSaver;
+use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::RunSetup;
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
@@ -60,9 +61,15 @@ impl OpenedSession {
     ///
     /// # Errors
     /// Fails when the session cannot be created or written.
-    pub fn open(app: &App, setup: &mut RunSetup, sinks: Vec<Box<dyn EventSink>>) -> CliResult<Self> {
+    pub fn open(
+        app: &App,
+        options: &RunOptions,
+        setup: &mut RunSetup,
+        sinks: Vec<Box<dyn EventSink>>,
+    ) -> CliResult<Self> {
         let settings = &setup.settings;
-        let (resumed_session, reserved) = (setup.resumed_session.take(), setup.reserved_id.take());
+        let resumed_session = setup.resumed_session.take();
+        let reserved = options.client.as_ref().and_then(|client| client.session_id.clone());
         let LockedSession { id, journal, opened, about } = resumed_session
             .map_or_else(|| LockedSession::create(app, &session_store(settings), reserved), Ok)?;
         let state_problem = opened.problem.as_deref().map(messages::state_unusable);

@@ -188,7 +188,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let telemetry = run_sinks::telemetry(app, &mut setup);
     let EventSinks { sinks, answer_shown, stream_end: _before_the_result } =
         run_sinks::build(app, options, &setup, telemetry.clone())?;
-    let opened = OpenedSession::open(app, &mut setup, sinks)?;
+    let opened = OpenedSession::open(app, options, &mut setup, sinks)?;
     let settings = setup.settings;
     let interaction = interaction(options, &settings, &setup.interrupt, &opened)?;
     let parts = EngineParts {

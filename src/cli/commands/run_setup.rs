@@ -78,8 +78,6 @@ pub struct RunSetup {
     pub notices: Vec<String>,
     /// The locked session to resume.
     pub resumed_session: Option<LockedSession>,
-    /// The id of the session that is created, if a client has it already.
-    pub reserved_id: Option<String>,
     /// Removes secrets from everything that is reported.
     pub redactor: Arc<Redactor>,
     /// The schema of the answer.
@@ -160,7 +158,6 @@ impl RunSetup {
             settings,
             notices,
             resumed_session,
-            reserved_id: options.client.as_ref().and_then(|client| client.session_id.clone()),
             redactor,
             schema,
             input_history,

@@ -31,9 +31,9 @@ const MAX_REPLAY_BYTES: usize = 16 << 20;
 pub fn list(app: &App, flags: &Flags, cursor: Option<&str>) -> Result<ListSessionsResponse, Error> {
     let start = cursor.map_or(Ok(0), str::parse::<usize>).map_err(|_| invalid_params("unknown cursor"))?;
     let (state, workspace) = load::state_and_workspace(flags, &app.environment)
-        .map_err(|error| failed(app.redact(&error.to_string())))?;
+        .map_err(|error| failed(&app.redact(&error.to_string())))?;
     let store = SessionStore::new(state.join("sessions"));
-    let mut ids = store.list().map_err(failed)?.skip(start);
+    let mut ids = store.list().map_err(|error| failed(&error))?.skip(start);
     let page = ids.by_ref().take(PAGE).filter_map(|id| {
         // A session that another process removes meanwhile is not listed.
         let summary = SessionSummary::read(&store.journal_path(&id).ok()?).ok()?;
@@ -56,24 +56,35 @@ pub fn reopen(session: &Session, outbox: Option<&Rc<Outbox>>) -> Result<(), Erro
     let unknown = |_| Error::session_not_found(session.id.clone());
     let path = session_store(&session.settings).journal_path(&session.id).map_err(unknown)?;
     let updates = outbox.map(|outbox| session.updates(outbox));
-    let (mut bytes, mut is_elsewhere) = (0_usize, false);
+    let (mut bytes, mut is_elsewhere, mut agent) = (0_usize, false, None);
     let workspace = session.settings.workspace.to_string_lossy();
     read::for_each_record(&path, |_line, record| {
         let Some(record) = record else { return true };
         if let Event::SessionStart { workspace: began, .. } = &record.event {
             is_elsewhere = *began != workspace;
         }
-        let Some(updates) = updates.as_ref().filter(|_| !is_elsewhere) else { return false };
-        bytes = bytes.saturating_add(text_bytes(&record.event));
-        if bytes > MAX_REPLAY_BYTES {
-            updates.message(messages::replay_cut(session.settings.language));
-            return false;
+        if let Event::RunStart { agent: name, .. } = &record.event {
+            agent = Some(name.clone());
         }
-        updates.replay(&record);
-        true
+        let shown_before = bytes;
+        bytes = bytes.saturating_add(text_bytes(&record.event));
+        match &updates {
+            Some(updates) if !is_elsewhere && bytes <= MAX_REPLAY_BYTES => updates.replay(&record),
+            Some(updates) if !is_elsewhere && shown_before <= MAX_REPLAY_BYTES => {
+                updates.message(messages::replay_cut(session.settings.language));
+            }
+            _ => {}
+        }
+        !is_elsewhere
     })
-    .map_err(failed)?;
-    if is_elsewhere { Err(invalid_params("the session belongs to another workspace")) } else { Ok(()) }
+    .map_err(|error| failed(&error))?;
+    if is_elsewhere {
+        return Err(invalid_params("the session belongs to another workspace"));
+    }
+    if let Some(agent) = agent {
+        session.keep_agent(&agent);
+    }
+    Ok(())
 }
 
 /// Returns the bytes of the texts that are sent of an event, about. A diff has at most a fixed number of bytes.

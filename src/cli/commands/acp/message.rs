@@ -47,9 +47,9 @@ impl Message {
     ///
     /// # Errors
     /// When it is not JSON (-32700) or no message (-32600).
-    pub fn parse(line: &[u8]) -> Result<Self, Malformed> {
-        let malformed = |error: Error| Malformed { id: RequestId::Null, error };
-        json_bounds::check(line).map_err(|error| malformed(invalid_request(error)))?;
+    pub fn parse(line: &[u8]) -> Result<Self, Box<Malformed>> {
+        let malformed = |error: Error| Box::new(Malformed { id: RequestId::Null, error });
+        json_bounds::check(line).map_err(|error| malformed(invalid_request(&error)))?;
         let value: Value = serde_json::from_slice(line)
             .map_err(|error| malformed(Error::new(Error::parse_error().code.into(), error.to_string())))?;
         let Value::Object(mut object) = value else {
@@ -58,7 +58,7 @@ impl Message {
         let id = object.remove("id").map(serde_json::from_value::<RequestId>).transpose();
         let id = id.map_err(|_| malformed(invalid_request("an id is a text or an integer")))?;
         let shown = id.clone().unwrap_or(RequestId::Null);
-        Self::from_parts(id, &mut object).map_err(|error| Malformed { id: shown, error })
+        Self::from_parts(id, &mut object).map_err(|error| Box::new(Malformed { id: shown, error }))
     }
 
     fn from_parts(id: Option<RequestId>, object: &mut Map<String, Value>) -> Result<Self, Error> {
@@ -80,17 +80,17 @@ impl Message {
 }
 
 /// Returns the error for something that is no request.
-pub fn invalid_request(why: impl ToString) -> Error {
+pub fn invalid_request(why: &(impl ToString + ?Sized)) -> Error {
     Error::new(Error::invalid_request().code.into(), why.to_string())
 }
 
 /// Returns the error for wrong parameters.
-pub fn invalid_params(why: impl ToString) -> Error {
+pub fn invalid_params(why: &(impl ToString + ?Sized)) -> Error {
     Error::new(Error::invalid_params().code.into(), why.to_string())
 }
 
 /// Returns the error for what failed in this program.
-pub fn failed(why: impl ToString) -> Error {
+pub fn failed(why: &(impl ToString + ?Sized)) -> Error {
     Error::new(Error::internal_error().code.into(), why.to_string())
 }
 
@@ -99,7 +99,7 @@ pub fn failed(why: impl ToString) -> Error {
 /// # Errors
 /// When they do not fit (-32602).
 pub fn parameters<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
-    serde_json::from_value(params).map_err(invalid_params)
+    serde_json::from_value(params).map_err(|error| invalid_params(&error))
 }
 
 #[cfg(test)]

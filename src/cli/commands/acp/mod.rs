@@ -108,7 +108,7 @@ enum Reply {
 
 impl Server<'_> {
     fn refuse_line(&self) {
-        let error = invalid_request(format!("a line has at most {MAX_LINE_BYTES} bytes"));
+        let error = invalid_request(&format!("a line has at most {MAX_LINE_BYTES} bytes"));
         self.outbox.respond(&RequestId::Null, Err(error));
     }
 
@@ -118,7 +118,10 @@ impl Server<'_> {
             return None;
         }
         match Message::parse(line) {
-            Err(Malformed { id, error }) => self.outbox.respond(&id, Err(error)),
+            Err(malformed) => {
+                let Malformed { id, error } = *malformed;
+                self.outbox.respond(&id, Err(error));
+            }
             Ok(Message::Response { id, result }) => self.outbox.resolve(&id, result),
             Ok(Message::Notification { method, params }) => self.notified(&method, params),
             Ok(Message::Request { id, method, params }) => match self.requested(&id, &method, params) {
@@ -149,7 +152,7 @@ impl Server<'_> {
     fn requested(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Reply, Error> {
         const NAMES: agent_client_protocol_schema::v1::AgentMethodNames = AGENT_METHOD_NAMES;
         if method == NAMES.initialize {
-            return self.initialize(parameters(params)?);
+            return Ok(Reply::Result(json!(self.initialize(&parameters(params)?))));
         }
         let is_known = [
             NAMES.session_new,
@@ -191,7 +194,7 @@ impl Server<'_> {
         }
     }
 
-    fn initialize(&mut self, request: InitializeRequest) -> Result<Reply, Error> {
+    fn initialize(&mut self, request: &InitializeRequest) -> InitializeResponse {
         self.is_editor = Some(request.client_capabilities.fs.read_text_file);
         let mut prompts = PromptCapabilities::new();
         prompts.embedded_context = true;
@@ -209,7 +212,7 @@ impl Server<'_> {
         let mut response = InitializeResponse::new(ProtocolVersion::V1);
         response.agent_capabilities = capabilities;
         response.agent_info = Some(Implementation::new("agent", env!("CARGO_PKG_VERSION")));
-        Ok(Reply::Result(json!(response)))
+        response
     }
 
     fn new_session(&mut self, request: &NewSessionRequest) -> Result<Reply, Error> {
@@ -233,7 +236,7 @@ impl Server<'_> {
 
     fn open(&self, id: String, place: &Place) -> Result<Session, Error> {
         if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&id) {
-            return Err(invalid_request(format!("at most {MAX_SESSIONS} sessions are open; close one")));
+            return Err(invalid_request(&format!("at most {MAX_SESSIONS} sessions are open; close one")));
         }
         Session::open(self.app, &self.options, id, &place.cwd, &place.servers)
     }

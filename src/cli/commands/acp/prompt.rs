@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, StopReason as ClientStopReason,
 };
 use serde_json::json;
+use std::fmt::Write as _;
 
 /// Returns the text of a prompt. Files are given by their address or with their text.
 ///
@@ -20,10 +21,12 @@ pub fn prompt_text(blocks: &[ContentBlock]) -> Result<String, Error> {
     for block in blocks {
         match block {
             ContentBlock::Text(part) => text.push_str(&part.text),
-            ContentBlock::ResourceLink(link) => text.push_str(&format!("[{}]({})", link.name, link.uri)),
+            ContentBlock::ResourceLink(link) => {
+                let _infallible = write!(text, "[{}]({})", link.name, link.uri);
+            }
             ContentBlock::Resource(part) => match &part.resource {
                 EmbeddedResourceResource::TextResourceContents(file) => {
-                    text.push_str(&format!("\n\n{}:\n{}\n", file.uri, fenced("", &file.text)));
+                    let _infallible = write!(text, "\n\n{}:\n{}\n", file.uri, fenced("", &file.text));
                 }
                 _ => return Err(invalid_params("embedded files must be text")),
             },
@@ -59,7 +62,7 @@ pub fn prompt_end(result: &RunResult, is_cancelled: bool, language: Language) ->
             let why = detail.map_or_else(|| reason.map_or("", StopReason::name).to_owned(), str::to_owned);
             let about =
                 json!({"status": result.status, "stop_reason": reason, "session_id": result.session_id});
-            Err(failed(why).data(about))
+            Err(failed(&why).data(about))
         }
         (Status::Partial, reason) => {
             let client_reason = match reason {

@@ -2,7 +2,7 @@
 
 use super::files::SessionFiles;
 use super::outbox::Outbox;
-use super::updates::{kind, text_block};
+use super::updates::{UpdateStream, kind, text_block};
 use crate::cli::compose::run_client::{ClientQuestion, UnsavedQuestion};
 use crate::core::language::Language;
 use crate::engine::approver::{ApproverAnswer, Question};
@@ -25,9 +25,16 @@ const REFUSE: &str = "refuse";
 const FILE_TIME: Duration = Duration::from_secs(10);
 
 /// Asks the client for permission. Without an answer the call is refused.
-pub async fn ask(outbox: &Outbox, session: &str, language: Language, question: ClientQuestion) {
+pub async fn ask(
+    outbox: &Outbox,
+    session: &str,
+    updates: &UpdateStream,
+    language: Language,
+    question: ClientQuestion,
+) {
     let ClientQuestion { question, mut reply } = question;
-    let request = permission_request(session, &question, language);
+    let call_id = updates.call_id(&question.call_id);
+    let request = permission_request(session, call_id, &question, language);
     let answer = outbox.request(CLIENT_METHOD_NAMES.session_request_permission, &request);
     tokio::select! {
         // The run no longer waits.
@@ -39,8 +46,13 @@ pub async fn ask(outbox: &Outbox, session: &str, language: Language, question: C
     }
 }
 
-fn permission_request(session: &str, question: &Question, language: Language) -> RequestPermissionRequest {
-    let Question { call_id, tool, summary, reason, notes, preview, always_scope } = question;
+fn permission_request(
+    session: &str,
+    call_id: String,
+    question: &Question,
+    language: Language,
+) -> RequestPermissionRequest {
+    let Question { call_id: _, tool, summary, reason, notes, preview, always_scope } = question;
     let mut text = vec![reason.clone()];
     text.extend(notes.iter().cloned());
     text.extend(preview.as_ref().map(|preview| fenced("", preview)));
@@ -55,7 +67,7 @@ fn permission_request(session: &str, question: &Question, language: Language) ->
         PermissionOption::new(ALWAYS, always, PermissionOptionKind::AllowAlways),
         PermissionOption::new(REFUSE, refuse, PermissionOptionKind::RejectOnce),
     ];
-    let call = ToolCallUpdate::new(call_id.clone(), fields);
+    let call = ToolCallUpdate::new(call_id, fields);
     RequestPermissionRequest::new(session.to_owned(), call, options)
 }
 

@@ -43,7 +43,8 @@ const CONFIGURED: &str = "configured";
 #[derive(Debug, Clone)]
 struct Choices {
     mode: Mode,
-    agent: String,
+    /// `None`: that of the session, else the default one.
+    agent: Option<String>,
     effort: Option<Effort>,
 }
 
@@ -94,9 +95,8 @@ impl Session {
             loaded = load(&options)?;
         }
         let settings = loaded.settings.clone();
-        let files = SessionFiles::open(&app, &settings).map_err(failed)?;
-        let choices =
-            Choices { mode: settings.policy.mode, agent: settings.agent.name.clone(), effort: None };
+        let files = SessionFiles::open(&app, &settings).map_err(|error| failed(&error))?;
+        let choices = Choices { mode: settings.policy.mode, agent: None, effort: None };
         Ok(Self {
             id,
             files: Rc::new(files),
@@ -161,10 +161,11 @@ impl Session {
             option
         };
         let modes = self.offered_modes().map(Mode::name).collect();
+        let agent = choices.agent.as_ref().unwrap_or(&self.settings.agent.name);
         let effort = choices.effort.map_or(CONFIGURED, Effort::name);
         vec![
             select(MODE, "Mode", choices.mode.name(), modes, Some(SessionConfigOptionCategory::Mode)),
-            select(AGENT, "Agent", &choices.agent, self.agents().collect(), None),
+            select(AGENT, "Agent", agent, self.agents().collect(), None),
             select(
                 EFFORT,
                 "Effort",
@@ -180,7 +181,7 @@ impl Session {
     /// # Errors
     /// When there is no such option, or it does not offer the value.
     pub fn choose(&self, option: &str, value: &str) -> Result<(), Error> {
-        let not_offered = || invalid_params(format!("the option `{option}` does not offer this value"));
+        let not_offered = || invalid_params(&format!("the option `{option}` does not offer this value"));
         let mut choices = self.choices.borrow_mut();
         match option {
             MODE => {
@@ -188,10 +189,8 @@ impl Session {
                     self.offered_modes().find(|mode| mode.name() == value).ok_or_else(not_offered)?;
             }
             AGENT => {
-                self.agents()
-                    .find(|name| *name == value)
-                    .ok_or_else(not_offered)?
-                    .clone_into(&mut choices.agent);
+                choices.agent =
+                    Some(self.agents().find(|name| *name == value).ok_or_else(not_offered)?.to_owned());
             }
             EFFORT => {
                 self.efforts().find(|name| *name == value).ok_or_else(not_offered)?;
@@ -200,6 +199,13 @@ impl Session {
             _ => return Err(invalid_params("there is no such option")),
         }
         Ok(())
+    }
+
+    /// Takes over the agent of the session's last run, if it is offered.
+    pub fn keep_agent(&self, name: &str) {
+        if self.agents().any(|offered| offered == name) {
+            self.choices.borrow_mut().agent = Some(name.to_owned());
+        }
     }
 
     /// Returns the slash commands.
@@ -216,7 +222,7 @@ impl Session {
         let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match self.commands.message(name, arguments.trim()) {
             None => Ok(text),
-            Some(message) => message.map_err(|error| failed(self.app.redact(&error.to_string()))),
+            Some(message) => message.map_err(|error| failed(&self.app.redact(&error.to_string()))),
         }
     }
 
@@ -259,7 +265,7 @@ impl Session {
         let work = run_for_client(&self.app, &options, self.task(prompt));
         let permissions = async {
             while let Some(question) = asked.recv().await {
-                ask(outbox, &self.id, language, question).await;
+                ask(outbox, &self.id, &updates, language, question).await;
             }
             std::future::pending::<()>().await;
         };
@@ -308,7 +314,7 @@ impl Session {
     fn run_options(&self, client: RunClient) -> RunOptions {
         let choices = self.choices.borrow().clone();
         RunOptions {
-            agent: Some(choices.agent),
+            agent: choices.agent.or_else(|| self.options.agent.clone()),
             effort: choices.effort.or(self.options.effort),
             bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds },
             client: Some(client),
@@ -332,10 +338,10 @@ pub fn workspace(own: Option<&Path>, cwd: &Path) -> Result<std::path::PathBuf, E
         return Err(invalid_params("`cwd` must be an absolute path"));
     }
     let wanted =
-        cwd.canonicalize().map_err(|error| invalid_params(format!("`cwd` cannot be opened: {error}")))?;
+        cwd.canonicalize().map_err(|error| invalid_params(&format!("`cwd` cannot be opened: {error}")))?;
     match own {
         Some(own) if own.canonicalize().ok().as_ref() != Some(&wanted) => {
-            Err(invalid_params(format!("this server works in {} only", own.display())))
+            Err(invalid_params(&format!("this server works in {} only", own.display())))
         }
         _ => Ok(wanted),
     }
@@ -343,5 +349,5 @@ pub fn workspace(own: Option<&Path>, cwd: &Path) -> Result<std::path::PathBuf, E
 
 /// Returns the error for a run that cannot start.
 fn start_error(app: &App, error: &CliError) -> Error {
-    failed(app.redact(&error.to_string()))
+    failed(&app.redact(&error.to_string()))
 }

@@ -14,6 +14,7 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::Value;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Maximum number of diffs of one call.
@@ -42,6 +43,10 @@ struct State {
     used: u64,
     /// The mode that the client was sent.
     mode: String,
+    /// Number of calls of the run.
+    calls: u32,
+    /// Ids for the client of the calls of the run, by those of the model, which repeat.
+    call_ids: HashMap<String, String>,
 }
 
 impl UpdateStream {
@@ -103,7 +108,12 @@ impl UpdateStream {
 
     fn start(&self, record: &Record) {
         let mut state = self.state.borrow_mut();
-        state.message = (record.run.clone(), 0);
+        *state = State {
+            message: (record.run.clone(), 0),
+            mode: std::mem::take(&mut state.mode),
+            window: state.window,
+            ..State::default()
+        };
         if let Event::RunStart { bounds: Some(bounds), .. } = &record.event {
             state.window = bounds.limits.models.first.window.map(|window| window.tokens);
         }
@@ -182,7 +192,7 @@ impl UpdateStream {
                     .status(status)
                     .title(format!("{name} {summary}"))
                     .content(content);
-                let update = ToolCallUpdate::new(result.call_id.clone(), fields);
+                let update = ToolCallUpdate::new(self.call_id(&result.call_id), fields);
                 self.send(SessionUpdate::ToolCallUpdate(update));
             }
             _ => {}
@@ -193,12 +203,25 @@ impl UpdateStream {
         let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok();
         let path = arguments.as_ref().and_then(|arguments| arguments.get("path")?.as_str());
         let locations = path.map(|path| ToolCallLocation::new(self.files.absolute(path)));
-        let mut started = ToolCall::new(call.id.clone(), format!("{} {summary}", call.name))
+        let mut started = ToolCall::new(self.new_call_id(&call.id), format!("{} {summary}", call.name))
             .kind(kind(&call.name))
             .status(ToolCallStatus::InProgress)
             .locations(locations.into_iter().collect());
         started.raw_input = arguments;
         started
+    }
+
+    /// Returns the id of a call for the client.
+    pub fn call_id(&self, call_id: &str) -> String {
+        self.state.borrow().call_ids.get(call_id).cloned().unwrap_or_else(|| call_id.to_owned())
+    }
+
+    fn new_call_id(&self, call_id: &str) -> String {
+        let mut state = self.state.borrow_mut();
+        state.calls = state.calls.saturating_add(1);
+        let id = format!("{}-call-{}", state.message.0, state.calls);
+        state.call_ids.insert(call_id.to_owned(), id.clone());
+        id
     }
 
     fn user_message(&self, text: &str) {
