@@ -280,20 +280,6 @@ impl Engine {
         Ok(CallOutcome { guardrail_counts, ..output.into() })
     }
 
-    /// Returns the file that the call would change and that has unsaved changes in the user's editor.
-    async fn unsaved_file(&self, ready: &PlannedCall<'_>, cx: &ToolContext) -> Option<String> {
-        let written = ready.plan.touched_files.iter().filter(|touch| touch.write);
-        let paths: Vec<&str> = written.map(|touch| touch.path.as_str()).collect();
-        if ready.tool.access() != Access::Write || paths.is_empty() {
-            return None;
-        }
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => None,
-            unsaved = self.approver.unsaved_file(&paths) => unsaved,
-        }
-    }
-
     /// Runs a call with the time limit of calls, except for subagents, which have their own. At the limit, the result is what
     /// the call produced so far.
     pub(super) async fn call_with_time_limit(&self, ready: &PlannedCall<'_>, cx: &ToolContext) -> ToolOutput {

@@ -30,6 +30,7 @@ pub mod rules;
 mod skill_loading;
 pub mod skill_set;
 mod subagent;
+mod unsaved_files;
 
 use crate::core::image::ImageStore;
 use crate::engine::approver::{Approver, NoApprover};

@@ -8,11 +8,11 @@ use crate::core::stop_reason::StopReason;
 pub fn permission_names(always_scope: &str, language: Language) -> [String; 3] {
     match language {
         Language::En => {
-            ["Allow once".to_owned(), format!("Allow until the answer: {always_scope}"), "Refuse".to_owned()]
+            ["Allow once".to_owned(), format!("Allow for this prompt: {always_scope}"), "Refuse".to_owned()]
         }
         Language::Es => [
             "Permitir una vez".to_owned(),
-            format!("Permitir hasta la respuesta: {always_scope}"),
+            format!("Permitir en esta petición: {always_scope}"),
             "Rechazar".to_owned(),
         ],
     }

@@ -235,6 +235,23 @@ fn l33_acp_cancel_interrupts_the_prompt_and_the_session_goes_on() {
 }
 
 #[test]
+fn l33_acp_cancel_of_the_request_interrupts_its_prompt() {
+    let (lab, seconds) = (Lab::new(), unique_seconds());
+    let model = server(&json!([sleeps(&seconds)]));
+    let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
+    let session = editor.open(&lab);
+    let id = editor.begin(&session, "x");
+    wait_for_sleepers(&seconds, 2);
+    for request in [id + 1, id] {
+        editor
+            .client
+            .send(&json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": request}}));
+    }
+    assert_eq!(editor.answer(id)["result"]["stopReason"], "cancelled");
+    wait_for_sleepers(&seconds, 0);
+}
+
+#[test]
 fn l33_acp_cancel_ends_a_prompt_that_waits_for_permission() {
     let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "second"}])));
     let mut editor = Editor::start(&lab, &model, &[]);

@@ -19,12 +19,12 @@ use crate::cli::error::CliResult;
 use crate::runtime::interrupt::SignalHandlers;
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AGENT_METHOD_NAMES, AgentCapabilities, AvailableCommandsUpdate, CancelNotification, CloseSessionRequest,
-    ConfigOptionUpdate, CurrentModeUpdate, Error, Implementation, InitializeRequest, InitializeResponse,
-    ListSessionsRequest, LoadSessionRequest, McpCapabilities, McpServer, NewSessionRequest,
-    PromptCapabilities, PromptRequest, RequestId, ResumeSessionRequest, SessionCapabilities,
-    SessionCloseCapabilities, SessionConfigOptionValue, SessionListCapabilities, SessionResumeCapabilities,
-    SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    AgentCapabilities, AvailableCommandsUpdate, CancelNotification, CancelRequestNotification,
+    CloseSessionRequest, ConfigOptionUpdate, CurrentModeUpdate, Error, Implementation, InitializeRequest,
+    InitializeResponse, ListSessionsRequest, LoadSessionRequest, McpCapabilities, McpServer,
+    NewSessionRequest, PromptCapabilities, PromptRequest, RequestId, ResumeSessionRequest,
+    SessionCapabilities, SessionCloseCapabilities, SessionConfigOptionValue, SessionListCapabilities,
+    SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -141,56 +141,45 @@ impl Server<'_> {
 
     /// Handles a notification; one that is unknown has no effect.
     fn notified(&self, method: &str, params: Value) {
-        if method == AGENT_METHOD_NAMES.session_cancel
-            && let Ok(CancelNotification { session_id, .. }) = parameters(params)
-            && let Some(session) = self.sessions.get(&*session_id.0)
+        if method == "session/cancel" {
+            if let Ok(CancelNotification { session_id, .. }) = parameters(params)
+                && let Some(session) = self.sessions.get(&*session_id.0)
+            {
+                session.cancel();
+            }
+        } else if method == "$/cancel_request"
+            && let Ok(CancelRequestNotification { request_id, .. }) = parameters(params)
         {
-            session.cancel();
+            self.sessions.values().for_each(|session| session.cancel_request(&request_id));
         }
     }
 
     fn requested(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Reply, Error> {
-        const NAMES: agent_client_protocol_schema::v1::AgentMethodNames = AGENT_METHOD_NAMES;
-        if method == NAMES.initialize {
-            return Ok(Reply::Result(json!(self.initialize(&parameters(params)?))));
-        }
-        let is_known = [
-            NAMES.session_new,
-            NAMES.session_load,
-            NAMES.session_resume,
-            NAMES.session_list,
-            NAMES.session_close,
-            NAMES.session_prompt,
-            NAMES.session_set_mode,
-            NAMES.session_set_config_option,
-        ]
-        .contains(&method);
-        if !is_known {
-            return Err(Error::method_not_found());
-        }
-        if self.is_editor.is_none() {
+        if method != "initialize" && self.is_editor.is_none() {
             return Err(invalid_request("the first request is `initialize`"));
         }
-        if method == NAMES.session_new {
-            self.new_session(&parameters(params)?)
-        } else if method == NAMES.session_load {
-            let request: LoadSessionRequest = parameters(params)?;
-            let place = Place::new(request.cwd, request.mcp_servers, &request.additional_directories)?;
-            self.reopen(&request.session_id.0, &place, true)
-        } else if method == NAMES.session_resume {
-            let request: ResumeSessionRequest = parameters(params)?;
-            let place = Place::new(request.cwd, request.mcp_servers, &request.additional_directories)?;
-            self.reopen(&request.session_id.0, &place, false)
-        } else if method == NAMES.session_list {
-            self.list(parameters(params)?)
-        } else if method == NAMES.session_close {
-            self.close(&parameters(params)?)
-        } else if method == NAMES.session_prompt {
-            self.prompt(id.clone(), &parameters(params)?)
-        } else if method == NAMES.session_set_mode {
-            self.set_mode(&parameters(params)?)
-        } else {
-            self.set_option(&parameters(params)?)
+        match method {
+            "initialize" => Ok(Reply::Result(json!(self.initialize(&parameters(params)?)))),
+            "session/new" => {
+                let NewSessionRequest { cwd, mcp_servers, additional_directories, .. } = parameters(params)?;
+                self.new_session(&Place::new(cwd, mcp_servers, &additional_directories)?)
+            }
+            "session/load" => {
+                let LoadSessionRequest { session_id, cwd, mcp_servers, additional_directories, .. } =
+                    parameters(params)?;
+                self.reopen(&session_id.0, &Place::new(cwd, mcp_servers, &additional_directories)?, true)
+            }
+            "session/resume" => {
+                let ResumeSessionRequest { session_id, cwd, mcp_servers, additional_directories, .. } =
+                    parameters(params)?;
+                self.reopen(&session_id.0, &Place::new(cwd, mcp_servers, &additional_directories)?, false)
+            }
+            "session/list" => self.list(parameters(params)?),
+            "session/close" => self.close(&parameters(params)?),
+            "session/prompt" => self.prompt(id.clone(), &parameters(params)?),
+            "session/set_mode" => self.set_mode(&parameters(params)?),
+            "session/set_config_option" => self.set_option(&parameters(params)?),
+            _ => Err(Error::method_not_found()),
         }
     }
 
@@ -215,10 +204,8 @@ impl Server<'_> {
         response
     }
 
-    fn new_session(&mut self, request: &NewSessionRequest) -> Result<Reply, Error> {
-        let place =
-            Place::new(request.cwd.clone(), request.mcp_servers.clone(), &request.additional_directories)?;
-        let session = self.open(self.app.source.session_id(), &place)?;
+    fn new_session(&mut self, place: &Place) -> Result<Reply, Error> {
+        let session = self.open(self.app.source.session_id(), place)?;
         let mut about = state(&session);
         about["sessionId"] = json!(session.id);
         Ok(Reply::Opened(about, self.insert(session)))
@@ -268,7 +255,7 @@ impl Server<'_> {
     fn prompt(&self, id: RequestId, request: &PromptRequest) -> Result<Reply, Error> {
         let session = Rc::clone(self.session(&request.session_id.0)?);
         let text = session.expand(prompt::prompt_text(&request.prompt)?)?;
-        let interrupt = session.begin(&self.interrupt)?;
+        let interrupt = session.begin(id.clone(), &self.interrupt)?;
         let (outbox, is_editor) = (Rc::clone(&self.outbox), self.is_editor == Some(true));
         let work = async move {
             let done = session.run(&outbox, is_editor, interrupt, text).await;

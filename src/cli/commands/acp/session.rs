@@ -1,7 +1,7 @@
 //! A session of a client: its workspace and settings, what the client has chosen, and its prompt.
 
 use super::files::SessionFiles;
-use super::message::{failed, invalid_params};
+use super::message::{failed, invalid_params, invalid_request};
 use super::outbox::Outbox;
 use super::prompt::{PromptEnd, prompt_end};
 use super::questions::{ask, ask_unsaved};
@@ -22,11 +22,12 @@ use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::messages;
 use agent_client_protocol_schema::v1::{
-    AvailableCommand, Error, McpServer, SessionConfigOption, SessionConfigOptionCategory,
+    AvailableCommand, Error, McpServer, RequestId, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOption, SessionMode, SessionModeState, StopReason,
 };
 use std::cell::RefCell;
-use std::path::Path;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use strum::VariantArray;
 use tokio::sync::mpsc;
@@ -63,8 +64,8 @@ pub struct Session {
     app: App,
     options: RunOptions,
     choices: RefCell<Choices>,
-    /// Interrupts its prompt.
-    prompt: RefCell<Option<CancellationToken>>,
+    /// The request of the running prompt, and what interrupts it.
+    prompt: RefCell<Option<(RequestId, CancellationToken)>>,
 }
 
 impl Session {
@@ -117,8 +118,15 @@ impl Session {
 
     /// Interrupts the prompt.
     pub fn cancel(&self) {
-        if let Some(prompt) = &*self.prompt.borrow() {
-            prompt.cancel();
+        if let Some((_, interrupt)) = &*self.prompt.borrow() {
+            interrupt.cancel();
+        }
+    }
+
+    /// Interrupts the prompt if it is the request `id`.
+    pub fn cancel_request(&self, id: &RequestId) {
+        if self.prompt.borrow().as_ref().is_some_and(|(running, _)| running == id) {
+            self.cancel();
         }
     }
 
@@ -226,16 +234,17 @@ impl Session {
         }
     }
 
-    /// Starts a prompt, which `interrupt` ends too.
+    /// Starts the prompt of the request `id`, which `interrupt` ends too.
     ///
     /// # Errors
     /// When one is running.
-    pub fn begin(&self, interrupt: &CancellationToken) -> Result<CancellationToken, Error> {
+    pub fn begin(&self, id: RequestId, interrupt: &CancellationToken) -> Result<CancellationToken, Error> {
         let mut prompt = self.prompt.borrow_mut();
         if prompt.is_some() {
-            return Err(super::message::invalid_request("a prompt of this session is running"));
+            return Err(invalid_request("a prompt of this session is running"));
         }
-        Ok(prompt.insert(interrupt.child_token()).clone())
+        let (_, interrupt) = prompt.insert((id, interrupt.child_token()));
+        Ok(interrupt.clone())
     }
 
     /// Runs a prompt that [`begin`](Self::begin) has started: the first one creates the session on disk.
@@ -267,18 +276,19 @@ impl Session {
             while let Some(question) = asked.recv().await {
                 ask(outbox, &self.id, &updates, language, question).await;
             }
-            std::future::pending::<()>().await;
         };
-        let saved = async {
+        let unsaved_files = async {
             while let Some(question) = files.recv().await {
                 ask_unsaved(outbox, &self.id, &self.files, question).await;
             }
-            std::future::pending::<()>().await;
+        };
+        let answers = async {
+            tokio::join!(permissions, unsaved_files);
+            std::future::pending::<Infallible>().await
         };
         let done = tokio::select! {
             done = work => done,
-            () = permissions => return Err(failed("the run ended")),
-            () = saved => return Err(failed("the run ended")),
+            never = answers => match never {},
         };
         let result = match done {
             Ok(result) => result,
@@ -333,7 +343,7 @@ impl Session {
 }
 
 /// Returns the workspace of a session: the directory of the client, which must be that of `--workspace` if there is one.
-pub fn workspace(own: Option<&Path>, cwd: &Path) -> Result<std::path::PathBuf, Error> {
+pub fn workspace(own: Option<&Path>, cwd: &Path) -> Result<PathBuf, Error> {
     if !cwd.is_absolute() {
         return Err(invalid_params("`cwd` must be an absolute path"));
     }
