@@ -566,6 +566,101 @@ fn acp_a_client_that_does_not_read_ends_the_server() {
 }
 
 #[test]
+fn o09_acp_an_answer_that_breaks_off_is_marked_and_a_stream_that_never_ends_well_is_an_error() {
+    let broken = || json!({"text": "first part", "chunk": 5, "fault": {"close": 1}});
+    let (lab, model) = (Lab::new(), server(&json!([broken(), {"text": "whole"}])));
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    assert_eq!(editor.prompt(&session, "x")["result"]["stopReason"], "end_turn");
+    let text = editor.text("agent_message_chunk");
+    assert!(
+        text.starts_with("first") && text.contains("requested again") && text.ends_with("whole"),
+        "{text}"
+    );
+
+    let model = server(&json!([{"text": "ab", "chunk": 1, "fault": {"close": 1}, "repeat": 20}]));
+    let lab = Lab::new().config("llm: {retries: 1}\n");
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    let failed = editor.prompt(&session, "x");
+    assert_eq!(failed["error"]["code"], -32603, "{failed}");
+    assert!(!failed["error"]["message"].as_str().unwrap().is_empty(), "{failed}");
+}
+
+#[test]
+fn o09_acp_calls_of_a_subagent_are_shown_and_its_text_is_not() {
+    let (lab, model) = (
+        Lab::new(),
+        server(&json!([
+        calls("dispatch_subagent", &json!({"task": "look"})),
+        {"text": "looking", "calls": [{"name": "list_files", "arguments": {}}]},
+        {"text": "seen"},
+        {"text": "done"}])),
+    );
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    editor.prompt(&session, "x");
+    assert_eq!(editor.text("agent_message_chunk"), "done");
+    let kinds: Vec<&Value> = editor.of("tool_call").iter().map(|call| &call["kind"]).collect();
+    assert_eq!(kinds, [&Value::Null, &json!("read")]);
+}
+
+#[test]
+fn acp_warnings_are_thoughts_and_a_stricter_agent_changes_the_mode_that_is_shown() {
+    let lab = Lab::new().config("agents: {careful: {mode: confirm-all, system_prompt: Think.}}\ncontext: {max_context_tokens: 3000}\n");
+    let model = server(&json!([{"text": "done"}]));
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    editor.request(
+        "session/set_config_option",
+        &json!({"sessionId": session, "configId": "agent", "value": "careful"}),
+    );
+    editor.prompt(&session, "x");
+    assert!(editor.text("agent_thought_chunk").contains("3,000"), "{:?}", editor.updates);
+    assert_eq!(editor.of("current_mode_update")[0]["currentModeId"], "confirm-all");
+}
+
+#[test]
+fn s20_acp_allow_always_lasts_until_the_prompt_ends() {
+    let write = |content: &str| calls("write_file", &json!({"path": "new.txt", "content": content}));
+    let append = |content: &str| {
+        calls("write_file", &json!({"path": "new.txt", "content": content, "mode": "append"}))
+    };
+    let (lab, model) = (
+        Lab::new(),
+        server(&json!([write("a"), append("b"), {"text": "done"}, append("c"), {"text": "done"}])),
+    );
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let session = editor.open(&lab);
+    let id = editor.begin(&session, "x");
+    let question = editor.next();
+    editor.reply(&question, &selected("allow_always"));
+    assert_eq!(editor.answer(id)["result"]["stopReason"], "end_turn", "the second call is not asked about");
+    assert_eq!(lab.read("new.txt"), "ab");
+    let id = editor.begin(&session, "y");
+    let question = editor.next();
+    assert_eq!(question["method"], "session/request_permission", "{question}");
+    editor.reply(&question, &selected("refuse"));
+    editor.answer(id);
+    assert_eq!(lab.read("new.txt"), "ab");
+}
+
+#[test]
+fn l33_acp_half_a_line_at_the_end_of_the_input_ends_a_running_prompt() {
+    let (lab, seconds) = (Lab::new(), unique_seconds());
+    let model = server(&json!([sleeps(&seconds)]));
+    let mut editor = Editor::start(&lab, &model, &["--mode", "yolo"]);
+    let session = editor.open(&lab);
+    editor.begin(&session, "x");
+    wait_for_sleepers(&seconds, 2);
+    editor.client.send_part("{\"jsonrpc\": \"2.0\", \"method\": \"session/can");
+    assert_eq!(editor.client.leave(), Some(0));
+    wait_for_sleepers(&seconds, 0);
+    let sessions = lab.agent(&["sessions", "list", "--json"]).exits(0).json();
+    assert!(sessions.to_string().contains("user_interrupt"), "{sessions}");
+}
+
+#[test]
 fn acp_slash_commands_of_the_user_are_announced_and_expanded() {
     let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
     std::fs::create_dir_all(lab.home().join("commands")).unwrap();

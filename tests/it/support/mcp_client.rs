@@ -60,7 +60,12 @@ impl McpClient {
     }
 
     pub fn send_line(&mut self, line: &str) {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        self.send_part(&format!("{line}\n"));
+    }
+
+    /// Sends a text that may be less than a line.
+    pub fn send_part(&mut self, text: &str) {
+        self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Sends a request and returns its id.
