@@ -199,12 +199,6 @@ impl McpSettings {
         })
     }
 
-    /// Returns the variables and headers whose values are in the settings, by name.
-    pub fn literal_values(&self) -> impl Iterator<Item = (&str, &str)> {
-        let sources = self.servers.values().flat_map(|server| server.env.iter().chain(&server.headers));
-        sources.filter_map(|(name, source)| Some((name.as_str(), source.value.as_deref()?)))
-    }
-
     /// Checks that each server has either a program or an address, and each value one source.
     ///
     /// # Errors

@@ -621,6 +621,26 @@ fn acp_warnings_are_thoughts_and_a_stricter_agent_changes_the_mode_that_is_shown
 }
 
 #[test]
+fn s20_acp_invisible_characters_and_fences_of_a_call_are_visible_in_its_question() {
+    let command = "echo '\u{202e}\u{200b}'\n```\necho hidden";
+    let (lab, model) =
+        (Lab::new(), server(&json!([calls("run_command", &json!({"command": command})), {"text": "done"}])));
+    let mut editor = Editor::start(&lab, &model, &["--mode", "confirm-all"]);
+    let session = editor.open(&lab);
+    let id = editor.begin(&session, "x");
+    let question = editor.next();
+    let call = &question["params"]["toolCall"];
+    let (title, text) =
+        (call["title"].as_str().unwrap(), call["content"][0]["content"]["text"].as_str().unwrap());
+    for shown in [title, text] {
+        assert!(!shown.contains('\u{202e}') && shown.contains("\\u{202e}"), "{shown}");
+    }
+    assert!(text.contains("\n````\n") && text.contains("echo hidden"), "{text}");
+    editor.reply(&question, &selected("refuse"));
+    editor.answer(id);
+}
+
+#[test]
 fn s20_acp_allow_always_lasts_until_the_prompt_ends() {
     let write = |content: &str| calls("write_file", &json!({"path": "new.txt", "content": content}));
     let append = |content: &str| {

@@ -8,7 +8,7 @@ use crate::config::flags::Flags;
 use crate::config::load::{LoadedConfig, load};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::redactor::Redactor;
+use crate::redactor::{NamedSecret, Redactor};
 use crate::runtime::clock::Clock;
 use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, Terminal, TerminalEnvironment};
@@ -26,6 +26,8 @@ pub struct App {
     pub environment: Arc<Environment>,
     /// Clock, random numbers and ids.
     pub source: Rc<Clock>,
+    /// Secrets of the program that drives the runs.
+    client_secrets: Vec<NamedSecret>,
     /// Created on first use.
     redactor: Arc<OnceLock<Arc<Redactor>>>,
     /// Installed with the first run.
@@ -43,6 +45,7 @@ impl App {
         };
         let (terminal, source) = (Arc::new(Terminal::new(&terminal_environment)), Rc::new(Clock::new()));
         Self {
+            client_secrets: Vec::new(),
             terminal,
             environment: Arc::new(environment),
             source,
@@ -51,10 +54,11 @@ impl App {
         }
     }
 
-    /// Returns this context with a redactor of its own, for settings with other secrets.
+    /// Returns this context with a redactor of its own, for other settings and the secrets of a client.
     #[must_use]
-    pub fn with_own_redactor(&self) -> Self {
+    pub fn with_client_secrets(&self, client_secrets: Vec<NamedSecret>) -> Self {
         Self {
+            client_secrets,
             terminal: Arc::clone(&self.terminal),
             environment: Arc::clone(&self.environment),
             source: Rc::clone(&self.source),
@@ -74,7 +78,11 @@ impl App {
 
     /// Returns the redactor of secrets in all output, including the secrets among the settings.
     pub fn redactor(&self, settings: &Settings) -> Arc<Redactor> {
-        let make = || Arc::new(Redactor::new(secrets::known(&self.environment, settings)));
+        let make = || {
+            let mut known = secrets::known(&self.environment, settings);
+            known.extend(self.client_secrets.iter().cloned());
+            Arc::new(Redactor::new(known))
+        };
         Arc::clone(self.redactor.get_or_init(make))
     }
 

@@ -20,9 +20,7 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
     let logins = logins(settings).flat_map(|login| login.secrets());
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
-    let literal = settings.mcp.literal_values().flat_map(|(name, value)| literal_secrets(name, value));
     let named = chosen
-        .chain(literal)
         .chain(logins)
         .chain(explicit)
         .filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
@@ -37,10 +35,11 @@ pub fn in_environment(environment: &Environment) -> impl Iterator<Item = NamedSe
     })
 }
 
-/// Returns the secrets in a variable or header of an MCP server that is set to `value`.
-fn literal_secrets(name: &str, value: &str) -> Vec<NamedSecret> {
+/// Returns the secrets in a variable or header that a client sets to `value` for one of its MCP servers.
+pub fn in_value(name: &str, value: &str) -> Vec<NamedSecret> {
     let is_credential = name.eq_ignore_ascii_case("authorization");
     let credential = is_credential.then(|| value.split_whitespace().next_back()).flatten();
+    let credential = credential.filter(|credential| !environment_secrets::is_placeholder(credential));
     let found = environment_secrets::secrets_in(name, value).map(|found| secret(name, &found));
     found.chain(credential.map(|credential| secret(name, credential))).collect()
 }

@@ -2,11 +2,12 @@
 
 use super::files::SessionFiles;
 use super::outbox::Outbox;
-use super::updates::{UpdateStream, kind, text_block};
+use super::updates::{UpdateStream, kind, text_block, title};
 use crate::cli::compose::run_client::{ClientQuestion, UnsavedQuestion};
 use crate::core::language::Language;
 use crate::engine::approver::{ApproverAnswer, Question};
 use crate::messages;
+use crate::terminal::sanitize;
 use crate::text::fence::fenced;
 use agent_client_protocol_schema::v1::{
     CLIENT_METHOD_NAMES, PermissionOption, PermissionOptionKind, ReadTextFileRequest, ReadTextFileResponse,
@@ -53,11 +54,11 @@ fn permission_request(
     language: Language,
 ) -> RequestPermissionRequest {
     let Question { call_id: _, tool, summary, reason, notes, preview, always_scope } = question;
-    let mut text = vec![reason.clone()];
-    text.extend(notes.iter().cloned());
-    text.extend(preview.as_ref().map(|preview| fenced("", preview)));
+    let mut text = vec![sanitize(reason).into_owned()];
+    text.extend(notes.iter().map(|note| sanitize(note).into_owned()));
+    text.extend(preview.as_ref().map(|preview| fenced("", &sanitize(preview))));
     let fields = ToolCallUpdateFields::new()
-        .title(format!("{tool} {summary}"))
+        .title(title(tool, summary))
         .kind(kind(tool))
         .status(ToolCallStatus::Pending)
         .content(vec![text_block(&text.join("\n\n")).into()]);

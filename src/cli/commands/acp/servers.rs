@@ -1,6 +1,8 @@
 //! The MCP servers of a client, as settings of its session.
 
 use super::message::invalid_params;
+use crate::cli::compose::secrets::in_value;
+use crate::redactor::NamedSecret;
 use agent_client_protocol_schema::v1::{Error, McpServer};
 use serde_json::{Map, Value, json};
 
@@ -47,6 +49,22 @@ pub fn client_servers(
     }
     let is_empty = section.is_empty() && ignored.is_empty();
     Ok((!is_empty).then(|| ClientServers { section: json!({ "servers": section }).to_string(), ignored }))
+}
+
+/// Returns the secrets that a client passes to its servers.
+pub fn secrets(servers: &[McpServer]) -> Vec<NamedSecret> {
+    let of = |server: &McpServer| -> Vec<NamedSecret> {
+        match server {
+            McpServer::Stdio(server) => {
+                server.env.iter().flat_map(|it| in_value(&it.name, &it.value)).collect()
+            }
+            McpServer::Http(server) => {
+                server.headers.iter().flat_map(|it| in_value(&it.name, &it.value)).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    servers.iter().flat_map(of).collect()
 }
 
 fn values<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> Value {

@@ -5,7 +5,7 @@ use super::message::{failed, invalid_params, invalid_request};
 use super::outbox::Outbox;
 use super::prompt::{PromptEnd, prompt_end};
 use super::questions::{ask, ask_unsaved};
-use super::servers::client_servers;
+use super::servers::{client_servers, secrets};
 use super::updates::UpdateStream;
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::run_args::RunOptions;
@@ -80,7 +80,7 @@ impl Session {
         cwd: &Path,
         servers: &[McpServer],
     ) -> Result<Self, Error> {
-        let app = app.with_own_redactor();
+        let app = app.with_client_secrets(secrets(servers));
         let mut options =
             RunOptions { json: true, output_format: None, prompt_is_data: true, ..options.clone() };
         options.common.workspace = Some(workspace(options.common.workspace.as_deref(), cwd)?);

@@ -7,6 +7,7 @@ use crate::core::language::Language;
 use crate::core::message::{HistoryRole, Message, ToolCall as Call};
 use crate::core::usage::Usage;
 use crate::messages;
+use crate::terminal::one_line;
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, SessionUpdate, TextContent, ToolCall,
     ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
@@ -17,6 +18,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+/// Maximum characters of the title of a call.
+const TITLE_CHARS: usize = 300;
 /// Maximum number of diffs of one call.
 const MAX_DIFFS: usize = 20;
 
@@ -188,10 +191,8 @@ impl UpdateStream {
                 let diffs = changed.iter().take(MAX_DIFFS).filter_map(|change| self.files.diff(change));
                 let mut content: Vec<ToolCallContent> = diffs.map(ToolCallContent::from).collect();
                 content.push(text_block(&result.text).into());
-                let fields = ToolCallUpdateFields::new()
-                    .status(status)
-                    .title(format!("{name} {summary}"))
-                    .content(content);
+                let fields =
+                    ToolCallUpdateFields::new().status(status).title(title(name, summary)).content(content);
                 let update = ToolCallUpdate::new(self.call_id(&result.call_id), fields);
                 self.send(SessionUpdate::ToolCallUpdate(update));
             }
@@ -203,7 +204,7 @@ impl UpdateStream {
         let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok();
         let path = arguments.as_ref().and_then(|arguments| arguments.get("path")?.as_str());
         let locations = path.map(|path| ToolCallLocation::new(self.files.absolute(path)));
-        let mut started = ToolCall::new(self.new_call_id(&call.id), format!("{} {summary}", call.name))
+        let mut started = ToolCall::new(self.new_call_id(&call.id), title(&call.name, summary))
             .kind(kind(&call.name))
             .status(ToolCallStatus::InProgress)
             .locations(locations.into_iter().collect());
@@ -243,6 +244,11 @@ impl UpdateStream {
     fn send(&self, update: SessionUpdate) {
         self.outbox.update(&self.session, update);
     }
+}
+
+/// Returns the title of a call: one line, with invisible characters as escapes.
+pub fn title(tool: &str, summary: &str) -> String {
+    one_line(&format!("{tool} {summary}"), TITLE_CHARS)
 }
 
 /// Returns a block of text.
