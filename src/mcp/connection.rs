@@ -8,12 +8,12 @@ use crate::process::launch::CommandSpec;
 use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerHandle;
 use crate::text::lines::{QUOTE_CHARS, one_line};
-use rmcp::ClientLifecycleMode;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
 };
-use rmcp::service::{ClientServiceExt, RoleClient, RunningService, ServiceError};
+use rmcp::service::{ClientInitializeError, ClientServiceExt, RoleClient, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ClientLifecycleMode, ErrorData};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -93,15 +93,20 @@ impl Connection {
         let transport = AsyncRwTransport::new_client(output, process.stdin);
         match client.serve_with_lifecycle(transport, lifecycle).await {
             Ok(service) => {
-                let protocol = service.peer().peer_info().map(|info| info.protocol_version.to_string());
-                let protocol = protocol.unwrap_or_default();
+                let protocol = known_protocol(&service)?;
                 Ok(Self { service, process: process.handle, violation, protocol })
+            }
+            Err(ClientInitializeError::JsonRpcError(error)) => {
+                Err(failure(&answered(&error), None, &process.handle, &violation))
             }
             Err(error) => {
                 let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-                let end = tokio::time::timeout(END_GRACE, process.handle.wait()).await;
-                let ended = end.ok().map(|end| end.reason);
-                Err(failure(&why, ended.as_deref(), &process.handle, &violation))
+                let has_closed = matches!(
+                    error,
+                    ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }
+                );
+                let end = if has_closed { end_of(&process.handle).await } else { None };
+                Err(failure(&why, end.as_deref(), &process.handle, &violation))
             }
         }
     }
@@ -171,13 +176,41 @@ impl Connection {
     /// Describes an error of the protocol, with what the program has reported.
     async fn explain(&self, error: &ServiceError) -> String {
         if let ServiceError::McpError(error) = error {
-            let message = one_line(&harmless(&error.message), STDERR_CHARS);
-            return format!("it answered with error {}: {message}", error.code.0);
+            return answered(error);
         }
-        let ended = tokio::time::timeout(END_GRACE, self.process.wait()).await.ok();
+        if matches!(error, ServiceError::UnexpectedResponse) {
+            return UNEXPECTED.to_owned();
+        }
         let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-        failure(&why, ended.map(|end| end.reason).as_deref(), &self.process, &self.violation)
+        failure(&why, end_of(&self.process).await.as_deref(), &self.process, &self.violation)
     }
+}
+
+/// Describes an answer that is no result of the request.
+const UNEXPECTED: &str = "its answer does not have the form that MCP requires";
+
+/// Returns the protocol version of a connection.
+///
+/// # Errors
+/// A description of a version that is not known here.
+fn known_protocol(service: &RunningService<RoleClient, Client>) -> Result<String, String> {
+    let version = service.peer().peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
+    if ProtocolVersion::KNOWN_VERSIONS.contains(&version) {
+        return Ok(version.to_string());
+    }
+    let version = one_line(&harmless(version.as_str()), QUOTE_CHARS);
+    Err(format!("it speaks version {version} of the protocol, which is not supported"))
+}
+
+/// Describes an error that a server has answered with.
+fn answered(error: &ErrorData) -> String {
+    let message = one_line(&harmless(&error.message), STDERR_CHARS);
+    format!("it answered with error {}: {message}", error.code.0)
+}
+
+/// Returns how the program ended; `None` if it still runs after a short wait.
+async fn end_of(process: &ServerHandle) -> Option<String> {
+    tokio::time::timeout(END_GRACE, process.wait()).await.ok().map(|end| end.reason)
 }
 
 /// Time to wait for the report of a program that has closed its output.
@@ -202,7 +235,10 @@ impl Listing {
     fn add(&mut self, tool: ListedTool) {
         if self.tools.iter().any(|known| known.name == tool.name) {
             let name = one_line(&harmless(&tool.name), QUOTE_CHARS);
-            self.warnings.push(format!("it lists the tool `{name}` twice; the first one counts"));
+            let warning = format!("it lists the tool `{name}` twice; the first one counts");
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
         } else {
             self.tools.push(tool);
         }

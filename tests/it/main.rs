@@ -53,6 +53,7 @@ mod llm;
 mod man;
 mod marking;
 mod mcp;
+mod mcp_hostile;
 mod memory;
 mod model;
 mod nested;

@@ -6,6 +6,7 @@ pub mod dialect;
 pub mod dying;
 pub mod kernel;
 pub mod long_run;
+pub mod mcp;
 pub mod random;
 pub mod run;
 pub mod schema;
