@@ -54,6 +54,8 @@ mod man;
 mod marking;
 mod mcp;
 mod mcp_hostile;
+mod mcp_process;
+mod mcp_rules;
 mod memory;
 mod model;
 mod nested;
