@@ -159,12 +159,20 @@ fn peak(functions: &str) -> (u64, String) {
 }
 
 #[test]
-fn mh_005_a_line_of_a_gigabyte_costs_less_than_150_mb() {
-    let line =
-        |start: &str| format!("at_call() {{ printf '{start}'; head -c 1000000000 /dev/zero | tr '\\0' a; }}");
-    let claim = r#"{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":""#;
-    for (start, wanted) in [(claim, "longer than 16 MiB"), ("Error: ", "no messages of MCP")] {
-        let (peak, read) = peak(&line(start));
+fn mh_005_no_message_of_a_server_costs_more_than_150_mb() {
+    let gigabyte = "head -c 1000000000 /dev/zero | tr '\\0' a";
+    let values = "seq 7000000 | sed 's/.*/0/' | tr '\\n' ,";
+    let text = "head -c 15000000 /dev/zero | tr '\\0' a; say '\"}]}}'";
+    let start = r#"{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":""#;
+    let list = r#"{"jsonrpc":"2.0","id":%s,"result":{"content":[],"_meta":{"a":["#;
+    let cases = [
+        (start, gigabyte, "longer than 16 MiB"),
+        ("Error %s: ", gigabyte, "no messages of MCP"),
+        (list, values, "more than 262144 values"),
+        (start, text, "output:"),
+    ];
+    for (start, rest, wanted) in cases {
+        let (peak, read) = peak(&format!("at_call() {{ printf '{start}' \"$id\"; {rest}; }}"));
         assert!(peak < MOST_KIB, "{start}: {peak} KiB");
         assert!(read.contains(wanted), "{read}");
     }

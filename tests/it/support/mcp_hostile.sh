@@ -128,6 +128,9 @@ at_call() { head -c 2000000 /dev/zero | tr '\0' x; text called; }
 ## a message without end
 # model: longer than 16 MiB
 at_call() { printf '{"a":"'; cat /dev/zero; }
+## a message of seven million numbers
+# model: with more than 262144 values
+at_call() { printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":[' "$id"; seq 7000000 | sed 's/.*/0/' | tr '\n' ,; say '0]}}'; }
 ## bytes that are no text
 # model: called
 at_call() { printf '\377\376{\0}\n{"\377":"\000"}\n{\n'; text called; }
