@@ -82,3 +82,8 @@ pub fn mcp_question(server: &str, message: &str, language: Language) -> String {
     );
     format!("MCP {server} {asks}: {message}\n   {how}")
 }
+
+/// The prompt of a question of a server without fields.
+pub fn mcp_confirmation(language: Language) -> &'static str {
+    language.pick("Accept, yes or no", "Aceptar, sí o no")
+}

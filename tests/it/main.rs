@@ -55,6 +55,7 @@ mod marking;
 mod mcp;
 mod mcp_hostile;
 mod mcp_process;
+mod mcp_questions;
 mod mcp_rules;
 mod memory;
 mod model;
