@@ -53,6 +53,7 @@ mod llm;
 mod man;
 mod marking;
 mod mcp;
+mod mcp_commands;
 mod mcp_hostile;
 mod mcp_process;
 mod mcp_questions;

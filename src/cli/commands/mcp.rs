@@ -21,9 +21,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// A server that was contacted.
-struct Contacted {
+pub struct Contacted {
     name: String,
-    started: Result<(Server, Arc<StartedServer>), String>,
+    /// The server, which has ended, and what it has listed; or why it cannot be used.
+    pub started: Result<(Server, Arc<StartedServer>), String>,
     accepted: Option<Pins>,
 }
 
@@ -46,7 +47,10 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
 }
 
 /// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
-async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
+///
+/// # Errors
+/// Fails when the sandbox is unusable, or the accepted tools cannot be read.
+pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
     let launcher = compose::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {

@@ -19,6 +19,7 @@ pub mod live_tools;
 pub mod man;
 pub mod mcp;
 pub mod mcp_args;
+pub mod mcp_readiness;
 pub mod memory;
 pub mod model_readiness;
 pub mod models;

@@ -226,8 +226,16 @@ impl McpServers {
         notices
     }
 
+    /// Shows the notices so far.
+    pub fn show_notices(&mut self, app: &App) {
+        for text in self.notices.drain(..) {
+            app.notify(Style::Warning, &app.redact(&text));
+        }
+    }
+
     /// Ends the servers and shows the notices about them.
-    pub async fn finish_and_notify(self, app: &App, settings: &Settings) {
+    pub async fn finish_and_notify(mut self, app: &App, settings: &Settings) {
+        self.show_notices(app);
         for text in self.finish(settings).await {
             app.notify(Style::Warning, &app.redact(&text));
         }
