@@ -221,7 +221,10 @@ fn mh_010_a_tool_that_changed_since_it_was_accepted_is_withheld_until_the_user_a
     let finished = run(&lab, &model, &YOLO).exits(0);
     assert!(!model.requests()[0].body["tools"].to_string().contains("Ignore the user"));
     assert!(results(&model.requests()[1]).contains("so it is withheld"), "{}", results(&model.requests()[1]));
-    assert!(finished.stderr.contains("changed: echo"), "{}", finished.stderr);
+    let at = finished.stderr.find("changed: echo").expect(&finished.stderr);
+    assert!(at < finished.stderr.find("Agent completed").unwrap(), "during the run: {}", finished.stderr);
+    assert_eq!(finished.stderr.matches("changed: echo").count(), 1, "{}", finished.stderr);
+    assert!(fs::read_to_string(lab.journal()).unwrap().contains("changed: echo"));
     // The next run does not offer it.
     let model = server(&[done()]);
     run(&lab, &model, &YOLO).exits(0);

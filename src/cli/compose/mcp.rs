@@ -22,6 +22,7 @@ use crate::tools::toolbox::Toolbox;
 use crate::tools::{Access, Tool};
 use futures_util::future::join_all;
 use globset::Glob;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
@@ -56,6 +57,16 @@ struct UsedServer {
     settings: McpServer,
     /// The accepted tools; `None` if there are none yet.
     pins: Option<Pins>,
+    /// Whether the user was notified that the server lists other tools.
+    has_reported: Cell<bool>,
+}
+
+impl UsedServer {
+    /// Returns the notice about changed tools; `None` without changes, and when the user has it already.
+    fn changed(&self, changes: &PinChanges) -> Option<String> {
+        let is_new = !changes.is_empty() && !self.has_reported.replace(true);
+        is_new.then(|| messages::mcp_tools_changed(&self.server.spec.name, &describe(changes)))
+    }
 }
 
 /// Returns the storage of the accepted tools.
@@ -90,7 +101,12 @@ impl McpServers {
             let pins = all_pins.get(name).filter(|pins| pins.fingerprint == spec.fingerprint).cloned();
             let spec = ServerSpec { protocol: pins.as_ref().map(|pins| pins.protocol.clone()), ..spec };
             let server_of_run = if options.dry_run { Server::not_started(spec) } else { Server::start(spec) };
-            this.servers.push(UsedServer { server: Rc::new(server_of_run), settings: server.clone(), pins });
+            this.servers.push(UsedServer {
+                server: Rc::new(server_of_run),
+                settings: server.clone(),
+                pins,
+                has_reported: Cell::default(),
+            });
         }
         if !options.dry_run {
             this.contact_new(settings, &mut all_pins).await;
@@ -187,6 +203,17 @@ impl McpServers {
         tools
     }
 
+    /// Waits until the servers have listed their tools, and passes a notice to `report` for each whose tools are not the accepted
+    /// ones.
+    pub async fn report_changes(&self, report: impl Fn(String)) {
+        let checks = self.servers.iter().map(|used| async {
+            if let (Some(pins), Ok(started)) = (&used.pins, used.server.started().await) {
+                used.changed(&pins.changes(&started.listing.tools)).into_iter().for_each(&report);
+            }
+        });
+        join_all(checks).await;
+    }
+
     /// Compares what the servers list with what was accepted, ends them, and returns notices for the user.
     pub async fn finish(self, settings: &Settings) -> Vec<String> {
         let mut notices = Vec::new();
@@ -209,9 +236,7 @@ impl McpServers {
                     .get_or_insert_with(|| pin_store(settings).load().ok().flatten().unwrap_or_default());
                 stored.insert(name.clone(), Pins { withheld, ..pins.clone() });
             }
-            if !changes.is_empty() {
-                notices.push(messages::mcp_tools_changed(name, &describe(&changes)));
-            }
+            notices.extend(used.changed(&changes));
         }
         if let Some(Err(error)) = all_pins.map(|pins| pin_store(settings).store(pins)) {
             notices.push(messages::mcp_pins_not_stored(&error));
