@@ -58,6 +58,7 @@ mod mcp_hostile;
 mod mcp_process;
 mod mcp_questions;
 mod mcp_rules;
+mod mcp_subagents;
 mod memory;
 mod model;
 mod nested;

@@ -218,7 +218,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         stream: settings.llm.stream,
         started_at: setup.started_at,
     };
-    subagents::install_host(app, &settings, &agent, &setup.host);
+    subagents::install_host(app, &settings, &agent, &setup.mcp.tools, &setup.host);
     let start = StartupEvents {
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
         has_system: has_system(&opened.about, &settings.agent.name),

@@ -47,6 +47,8 @@ pub struct McpOptions {
 #[derive(Default)]
 pub struct McpServers {
     servers: Vec<UsedServer>,
+    /// The tools that the run offers, for its subagents.
+    pub tools: Vec<McpTool>,
     /// Notices for the user.
     pub notices: Vec<String>,
 }
@@ -152,28 +154,8 @@ impl McpServers {
 
     /// Adds the tools of the servers to `toolbox`.
     pub fn add_to(&mut self, toolbox: Toolbox, settings: &Settings, redactor: &Redactor) -> Toolbox {
-        let tools = self.offered(redactor);
-        if tools.is_empty() {
-            return toolbox;
-        }
-        let bytes: usize = tools.iter().map(definition_bytes).sum();
-        let lists_all = match settings.mcp.listing {
-            ToolListing::All => true,
-            ToolListing::Search => false,
-            ToolListing::Auto => bytes <= LISTED_BYTES,
-        };
-        let boxed = |tool: McpTool| Box::new(tool) as Box<dyn Tool>;
-        if lists_all {
-            return tools.into_iter().fold(toolbox, |toolbox, tool| toolbox.with(Some(boxed(tool))));
-        }
-        let findable = tools.iter().map(|tool| FindableTool {
-            name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
-            schema: tool.parameters(),
-        });
-        let search: Box<dyn Tool> = Box::new(ToolSearch::new(findable.collect()));
-        let toolbox = toolbox.with(Some(search)).with(Some(Box::new(CallTool)));
-        toolbox.with_unlisted(tools.into_iter().map(boxed).collect())
+        self.tools = self.offered(redactor);
+        with_tools(toolbox, self.tools.clone(), settings.mcp.listing)
     }
 
     /// Returns the tools of all servers. Of two with the same name the first counts.
@@ -265,6 +247,31 @@ impl McpServers {
             app.notify(Style::Warning, &app.redact(&text));
         }
     }
+}
+
+/// Adds `tools` of servers to `toolbox`: each, or the tools that search and call them.
+pub fn with_tools(toolbox: Toolbox, tools: Vec<McpTool>, listing: ToolListing) -> Toolbox {
+    if tools.is_empty() {
+        return toolbox;
+    }
+    let bytes: usize = tools.iter().map(definition_bytes).sum();
+    let lists_all = match listing {
+        ToolListing::All => true,
+        ToolListing::Search => false,
+        ToolListing::Auto => bytes <= LISTED_BYTES,
+    };
+    let boxed = |tool: McpTool| Box::new(tool) as Box<dyn Tool>;
+    if lists_all {
+        return tools.into_iter().fold(toolbox, |toolbox, tool| toolbox.with(Some(boxed(tool))));
+    }
+    let findable = tools.iter().map(|tool| FindableTool {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        schema: tool.parameters(),
+    });
+    let search: Box<dyn Tool> = Box::new(ToolSearch::new(findable.collect()));
+    let toolbox = toolbox.with(Some(search)).with(Some(Box::new(CallTool)));
+    toolbox.with_unlisted(tools.into_iter().map(boxed).collect())
 }
 
 /// Accepts the tools that a started server lists, instead of those that were accepted before.
