@@ -109,3 +109,20 @@ fn without_a_terminal_questions_are_declined_and_defaults_answer_only_with_defau
         assert!(got.contains(wanted), "{elicitation}, {form}: {got}");
     }
 }
+
+#[test]
+fn a_server_lists_the_same_tools_with_and_without_a_terminal() {
+    let functions = r#"at_initialize() { case "$line" in *'"elicitation"'*) more=",$(tool question)" ;; esac
+        answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}'; }
+        at_list() { answer '{"tools":['"$(tool echo)$more"']}'; }"#;
+    let lab = peers(&[("test", functions, "")]);
+    let done = || model(&[call("mcp__test__question", &json!({})), done()]);
+    let (at_terminal, without) = (done(), done());
+    let first = AtTerminal::start(&lab, &at_terminal, &YOLO).finish();
+    assert!(first.stderr.contains("2 tools accepted"), "{}", first.stderr);
+    let listed = lab.agent(&["mcp", "list"]).exits(0).stdout;
+    assert!(listed.contains("ok") && listed.contains("2 tools"), "{listed}");
+    let finished = crate::support::mcp::run(&lab, &without, &YOLO).exits(0);
+    assert!(!finished.stderr.contains("lists other tools"), "{}", finished.stderr);
+    assert!(results(&without.requests()[1]).contains("called"));
+}

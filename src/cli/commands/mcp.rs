@@ -11,7 +11,6 @@ use crate::config::error::did_you_mean;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
@@ -54,7 +53,7 @@ pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliR
     let launcher = compose::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {
-        let spec = mcp::spec(app, settings, &launcher, (name, server), Answers::Decline);
+        let spec = mcp::spec(app, settings, &launcher, (name, server), mcp::answers(app, settings, None));
         let name = name.clone();
         let spec = match spec {
             Ok(spec) => spec,

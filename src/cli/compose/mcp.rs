@@ -26,6 +26,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// File in the state directory of the workspace with the accepted tools of each server.
@@ -394,13 +395,15 @@ fn resolve(app: &App, sources: &BTreeMap<String, ValueSource>) -> Result<BTreeMa
     sources.iter().map(value).collect()
 }
 
-/// Returns how questions of servers are answered.
-fn answers(app: &App, settings: &Settings, ask_until: Option<CancellationToken>) -> Answers {
+/// Returns how questions of servers are answered. Servers are informed of the setting alone, because they may list other tools for
+/// it; with `ask` and nobody to ask, the questions go to a channel that is closed, which declines them.
+pub fn answers(app: &App, settings: &Settings, ask_until: Option<CancellationToken>) -> Answers {
     match (settings.mcp.elicitation, ask_until) {
         (Elicitation::Defaults, _) => Answers::Defaults,
         (Elicitation::Ask, Some(until)) if app.terminal.can_ask() => {
             Answers::Ask(server_questions::answer_in_background(app, settings.language, until))
         }
-        (Elicitation::Ask | Elicitation::Decline, _) => Answers::Decline,
+        (Elicitation::Ask, _) => Answers::Ask(mpsc::unbounded_channel().0),
+        (Elicitation::Decline, _) => Answers::Decline,
     }
 }
