@@ -129,14 +129,17 @@ fn mh_009_kill_9_of_a_launcher_of_a_server_leaves_nothing_of_it() {
 
 #[test]
 fn mh_008_a_server_gets_sigterm_and_2_s_to_end_before_it_is_killed() {
-    let polite = "trap 'echo ended > ended; exit' TERM";
+    // It ends by the signal alone: it no longer reads.
+    let polite =
+        "at_call() { trap 'echo ended > ended; exit' TERM; text called; while :; do sleep 0.05; done; }";
     let lab = peers(&[("test", polite, "workspace: write")]);
     run(&lab, &model(&[echo(), done()]), &YOLO).exits(0);
     assert_eq!(lab.read("ended"), "ended\n");
     let seconds = unique_seconds();
-    let stubborn = format!("trap '' TERM\nat_initialized() {{ sleep {seconds} & }}\nat_other() {{ :; }}");
-    let lab =
-        peers(&[("test", &format!("{stubborn}\nat_call() {{ text called; exec sleep {seconds}; }}"), "")]);
+    let stubborn = format!(
+        "trap '' TERM\nat_initialized() {{ sleep {seconds} & }}\nat_call() {{ text called; exec sleep {seconds}; }}"
+    );
+    let lab = peers(&[("test", &stubborn, "")]);
     let begun = Instant::now();
     run(&lab, &model(&[echo(), done()]), &YOLO).exits(0);
     assert!(begun.elapsed() >= Duration::from_secs(2), "it had its time");
