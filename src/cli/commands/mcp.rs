@@ -14,6 +14,7 @@ use crate::core::failure::FailureKind;
 use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -149,11 +150,19 @@ fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
         [("changed", &changes.changed), ("new", &changes.added), ("removed", &changes.removed)]
     {
         for tool in names {
-            let find = |tools: &[ListedTool]| tools.iter().find(|known| known.name == *tool).cloned();
-            let texts = [find(&before.tools), find(tools)].map(|tool| tool.map(|tool| tool.description));
-            let [old, new] = texts.map(|text| harmless(&text.unwrap_or_default()));
-            let _infallible = writeln!(text, "{what}: {}\n  - {old}\n  + {new}", harmless(tool));
+            let lines = |mark: char, tools: &[ListedTool]| {
+                let found = tools.iter().find(|known| known.name == *tool);
+                found.map(|tool| definition_lines(mark, tool)).unwrap_or_default()
+            };
+            let (old, new) = (lines('-', &before.tools), lines('+', tools));
+            let _infallible = write!(text, "{what}: {}\n{old}{new}", one_line(&harmless(tool), QUOTE_CHARS));
         }
     }
     Ok(text)
+}
+
+/// Returns the description and the schema of a tool, with `mark` before each.
+fn definition_lines(mark: char, tool: &ListedTool) -> String {
+    let description = harmless(&tool.description).replace('\n', "\n    ");
+    format!("  {mark} {description}\n  {mark} {}\n", tool.schema_for_model())
 }
