@@ -88,7 +88,7 @@ fn mh_015_answers_of_a_server_reach_no_call_of_another() {
 fn mh_017_a_schema_deeper_than_128_levels_is_not_read_and_one_of_100_is() {
     let deep = |levels: usize| {
         let schema = format!("{}{{}}{}", "{\"a\":".repeat(levels), "}".repeat(levels));
-        peers(&[("test", &lists(&format!("echo x '{schema}'")), "start_timeout_seconds: 2")])
+        peers(&[("test", &lists(&format!("echo x '{schema}'")), "start_timeout_seconds: 5")])
     };
     for (levels, is_offered) in [(100, true), (130, false)] {
         let model = model(&[done()]);

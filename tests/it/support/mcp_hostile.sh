@@ -113,7 +113,6 @@ at_call() { id='"'$id'"'; text called; }
 # model: called
 at_call() { text called; text WRONG; text WRONG; }
 ## answers before the questions
-# user: form that MCP requires
 at_initialized() { for id in 1 2 3 4 5; do text WRONG; done; }
 ## an answer that is a result and an error
 # model: did not answer within 4 s
