@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use super::layers::Layers;
+use crate::http::own_origin;
 use crate::process::sandbox::settings::WorkspaceAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,17 @@ pub struct McpServer {
     /// Working directory of the program, relative to the workspace; absent: the workspace.
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub cwd: Option<String>,
+    /// The address of a remote server, instead of `command`: https, or http on this machine.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
+    pub url: Option<String>,
+    /// Environment variable of yours with a token for the remote server, sent as `Authorization: Bearer`.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
+    pub token_env: Option<String>,
+    /// Headers for the remote server: `{from: VARIABLE}` of yours, or `{value: TEXT}`.
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub headers: BTreeMap<String, ValueSource>,
+    /// How `agent mcp login` logs in at the remote server.
+    pub oauth: McpLogin,
     /// What the program may do with the workspace: `none`, `read` or `write`.
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub workspace: WorkspaceAccess,
@@ -96,6 +108,10 @@ impl Default for McpServer {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
+            url: None,
+            token_env: None,
+            headers: BTreeMap::new(),
+            oauth: McpLogin::default(),
             workspace: WorkspaceAccess::Read,
             network: false,
             enabled: true,
@@ -104,6 +120,43 @@ impl Default for McpServer {
             pin: None,
             start_timeout_seconds: 10,
             call_timeout_seconds: 120,
+        }
+    }
+}
+
+/// How `agent mcp login` logs in (OAuth). Without settings, the agent registers itself where the server allows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpLogin {
+    /// Identifier of a client that you have registered.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
+    pub client_id: Option<String>,
+    /// Environment variable of yours with the secret of that client.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
+    pub client_secret_env: Option<String>,
+    /// Address of a document that describes the client (https), for servers that accept it as identifier.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "url"))]
+    pub client_metadata_url: Option<String>,
+    /// The address to which the browser is redirected. Nothing listens there: you copy it from the browser.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "url"))]
+    pub redirect_url: String,
+    /// The permissions to ask for; empty: those that the server names.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
+    pub scopes: Vec<String>,
+    /// Whether the login server may have a private address, as in a company network.
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub private_network: bool,
+}
+
+impl Default for McpLogin {
+    fn default() -> Self {
+        Self {
+            client_id: None,
+            client_secret_env: None,
+            client_metadata_url: None,
+            redirect_url: "http://127.0.0.1:33418/callback".to_owned(),
+            scopes: Vec::new(),
+            private_network: false,
         }
     }
 }
@@ -137,12 +190,16 @@ impl McpSettings {
 
     /// Returns the names of the user's variables whose values servers get.
     pub fn mapped_variables(&self) -> impl Iterator<Item = &str> {
-        self.servers
-            .values()
-            .flat_map(|server| server.env.values().filter_map(|source| source.from.as_deref()))
+        self.servers.values().flat_map(|server| {
+            let sources = server.env.values().chain(server.headers.values());
+            let keys = [&server.token_env, &server.oauth.client_secret_env];
+            sources
+                .filter_map(|source| source.from.as_deref())
+                .chain(keys.into_iter().filter_map(Option::as_deref))
+        })
     }
 
-    /// Checks that each server has a program, and each variable one source.
+    /// Checks that each server has either a program or an address, and each value one source.
     ///
     /// # Errors
     /// Fails with the key and where it was set.
@@ -158,16 +215,49 @@ impl McpSettings {
 impl McpServer {
     /// Returns the key, with its dot, and the problem of an inconsistent server.
     fn check(&self) -> Result<(), (String, String)> {
-        if self.enabled && self.command.is_none() {
-            return Err((".command".to_owned(), "is missing: the program of the server".to_owned()));
+        let problem = |key: &str, why: &str| Err((key.to_owned(), why.to_owned()));
+        match (&self.command, &self.url) {
+            (Some(_), Some(_)) => {
+                return problem(".url", "a server has either `command` or `url`, not both");
+            }
+            (None, None) if self.enabled => {
+                return problem(".command", "is missing: the program of the server, or `url`");
+            }
+            (None, Some(url)) => {
+                own_origin::address(url).map_err(|error| (".url".to_owned(), error.to_string()))?;
+                if let Some(key) = self.keys_of_programs().next() {
+                    return problem(key, "is for servers with `command`, not for those with `url`");
+                }
+            }
+            (Some(_), None) if self.has_keys_of_services() => {
+                return problem("", "`token_env`, `headers` and `oauth` are for servers with `url`");
+            }
+            (_, None) => {}
         }
         let is_unclear = |source: &ValueSource| source.from.is_some() == source.value.is_some();
-        match self.env.iter().find(|(_, source)| is_unclear(source)) {
+        let values = [(".env.", &self.env), (".headers.", &self.headers)];
+        let mut values = values.iter().flat_map(|(key, map)| map.iter().map(move |entry| (key, entry)));
+        match values.find(|(_, (_, source))| is_unclear(source)) {
             None => Ok(()),
-            Some((name, _)) => {
+            Some((key, (name, _))) => {
                 let why = "needs either `from` (the name of your variable) or `value`".to_owned();
-                Err((format!(".env.{name}"), why))
+                Err((format!("{key}{name}"), why))
             }
         }
+    }
+
+    fn keys_of_programs(&self) -> impl Iterator<Item = &'static str> {
+        let keys = [
+            (".args", !self.args.is_empty()),
+            (".env", !self.env.is_empty()),
+            (".cwd", self.cwd.is_some()),
+            (".workspace", self.workspace != WorkspaceAccess::Read),
+            (".network", self.network),
+        ];
+        keys.into_iter().filter_map(|(key, is_set)| is_set.then_some(key))
+    }
+
+    fn has_keys_of_services(&self) -> bool {
+        self.token_env.is_some() || !self.headers.is_empty() || self.oauth != McpLogin::default()
     }
 }

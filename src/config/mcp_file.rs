@@ -12,7 +12,11 @@ use std::collections::BTreeMap;
 const FOREIGN_SERVERS: &str = "mcpServers";
 
 /// Keys of a server in such a file.
-const FOREIGN_KEYS: [&str; 7] = ["type", "command", "args", "env", "cwd", "disabled", "description"];
+const FOREIGN_KEYS: [&str; 9] =
+    ["type", "command", "args", "env", "cwd", "url", "headers", "disabled", "description"];
+
+/// Values of `type` for servers over HTTP.
+const HTTP_TYPES: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
 
 /// Creates the layer of the file `source` with this text. JSON is a subset of YAML, so one parser reads both.
 ///
@@ -91,12 +95,14 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
         };
         match field.name.as_str() {
             "description" => {}
-            "type" if text == "stdio" => {}
-            "type" | "url" | "headers" => {
-                let why = "remote servers are not supported: the agent uses servers that it starts itself (`command`)";
+            "type" if text == "stdio" || HTTP_TYPES.contains(&text) => {}
+            "type" => {
+                let why =
+                    "must be stdio or http: the agent does not use the older transport `sse`, nor others";
                 return Err(ConfigError::new(why).key(key).line(field.line));
             }
-            "command" | "args" | "cwd" => keys.push(field.clone()),
+            "command" | "args" | "cwd" | "url" => keys.push(field.clone()),
+            "headers" => keys.extend(foreign_headers(field, &key)?),
             "disabled" => {
                 let enabled = match field.node.content {
                     Content::Scalar(Value::Bool(disabled)) => Content::Scalar(Value::Bool(!disabled)),
@@ -104,7 +110,7 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
                 };
                 keys.push(entry("enabled", field.line, Node { content: enabled, line: field.node.line }));
             }
-            "env" => keys.push(foreign_values(field, &key)?),
+            "env" => keys.push(foreign_values(field, &key)?.0),
             _ => {
                 let known = FOREIGN_KEYS.join(", ");
                 let error = ConfigError::new("unknown key").key(key).line(field.line);
@@ -115,15 +121,31 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
     Ok(Node { content: Content::Map(keys), line: node.line })
 }
 
-/// Converts variables, whose values are texts: `${NAME}` refers to a variable of the user.
-fn foreign_values(field: &Entry, key: &str) -> Result<Entry, ConfigError> {
-    let mut values = Vec::new();
+/// Converts headers: `Authorization: Bearer ${NAME}` becomes `token_env`.
+fn foreign_headers(field: &Entry, key: &str) -> Result<Vec<Entry>, ConfigError> {
+    let (headers, token) = foreign_values(field, key)?;
+    let token = token.map(|name| {
+        let node = Node { content: Content::Scalar(name.into()), line: field.line };
+        entry("token_env", field.line, node)
+    });
+    Ok(std::iter::once(headers).chain(token).collect())
+}
+
+/// Converts variables or headers, whose values are texts: `${NAME}` refers to a variable of the user. Returns the variable of a
+/// bearer token separately.
+fn foreign_values(field: &Entry, key: &str) -> Result<(Entry, Option<String>), ConfigError> {
+    let (mut values, mut token) = (Vec::new(), None);
     for item in entries(&field.node, key)? {
         let line = item.line;
         let key = format!("{key}.{}", sanitize(&item.name));
         let Content::Scalar(Value::String(value)) = &item.node.content else {
             return Err(ConfigError::new("must be text").key(key).line(line));
         };
+        let bearer = value.strip_prefix("Bearer ").and_then(variable);
+        if let Some(name) = bearer.filter(|_| item.name.eq_ignore_ascii_case("authorization")) {
+            token = Some(name.to_owned());
+            continue;
+        }
         let (name, text) = match variable(value) {
             Some(name) => ("from", name),
             None if value.contains("${") => {
@@ -135,7 +157,7 @@ fn foreign_values(field: &Entry, key: &str) -> Result<Entry, ConfigError> {
         let source = entry(name, line, Node { content: Content::Scalar(text.into()), line });
         values.push(entry(&item.name, line, Node { content: Content::Map(vec![source]), line }));
     }
-    Ok(entry(&field.name, field.line, Node { content: Content::Map(values), line: field.line }))
+    Ok((entry(&field.name, field.line, Node { content: Content::Map(values), line: field.line }), token))
 }
 
 /// Returns the name in `${NAME}`.

@@ -58,7 +58,7 @@ impl Engine {
             let ended_by_run_end = running.iter().any(|one| one.id == command.id);
             self.record_end(&command, ended_by_run_end)?;
         }
-        self.report_refused_hosts().map(drop)
+        self.report_refused_hosts()
     }
 
     /// Emits the end of a background command and returns how it ended, as text for the model.

@@ -24,10 +24,12 @@ impl Engine {
         let (release, barrier) = Barrier::new();
         let launcher = Launcher::clone(&self.launcher).with_barrier(barrier).into();
         let own = ToolContext { launcher, ..self.context(&cx.call_id, &cx.cancel) };
+        let refusals = self.launcher.refusals_of_call();
         let (compared, mut output) =
             tokio::join!(self.prepare_start(release, &cx.announce), self.call_with_time_limit(program, &own));
         let compared = compared?;
-        if let Some(text) = self.report_refused_hosts()? {
+        let refusals = refusals.map(|list| list.take()).unwrap_or_default();
+        if let Some(text) = self.report_refusals(&refusals)? {
             append_paragraph(&mut output.text, &format!("[{text}]"));
         }
         let changes =
@@ -71,13 +73,17 @@ impl Engine {
         Ok(compared)
     }
 
-    /// Emits a warning about hosts that the proxy has refused to commands, and returns its text.
-    pub(super) fn report_refused_hosts(&self) -> Result<Option<String>, EmitError> {
-        let reasons = self.launcher.take_refusals();
+    /// Emits a warning about hosts that the proxy has refused to commands in the background.
+    pub(super) fn report_refused_hosts(&self) -> Result<(), EmitError> {
+        self.report_refusals(&self.launcher.take_refusals()).map(drop)
+    }
+
+    /// Emits a warning about hosts that the proxy has refused, and returns its text.
+    fn report_refusals(&self, reasons: &[String]) -> Result<Option<String>, EmitError> {
         if reasons.is_empty() {
             return Ok(None);
         }
-        let text = messages::hosts_refused(&reasons);
+        let text = messages::hosts_refused(reasons);
         self.warn(text.clone()).map(|()| Some(text))
     }
 

@@ -41,12 +41,12 @@ impl Engine {
             return Ok(());
         };
         let named = ready.plan.touched_files.iter().map(|touch| touch.path.clone());
-        let seen = output.seen.iter().map(|seen| seen.path.clone());
         let finished = FinishedCall {
             tool: &call.name,
             arguments: &ready.args,
             summary: &self.emitter.redactor().text(&ready.plan.summary),
-            paths: named.chain(seen).chain(self.files_in_command(&ready.plan)).collect(),
+            paths: named.chain(self.files_in_command(&ready.plan)).collect(),
+            seen: &output.seen,
         };
         let full_text = |name: &str| self.full_text(&call.id, name, text);
         match kept.keep(&finished, &self.workspace, full_text) {

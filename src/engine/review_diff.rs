@@ -7,7 +7,7 @@ use crate::text::diff::unified_full;
 use crate::text::lines::{escape_controls, one_line};
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Maximum bytes of the diff: about 50,000 tokens, a quarter of a usual context window.
 const MAX_DIFF_BYTES: usize = 200_000;
@@ -56,7 +56,8 @@ impl ReviewDiff {
         hidden: impl Fn(&str) -> bool,
     ) -> Result<Self, String> {
         let base = base_commit(launcher, workspace, reference).await?;
-        let settings = without_filters(launcher, workspace.root()).await?;
+        let mut settings = without_filters(launcher, workspace.root()).await?;
+        settings.push(("core.quotePath".to_owned(), "false"));
         let run = async |words: &[&str]| git(launcher, workspace.root(), words, Vec::new(), &settings).await;
         let against_base = |form: &[&'static str]| -> Vec<&str> {
             SAFE_DIFF.iter().chain(form).copied().chain([base.as_str(), "--"]).collect()
@@ -66,16 +67,18 @@ impl ReviewDiff {
         let untracked = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
         let untracked = listed_paths(&run(&untracked).await?)?;
         let mut diff = Self { base: base.clone(), ..Self::default() };
-        for path in tracked {
-            let path_spec = format!(":(literal){path}");
-            diff.add(path, &hidden, async |_| {
-                let words = [against_base(&["--patch"]), vec![path_spec.as_str()]].concat();
-                run(&words).await.and_then(|exit| file_diff(&exit))
-            })
-            .await?;
-        }
+        let tracked: Vec<String> = tracked.into_iter().filter(|path| diff.accept(path, &hidden)).collect();
+        diff.add_tracked(&tracked, async |paths| {
+            let path_specs: Vec<String> = paths.iter().map(|path| format!(":(literal){path}")).collect();
+            let path_specs = path_specs.iter().map(String::as_str).collect();
+            run(&[against_base(&["--patch"]), path_specs].concat()).await
+        })
+        .await?;
         for path in untracked {
-            diff.add(path, &hidden, async |path| Ok(new_file_diff(workspace, path))).await?;
+            if diff.accept(&path, &hidden) {
+                let read = if diff.is_full() { FileDiff::TooLarge } else { new_file_diff(workspace, &path) };
+                diff.add(&path, read);
+            }
         }
         if !diff.too_large.is_empty() {
             let names: Vec<String> =
@@ -85,35 +88,69 @@ impl ReviewDiff {
         Ok(diff)
     }
 
-    /// Adds a changed file; `read` returns its diff.
-    async fn add(
-        &mut self,
-        path: String,
-        hidden: impl Fn(&str) -> bool,
-        read: impl AsyncFnOnce(&str) -> Result<FileDiff, String>,
-    ) -> Result<(), String> {
+    /// Records a changed file and checks whether its diff is wanted: it is not hidden, and not one file too many.
+    fn accept(&mut self, path: &str, hidden: impl Fn(&str) -> bool) -> bool {
         // An unmerged file is listed more than once.
-        if !self.changed.insert(path.clone()) {
-            return Ok(());
+        if !self.changed.insert(path.to_owned()) {
+            return false;
         }
-        if hidden(&path) {
-            self.not_shown.push(path);
-            return Ok(());
+        if hidden(path) {
+            self.not_shown.push(path.to_owned());
+            return false;
         }
-        if self.text.len() >= MAX_DIFF_BYTES || self.changed.len() > MAX_FILES {
-            self.too_large.push(path);
-            return Ok(());
+        if self.changed.len() > MAX_FILES {
+            self.too_large.push(path.to_owned());
+            return false;
         }
-        match read(&path).await? {
+        true
+    }
+
+    /// Checks whether there is no room for another diff.
+    fn is_full(&self) -> bool {
+        self.text.len() >= MAX_DIFF_BYTES
+    }
+
+    /// Adds tracked files. `print` runs git on some of them: on all, or on half as many as long as the output is longer than its
+    /// captured start.
+    async fn add_tracked(
+        &mut self,
+        paths: &[String],
+        print: impl AsyncFn(&[String]) -> Result<CommandOutcome, String>,
+    ) -> Result<(), String> {
+        let (mut rest, mut limit) = (paths, paths.len());
+        while !rest.is_empty() && !self.is_full() {
+            let count = rest.iter().take(limit).take_while(|path| !is_quoted_by_git(path)).count();
+            let (batch, after) = rest.split_at(count.max(1));
+            let exit = print(batch).await?;
+            if let [path] = batch {
+                self.add(path, file_diff(&exit)?);
+            } else if is_cut(&exit) {
+                limit = batch.len() / 2;
+                continue;
+            } else {
+                let text = stdout_text(&exit)?;
+                let sections = sections(&text);
+                for path in batch {
+                    self.add(path, section_of(path, &sections));
+                }
+            }
+            (rest, limit) = (after, batch.len() * 2);
+        }
+        self.too_large.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Adds the diff of a file if there is room for it, else its name.
+    fn add(&mut self, path: &str, diff: FileDiff) {
+        match diff {
             FileDiff::Text(text)
                 if text.len() <= MAX_FILE_DIFF_BYTES && self.text.len() + text.len() <= MAX_DIFF_BYTES =>
             {
                 self.text.push_str(&text);
             }
-            FileDiff::Text(_) | FileDiff::TooLarge => self.too_large.push(path),
-            FileDiff::NoText => self.not_shown.push(path),
+            FileDiff::Text(_) | FileDiff::TooLarge => self.too_large.push(path.to_owned()),
+            FileDiff::NoText => self.not_shown.push(path.to_owned()),
         }
-        Ok(())
     }
 }
 
@@ -153,17 +190,48 @@ async fn base_commit(
     Ok(common.trim().to_owned())
 }
 
+/// Checks whether git has printed more than was captured as its start.
+fn is_cut(exit: &CommandOutcome) -> bool {
+    exit.stdout.total > exit.stdout.head.len() as u64
+}
+
 /// Returns the diff that git has printed for one file.
 fn file_diff(exit: &CommandOutcome) -> Result<FileDiff, String> {
     let text = stdout_text(exit)?;
-    let is_binary = || text.lines().any(|line| line.starts_with("Binary files "));
-    Ok(if exit.stdout.total > exit.stdout.head.len() as u64 {
-        FileDiff::TooLarge
-    } else if text.trim().is_empty() || is_binary() {
-        FileDiff::NoText
-    } else {
-        FileDiff::Text(text)
-    })
+    Ok(if is_cut(exit) { FileDiff::TooLarge } else { text_diff(text) })
+}
+
+/// Returns the diff `text` of one file.
+fn text_diff(text: String) -> FileDiff {
+    let is_binary = text.lines().any(|line| line.starts_with("Binary files "));
+    if text.trim().is_empty() || is_binary { FileDiff::NoText } else { FileDiff::Text(text) }
+}
+
+/// Checks whether git writes a path in quotes, with `core.quotePath` off (git-config(1)).
+fn is_quoted_by_git(path: &str) -> bool {
+    path.chars().any(|char| char.is_ascii_control() || matches!(char, '"' | '\\'))
+}
+
+/// First lines of the part of a diff about one file; every other line of a diff begins otherwise.
+const SECTION_STARTS: [&str; 2] = ["diff --git ", "* Unmerged path "];
+
+/// Splits a diff into the parts that begin with the same first line.
+fn sections(diff: &str) -> HashMap<&str, String> {
+    let (mut sections, mut first) = (HashMap::<_, String>::new(), "");
+    for line in diff.split_inclusive('\n') {
+        if SECTION_STARTS.iter().any(|start| line.starts_with(start)) {
+            first = line.trim_end_matches('\n');
+        }
+        sections.entry(first).or_default().push_str(line);
+    }
+    sections
+}
+
+/// Returns the parts of a diff about `path`, which git does not write in quotes. A file that became a link has two.
+fn section_of(path: &str, sections: &HashMap<&str, String>) -> FileDiff {
+    let first_lines = [format!("* Unmerged path {path}"), format!("diff --git a/{path} b/{path}")];
+    let parts = first_lines.iter().filter_map(|line| sections.get(line.as_str()));
+    text_diff(parts.map(String::as_str).collect())
 }
 
 /// Returns the diff of an untracked file, which is read without git.

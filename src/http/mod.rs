@@ -1,6 +1,7 @@
 //! HTTP client for a model server: one exchange with a streamed response, under four deadlines and a size limit.
 
 mod deadlines;
+pub mod own_origin;
 pub mod post;
 
 pub use deadlines::{Deadline, Deadlines, Delivery, KEEP_ALIVE_LIMIT, UNSTREAMED_START};
@@ -321,11 +322,12 @@ impl HttpResponse {
 }
 
 fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
-    let mut builder = client_builder(url).connect_timeout(connect).tcp_nodelay(true);
-    if is_loopback(url) {
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|error| HttpError::Setup(root_cause(&error)))
+    configured(url, connect).build().map_err(|error| HttpError::Setup(root_cause(&error)))
+}
+
+fn configured(url: &Url, connect: Duration) -> ClientBuilder {
+    let builder = client_builder(url).connect_timeout(connect).tcp_nodelay(true);
+    if is_loopback(url) { builder.no_proxy() } else { builder }
 }
 
 /// Returns the error for a request without a response; `connect` is the time limit of the connection.

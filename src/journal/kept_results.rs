@@ -1,5 +1,6 @@
 //! Results of calls that are kept for later sessions of the workspace under the name `kept:ID` (`tools.keep_results`).
 
+use crate::core::file_change::ObservedFile;
 use crate::llm::ToolDefinition;
 use crate::messages;
 use crate::runtime::private_file::{self, create_private_dir};
@@ -71,8 +72,10 @@ pub struct FinishedCall<'a> {
     pub arguments: &'a Value,
     /// The call in one line.
     pub summary: &'a str,
-    /// The paths that it names or has read, from the root of the workspace.
+    /// The paths that it names, from the root of the workspace.
     pub paths: Vec<String>,
+    /// The files that it has read.
+    pub seen: &'a [ObservedFile],
 }
 
 /// The kept results of a workspace.
@@ -134,11 +137,14 @@ impl KeptResults {
         let key = [call.tool, definition, &arguments.to_string()].join("\0");
         let mut id = blake3::hash(key.as_bytes()).to_hex().to_string();
         id.truncate(ID_DIGITS);
-        let mut files = BTreeMap::new();
-        for path in &call.paths {
+        let mut files = BTreeMap::<String, _>::new();
+        let named = call.paths.iter().map(|path| (path, None));
+        let seen = call.seen.iter().map(|seen| (&seen.path, Some(&seen.hash)));
+        for (path, read) in named.chain(seen) {
             match file_hash(workspace, path) {
-                Ok(hash) => files.insert(path.clone(), hash),
-                Err(_) => return Ok(()),
+                Ok(hash) if read.is_none() || hash.as_ref() == read => files.insert(path.clone(), hash),
+                // A file that has changed since it was read makes the result void already.
+                _ => return Ok(()),
             };
         }
         let text = text(&format!("{KEPT_PREFIX}{id}"));

@@ -2,14 +2,23 @@
 
 use super::elicitation::{Field, defaults, fields};
 use rmcp::ClientHandler;
+use rmcp::ClientLifecycleMode;
 use rmcp::ErrorData;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, FormElicitationCapability, Implementation,
+    ElicitationCapability, FormElicitationCapability, Implementation, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleClient};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+
+/// Returns the handshake of the newest protocol, or of the older one if the server does not know that.
+pub fn newest_or_older() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
 
 /// How questions of servers are answered.
 #[derive(Debug, Clone)]

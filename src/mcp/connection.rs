@@ -1,9 +1,10 @@
 //! One connection to a server: the handshake, the list of its tools, and calls.
 
-use super::client::Client;
+use super::client::{self, Client};
 use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
+use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
-use super::{ServerSpec, StdioServer};
+use super::{ServerSpec, StdioServer, Transport};
 use crate::process::launch::CommandSpec;
 use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerHandle;
@@ -11,13 +12,16 @@ use crate::text::lines::{QUOTE_CHARS, one_line};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
 };
-use rmcp::service::{ClientInitializeError, ClientServiceExt, RoleClient, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, ClientServiceExt, Peer, RoleClient, RunningService, ServiceError,
+};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientLifecycleMode, ErrorData};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
+use tokio::sync::RwLock;
 
 /// Maximum pages of a list of tools.
 const MAX_PAGES: usize = 64;
@@ -31,11 +35,21 @@ const PROBE_PART: u32 = 2;
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Connection {
-    service: RunningService<RoleClient, Client>,
-    process: ServerHandle,
-    violation: Violation,
+    server: String,
+    peer: Peer<RoleClient>,
+    /// Read by calls, written by the end of the connection.
+    service: RwLock<RunningService<RoleClient, Client>>,
+    /// The program that the agent started, if it did.
+    program: Option<Program>,
     /// The protocol version that both speak.
     pub protocol: String,
+}
+
+/// The program of a server.
+#[derive(Debug)]
+struct Program {
+    process: ServerHandle,
+    violation: Violation,
 }
 
 /// The tools of a server.
@@ -49,16 +63,13 @@ pub struct Listing {
 
 impl Connection {
     /// Connects: with the protocol of the last contact; else with the newest one, and if the server does not understand or
-    /// answer that, with a fresh process and the older one (2025-11-25).
+    /// answer that, anew with the older one (2025-11-25).
     ///
     /// # Errors
     /// A description of the failure.
     pub async fn open(spec: &ServerSpec) -> Result<Self, String> {
         let legacy = ClientLifecycleMode::Initialize;
-        let auto = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::LATEST],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        };
+        let auto = client::newest_or_older();
         let is_known_legacy =
             spec.protocol.as_deref().is_some_and(|version| version != ProtocolVersion::LATEST.as_str());
         if is_known_legacy {
@@ -66,6 +77,9 @@ impl Connection {
                 Ok(connection) => Ok(connection),
                 Err(_changed) => Self::attempt(spec, auto).await,
             };
+        }
+        if let Transport::Http(_) = spec.transport {
+            return Self::attempt(spec, auto).await;
         }
         let probe = tokio::time::timeout(spec.start_timeout / PROBE_PART, Self::attempt(spec, auto)).await;
         match probe {
@@ -76,7 +90,30 @@ impl Connection {
 
     async fn attempt(spec: &ServerSpec, lifecycle: ClientLifecycleMode) -> Result<Self, String> {
         let client = Client { server: spec.name.clone(), answers: spec.answers.clone() };
-        Self::over_stdio(client, &spec.program, lifecycle).await
+        match &spec.transport {
+            Transport::Stdio(program) => Self::over_stdio(client, program, lifecycle).await,
+            Transport::Http(server) => Self::over_http(client, server, lifecycle).await,
+        }
+    }
+
+    async fn over_http(
+        client: Client,
+        server: &HttpServer,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, String> {
+        Self::new(server.open(client, lifecycle).await?, None)
+    }
+
+    /// Fails with a description when the server speaks a version of the protocol that is not known here.
+    fn new(service: RunningService<RoleClient, Client>, program: Option<Program>) -> Result<Self, String> {
+        let peer = service.peer().clone();
+        let version = peer.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
+        if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) {
+            let version = one_line(&harmless(version.as_str()), QUOTE_CHARS);
+            return Err(format!("it speaks version {version} of the protocol, which is not supported"));
+        }
+        let server = service.service().server.clone();
+        Ok(Self { server, peer, service: RwLock::new(service), program, protocol: version.to_string() })
     }
 
     async fn over_stdio(
@@ -91,23 +128,15 @@ impl Connection {
         let process = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         let (output, violation) = LineFilter::new(process.stdout);
         let transport = AsyncRwTransport::new_client(output, process.stdin);
+        let program = Program { process: process.handle, violation };
         match client.serve_with_lifecycle(transport, lifecycle).await {
-            Ok(service) => {
-                let protocol = known_protocol(&service)?;
-                Ok(Self { service, process: process.handle, violation, protocol })
-            }
-            Err(ClientInitializeError::JsonRpcError(error)) => {
-                Err(failure(&answered(&error), None, &process.handle, &violation))
-            }
-            Err(error) => {
-                let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-                let has_closed = matches!(
-                    error,
-                    ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }
-                );
-                let end = if has_closed { end_of(&process.handle).await } else { None };
-                Err(failure(&why, end.as_deref(), &process.handle, &violation))
-            }
+            Ok(service) => Self::new(service, Some(program)),
+            Err(ClientInitializeError::JsonRpcError(error)) => Err(program.failure(&answered(&error), None)),
+            Err(
+                error @ (ClientInitializeError::ConnectionClosed(_)
+                | ClientInitializeError::TransportError { .. }),
+            ) => Err(program.explain(&short(&error)).await),
+            Err(error) => Err(program.failure(&short(&error), None)),
         }
     }
 
@@ -119,7 +148,7 @@ impl Connection {
         let (mut listing, mut bytes, mut cursor) = (Listing::default(), 0, None);
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.service.list_tools(Some(page)).await {
+            let page = match http::retried(|| self.peer.list_tools(Some(page.clone()))).await {
                 Ok(page) => page,
                 Err(error) => return Err(self.explain(&error).await),
             };
@@ -155,7 +184,9 @@ impl Connection {
     /// A description of the failure.
     pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<CallToolResult, String> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        match self.service.call_tool(params).await {
+        // The service also answers what the server asks during the call.
+        let service = self.service.read().await;
+        match http::retried(|| service.call_tool(params.clone())).await {
             Ok(result) => Ok(result),
             Err(error) => Err(self.explain(&error).await),
         }
@@ -163,14 +194,19 @@ impl Connection {
 
     /// Checks whether the server is gone.
     pub fn is_closed(&self) -> bool {
-        self.service.peer().is_transport_closed() || self.process.end_state().is_some()
+        let has_ended = |program: &Program| program.process.end_state().is_some();
+        self.peer.is_transport_closed() || self.program.as_ref().is_some_and(has_ended)
     }
 
-    /// Ends the connection and the program, at once or after the time for SIGTERM. Returns the protected files that the program
-    /// changed.
+    /// Ends the connection: the program at once or after the time for SIGTERM, a session over HTTP by telling the server. Returns
+    /// the protected files that the program changed.
     pub async fn close(&self) -> Vec<ProtectedChange> {
-        self.service.cancellation_token().cancel();
-        self.process.stop().await.protected_changes
+        self.service.read().await.cancellation_token().cancel();
+        if let Some(program) = &self.program {
+            return program.process.stop().await.protected_changes;
+        }
+        let _result = self.service.write().await.close_with_timeout(CLOSE_TIME).await;
+        Vec::new()
     }
 
     /// Describes an error of the protocol, with what the program has reported.
@@ -181,26 +217,19 @@ impl Connection {
         if matches!(error, ServiceError::UnexpectedResponse) {
             return UNEXPECTED.to_owned();
         }
-        let why = one_line(&harmless(&error.to_string()), QUOTE_CHARS);
-        failure(&why, end_of(&self.process).await.as_deref(), &self.process, &self.violation)
+        match &self.program {
+            Some(program) => program.explain(&short(error)).await,
+            None => http::explain(&self.server, error).unwrap_or_else(|| short(error)),
+        }
     }
+}
+
+fn short(error: &impl std::error::Error) -> String {
+    one_line(&harmless(&error.to_string()), QUOTE_CHARS)
 }
 
 /// Describes an answer that is no result of the request.
 const UNEXPECTED: &str = "its answer does not have the form that MCP requires";
-
-/// Returns the protocol version of a connection.
-///
-/// # Errors
-/// A description of a version that is not known here.
-fn known_protocol(service: &RunningService<RoleClient, Client>) -> Result<String, String> {
-    let version = service.peer().peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
-    if ProtocolVersion::KNOWN_VERSIONS.contains(&version) {
-        return Ok(version.to_string());
-    }
-    let version = one_line(&harmless(version.as_str()), QUOTE_CHARS);
-    Err(format!("it speaks version {version} of the protocol, which is not supported"))
-}
 
 /// Describes an error that a server has answered with.
 fn answered(error: &ErrorData) -> String {
@@ -208,27 +237,30 @@ fn answered(error: &ErrorData) -> String {
     format!("it answered with error {}: {message}", error.code.0)
 }
 
-/// Returns how the program ended; `None` if it still runs after a short wait.
-async fn end_of(process: &ServerHandle) -> Option<String> {
-    tokio::time::timeout(END_GRACE, process.wait()).await.ok().map(|end| end.reason)
-}
-
 /// Time to wait for the report of a program that has closed its output.
 const END_GRACE: Duration = Duration::from_secs(1);
 
-/// Describes why a connection failed: the exceeded limit, or how the program ended, and the end of its standard error.
-fn failure(why: &str, ended: Option<&str>, process: &ServerHandle, violation: &Violation) -> String {
-    let violation = violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let reason = match (violation, ended) {
-        (Some(violation), _) => format!("it {violation}"),
-        (None, Some(ended)) if !ended.is_empty() => ended.to_owned(),
-        _ => why.to_owned(),
-    };
-    let stderr = harmless(&process.stderr());
-    let stderr = stderr.trim();
-    let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
-    let tail: String = stderr.chars().skip(skipped).collect();
-    if tail.is_empty() { reason } else { format!("{reason}; the end of its standard error:\n{tail}") }
+impl Program {
+    /// Describes why the connection ended, when the program may have ended too.
+    async fn explain(&self, error: &str) -> String {
+        let ended = tokio::time::timeout(END_GRACE, self.process.wait()).await.ok();
+        self.failure(error, ended.map(|end| end.reason))
+    }
+
+    /// Describes a failure: the exceeded limit, or how the program ended, or the error, and the end of its standard error.
+    fn failure(&self, error: &str, ended: Option<String>) -> String {
+        let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reason = match (violation, ended) {
+            (Some(violation), _) => format!("it {violation}"),
+            (None, Some(ended)) if !ended.is_empty() => ended,
+            _ => error.to_owned(),
+        };
+        let stderr = harmless(&self.process.stderr());
+        let stderr = stderr.trim();
+        let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
+        let tail: String = stderr.chars().skip(skipped).collect();
+        if tail.is_empty() { reason } else { format!("{reason}; the end of its standard error:\n{tail}") }
+    }
 }
 
 impl Listing {

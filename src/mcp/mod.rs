@@ -2,13 +2,17 @@
 //!
 //! A [`server::Server`] starts in the background, lists its tools and is called by [`tool::McpTool`]. Everything that it says is
 //! data: names and descriptions are made harmless ([`definition`]), results too ([`result`]), and tools that changed since the
-//! user saw them are withheld ([`pins`]). The protocol is that of the crate `rmcp`.
+//! user saw them are withheld ([`pins`]). The protocol is that of the crate `rmcp`. A server is a program that the agent starts, or a
+//! service that it reaches over HTTP ([`http`]), for which the user may log in ([`login`]).
 
 pub mod client;
 pub mod connection;
 pub mod definition;
 pub mod elicitation;
+pub mod http;
 pub mod line_filter;
+pub mod login;
+pub mod login_store;
 pub mod pins;
 pub mod result;
 pub mod search;
@@ -33,13 +37,22 @@ pub struct StdioServer {
     pub launcher: Launcher,
 }
 
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum Transport {
+    /// A program that the agent starts, which speaks over standard input and output.
+    Stdio(StdioServer),
+    /// A service.
+    Http(http::HttpServer),
+}
+
 /// Everything that is needed to use a server.
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     /// Its name in the configuration.
     pub name: String,
-    /// Its program, which speaks over standard input and output.
-    pub program: StdioServer,
+    /// How it is reached.
+    pub transport: Transport,
     /// Hash of its configuration: tools that were pinned for another configuration do not count.
     pub fingerprint: String,
     /// Time until it has listed its tools.

@@ -3,29 +3,29 @@
 use super::numbers::{bytes, thousands};
 use crate::core::language::Language;
 
-/// Last line of a question: the answers. `may_last`: whether `s` (until the run ends) is offered.
+/// Last line of a question: the answers. `may_last`: whether `a` (until the run ends) is offered.
 pub fn prompt_choices(may_last: bool, language: Language) -> &'static str {
     if may_last {
         language.pick(
-            "Allow it? y = yes, s = yes until this run ends, n = no, n WHY = no and why, a = abort the run: ",
-            "¿Permitirlo? y = sí, s = sí hasta que termine esta ejecución, n = no, n MOTIVO = no y por qué, a = abortar la \
+            "Allow it? y = yes, a = always until this run ends, n = no, n WHY = no and why, s = stop the run: ",
+            "¿Permitirlo? y = sí, a = siempre hasta que termine esta ejecución, n = no, n MOTIVO = no y por qué, s = detener la \
              ejecución: ",
         )
     } else {
         language.pick(
-            "Allow it? y = yes, n = no, a = abort the run: ",
-            "¿Permitirlo? y = sí, n = no, a = abortar la ejecución: ",
+            "Allow it? y = yes, n = no, s = stop the run: ",
+            "¿Permitirlo? y = sí, n = no, s = detener la ejecución: ",
         )
     }
 }
 
-/// Line that explains what the answer `s` allows until the run ends.
+/// Line that explains what the answer `a` allows until the run ends.
 pub fn prompt_always(what: &str, language: Language) -> String {
-    let allows = language.pick("s allows until this run ends", "s permite hasta que termine esta ejecución");
+    let allows = language.pick("a allows until this run ends", "a permite hasta que termine esta ejecución");
     format!("   {allows}: {what}")
 }
 
-/// Scope of the answer `s`: every call of this tool on these files.
+/// Scope of the answer `a`: every call of this tool on these files.
 pub fn always_scope_files(tool: &str, files: &str, language: Language) -> String {
     match language {
         Language::En => format!("every call of {tool} on {files}"),
@@ -33,12 +33,12 @@ pub fn always_scope_files(tool: &str, files: &str, language: Language) -> String
     }
 }
 
-/// Scope of the answer `s`: every request of this tool to this host.
+/// Scope of the answer `a`: every request of this tool to this host.
 pub fn always_scope_host(tool: &str, host: &str, language: Language) -> String {
     format!("{tool} {} {host}", language.pick("with every request to", "en todas las peticiones a"))
 }
 
-/// Scope of the answer `s`: the same call with the same arguments.
+/// Scope of the answer `a`: the same call with the same arguments.
 pub fn always_scope_call(tool: &str, summary: &str, language: Language) -> String {
     format!(
         "{}: {tool} {summary}",

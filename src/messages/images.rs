@@ -65,6 +65,11 @@ pub fn model_without_images(model: &str) -> String {
     )
 }
 
+/// Warning at the start of a run: these fallback models accept no images.
+pub fn fallbacks_without_images(models: &[String]) -> String {
+    format!("a fallback model would not see the images, because it accepts none: {}", models.join(", "))
+}
+
 /// Error: more images than one message may have.
 pub fn too_many_images(number: usize, most: usize) -> String {
     format!("{number} images are attached; a message can have {most}: leave some away")

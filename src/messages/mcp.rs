@@ -87,3 +87,48 @@ pub fn mcp_question(server: &str, message: &str, language: Language) -> String {
 pub fn mcp_confirmation(language: Language) -> &'static str {
     language.pick("Accept, yes or no", "Aceptar, sí o no")
 }
+
+/// A login that failed.
+pub fn mcp_login_failed(name: &str, why: &str) -> String {
+    format!("the login at the MCP server {name} failed: {why}")
+}
+
+/// A login at a server that the agent starts.
+pub fn mcp_no_login(name: &str) -> String {
+    format!(
+        "the MCP server {name} is a program (`command`), which needs no login; only servers with `url` do"
+    )
+}
+
+/// What to do with the address that follows.
+pub fn mcp_login_address(language: Language) -> &'static str {
+    language.pick(
+        "Open this address in a browser and log in:",
+        "Abra esta dirección en un navegador e inicie sesión:",
+    )
+}
+
+/// What to enter after the login.
+pub fn mcp_login_enter(language: Language) -> &'static str {
+    language.pick(
+        "Then the browser shows a page that it cannot open. Copy its whole address (it contains `code=`), enter it here:",
+        "Después, el navegador muestra una página que no puede abrir. Copie su dirección completa (contiene `code=`) y escríbala aquí:",
+    )
+}
+
+/// A completed login.
+pub fn mcp_logged_in(name: &str, scopes: &str, language: Language) -> String {
+    let done = language.pick("logged in at", "sesión iniciada en");
+    let scopes = if scopes.is_empty() { String::new() } else { format!(" ({scopes})") };
+    format!("{done} {name}{scopes}\n")
+}
+
+/// A deleted login.
+pub fn mcp_logged_out(name: &str, was_there: bool, language: Language) -> String {
+    let done = if was_there {
+        language.pick("login deleted:", "sesión eliminada:")
+    } else {
+        language.pick("no login was stored for", "no había sesión guardada para")
+    };
+    format!("{done} {name}\n")
+}

@@ -16,7 +16,7 @@ use super::sandbox::confinement::{Confinement, PreparedSandbox};
 use super::tier_cache;
 use super::umask;
 use crate::core::secret::Secret;
-use crate::fetch::command_proxy::CommandProxy;
+use crate::fetch::command_proxy::{CommandProxy, RefusalList};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -130,7 +130,12 @@ impl Launcher {
         Self { proxy: Some(proxy), ..self }
     }
 
-    /// Returns why the proxy refused hosts to commands since the last call, each in one line.
+    /// Returns a list of the refusals of the proxy from now on, until it is dropped.
+    pub fn refusals_of_call(&self) -> Option<Arc<RefusalList>> {
+        self.proxy.as_ref().map(CommandProxy::refusals_of_call)
+    }
+
+    /// Returns why the proxy refused hosts to commands in the background since they were taken last, each in one line.
     pub fn take_refusals(&self) -> Vec<String> {
         self.proxy.as_ref().map(CommandProxy::take_refusals).unwrap_or_default()
     }

@@ -37,6 +37,8 @@ pub struct HumanLog {
     pub(super) max_steps: u32,
     /// The call named in the last line of the log.
     named_call: Option<String>,
+    /// The least verbosity at which an answer is shown while it arrives.
+    answer_detail: Verbosity,
     /// Style of the last piece of streamed text.
     piece_style: Style,
     /// Whether the current answer was streamed, here or by the sink that owns this log.
@@ -71,6 +73,7 @@ impl HumanLog {
             session_id,
             location: None,
             max_steps: 0,
+            answer_detail: Verbosity::Human,
             named_call: None,
             piece_style: Style::Plain,
             streamed: false,
@@ -80,6 +83,13 @@ impl HumanLog {
             reported_failure: None,
             answer_shown: AnswerShown::default(),
         }
+    }
+
+    /// Shows answers while they arrive only at this verbosity or a higher one.
+    #[must_use]
+    pub fn show_answers_from(mut self, detail: Verbosity) -> Self {
+        self.answer_detail = detail;
+        self
     }
 
     pub(super) fn language(&self) -> Language {
@@ -128,8 +138,8 @@ impl HumanLog {
     }
 
     fn text_delta(&mut self, text: &str) -> io::Result<()> {
-        self.piece(Verbosity::Human, Style::Plain, text)?;
-        self.streamed = self.detail <= Verbosity::Human;
+        self.piece(self.answer_detail, Style::Plain, text)?;
+        self.streamed = self.detail <= self.answer_detail;
         let same = self.terminal.stream_info().stdout == StdoutTarget::SameTerminal;
         if self.streamed && same && self.shown_text.len() <= STORED_TEXT_BYTES {
             self.shown_text.push_str(text);

@@ -60,6 +60,8 @@ pub struct ReportOptions {
     pub language: Language,
     /// Verbosity of standard error.
     pub detail: Verbosity,
+    /// The least verbosity at which an answer is shown on standard error while it arrives.
+    pub answer_detail: Verbosity,
     /// Path of the log file (`--log-file`).
     pub log_file: Option<PathBuf>,
     /// Whether to list the simulated calls at the end (`--dry-run`).
@@ -89,7 +91,8 @@ pub struct EventSinks {
 /// # Errors
 /// When the log file cannot be opened.
 pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<EventSinks, LogFileError> {
-    let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id);
+    let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id)
+        .show_answers_from(options.answer_detail);
     let (first, answer_shown): (Box<dyn EventSink>, _) = if let Some(notices) = options.chat {
         let chat = ChatLog::new(Arc::clone(terminal), human, notices);
         let answer_shown = chat.answer_shown();

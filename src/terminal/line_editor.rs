@@ -54,6 +54,8 @@ pub struct LineEditorOptions {
     pub commands: Complete,
     /// Completes a path after `@`.
     pub paths: Complete,
+    /// Completes the last word of a line that begins with `/`; it receives the line.
+    pub arguments: Complete,
     /// The environment variable `TERM`.
     pub term: String,
 }
@@ -80,7 +82,7 @@ impl LineEditor {
     /// # Errors
     /// When the terminal cannot be used.
     pub fn new(options: LineEditorOptions) -> io::Result<Self> {
-        let LineEditorOptions { history, may_store, commands, paths, term } = options;
+        let LineEditorOptions { history, may_store, commands, paths, arguments, term } = options;
         let config = Config::builder()
             .max_history_size(HISTORY_LINES)
             .map_err(io_error)?
@@ -89,7 +91,8 @@ impl LineEditor {
             .build();
         let mut editor = Editor::with_config(config).map_err(io_error)?;
         let continues = Arc::new(AtomicBool::new(false));
-        editor.set_helper(Some(LineHelper { commands, paths, continues: Arc::clone(&continues) }));
+        let helper = LineHelper { commands, paths, arguments, continues: Arc::clone(&continues) };
+        editor.set_helper(Some(helper));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         let enter = EventHandler::Conditional(Box::new(BackslashContinues(continues)));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), enter);
@@ -196,6 +199,7 @@ fn io_error(error: impl Display) -> io::Error {
 struct LineHelper {
     commands: Complete,
     paths: Complete,
+    arguments: Complete,
     /// Whether the next completion is that of a backslash to a new line.
     continues: Arc<AtomicBool>,
 }
@@ -221,6 +225,7 @@ impl Completer for LineHelper {
         let word = before.rfind(char::is_whitespace).map_or(0, |space| space.saturating_add(1));
         match before.get(word..).and_then(|word| word.strip_prefix('@')) {
             Some(path) => Ok((word.saturating_add(1), (self.paths)(path))),
+            None if before.starts_with('/') => Ok((word, (self.arguments)(before))),
             None => Ok((position, Vec::new())),
         }
     }

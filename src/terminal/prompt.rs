@@ -51,7 +51,7 @@ pub enum PromptAnswer {
     Always,
     /// Refuse the call, with an optional reason; both are sent to the model and the run continues.
     No(Option<String>),
-    /// End the run: `a`, end of input, or Ctrl+C.
+    /// End the run: `s`, end of input, or Ctrl+C.
     Abort,
 }
 
@@ -236,9 +236,9 @@ fn parse(line: &str) -> Option<PromptAnswer> {
     let reason = one_line(reason.trim(), REASON_CHARS);
     match (word.to_lowercase().as_str(), reason.is_empty()) {
         ("y" | "yes", true) => Some(PromptAnswer::Yes),
-        ("s" | "session", true) => Some(PromptAnswer::Always),
+        ("a" | "always", true) => Some(PromptAnswer::Always),
         ("n" | "no", is_bare) => Some(PromptAnswer::No((!is_bare).then_some(reason))),
-        ("a" | "abort", true) => Some(PromptAnswer::Abort),
+        ("s" | "stop", true) => Some(PromptAnswer::Abort),
         _ => None,
     }
 }
@@ -296,10 +296,10 @@ mod tests {
             parse("N: use the library, please \n"),
             Some(PromptAnswer::No(Some("use the library, please".into())))
         );
-        assert_eq!(parse("s\n"), Some(PromptAnswer::Always));
+        assert_eq!(parse("a\n"), Some(PromptAnswer::Always));
         assert_eq!(parse("yes but not now\n"), None);
-        assert_eq!(parse("a no\n"), None);
-        assert_eq!(parse("a\n"), Some(PromptAnswer::Abort));
+        assert_eq!(parse("s no\n"), None);
+        assert_eq!(parse("s\n"), Some(PromptAnswer::Abort));
         assert_eq!(parse("\n"), None);
         assert_eq!(parse("yn\n"), None);
     }

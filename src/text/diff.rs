@@ -1,13 +1,17 @@
 //! Unified diffs, whole for approvals and truncated for the model, with a time limit.
 
-use similar::{DiffTag, TextDiff};
-use std::borrow::Cow;
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{DiffOp, group_diff_ops};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time limit for the smallest diff; after that, a larger but correct one is used.
 const DEADLINE: Duration = Duration::from_millis(200);
+
+/// Unchanged lines shown before and after each change, as by `diff -u`.
+const CONTEXT_LINES: usize = 3;
 
 /// Bytes per comparison in the search for common parts.
 const CHUNK: usize = 4096;
@@ -29,14 +33,48 @@ pub fn unified(path: &str, old: &str, new: &str) -> String {
 /// Returns the whole unified diff between two versions of `path`; empty when they are equal. May be as long as both texts.
 pub fn unified_full(path: &str, old: &str, new: &str) -> String {
     let (before, old, new) = trim_common_lines(old, new);
-    let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
-    let diff = diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string();
-    if before == 0 {
-        return diff;
+    let (old, new) = (lines(old), lines(new));
+    let mut diff = String::new();
+    for hunk in group_diff_ops(compare_lines(&old, &new), CONTEXT_LINES) {
+        if diff.is_empty() {
+            let _ = write!(diff, "--- a/{path}\n+++ b/{path}\n");
+        }
+        push_hunk(&mut diff, &hunk, before, &old, &new);
     }
-    diff.split_inclusive('\n')
-        .map(|line| shift_hunk_header(line, before).map_or(Cow::Borrowed(line), Cow::Owned))
-        .collect()
+    diff
+}
+
+/// Appends a hunk to a unified diff. Its line numbers are counted after `before` lines.
+fn push_hunk(diff: &mut String, hunk: &[DiffOp], before: usize, old: &[&str], new: &[&str]) {
+    let Some((first, last)) = hunk.first().zip(hunk.last()) else { return };
+    let old_lines = hunk_range(before, first.old_range().start..last.old_range().end);
+    let new_lines = hunk_range(before, first.new_range().start..last.new_range().end);
+    let _ = writeln!(diff, "@@ -{old_lines} +{new_lines} @@");
+    let mut push = |sign: char, lines: &[&str]| {
+        for line in lines {
+            let end = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            let _ = write!(diff, "{sign}{line}{end}");
+        }
+    };
+    for op in hunk {
+        let (old, new) = (old.get(op.old_range()), new.get(op.new_range()));
+        if matches!(op, DiffOp::Equal { .. }) {
+            push(' ', old.unwrap_or_default());
+        } else {
+            push('-', old.unwrap_or_default());
+            push('+', new.unwrap_or_default());
+        }
+    }
+}
+
+/// Formats a range of lines for the header of a hunk: without a length of 1, and an empty range by the line before it.
+fn hunk_range(before: usize, lines: Range<usize>) -> String {
+    let start = before + lines.start;
+    match lines.len() {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        length => format!("{},{length}", start + 1),
+    }
 }
 
 /// Range of lines replaced by another range, counted from 0. Either range may be empty.
@@ -51,10 +89,33 @@ pub struct LineReplacement {
 /// Returns the lines that differ, in order.
 pub fn changed_lines(old: &str, new: &str) -> Vec<LineReplacement> {
     let (before, old, new) = trim_common_lines(old, new);
-    let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
+    let ops = compare_lines(&lines(old), &lines(new));
     let shift = |lines: Range<usize>| lines.start + before..lines.end + before;
-    let differs = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    let differs = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
     differs.map(|op| LineReplacement { old: shift(op.old_range()), new: shift(op.new_range()) }).collect()
+}
+
+/// Returns the operations that change the lines `old` into the lines `new`. They are not the fewest when the search for those
+/// takes longer than 200 ms.
+#[expect(clippy::disallowed_methods, reason = "the library compares the time limit with this clock")]
+pub fn compare_lines(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    // Numbers instead of lines: comparisons take constant time, and the code of the library exists once.
+    let mut numbers = HashMap::new();
+    let mut number = |line| {
+        let next = numbers.len();
+        *numbers.entry(line).or_insert(next)
+    };
+    let old: Vec<usize> = old.iter().map(|line| number(*line)).collect();
+    let new: Vec<usize> = new.iter().map(|line| number(*line)).collect();
+    let mut ops = Compact::new(Replace::new(Capture::new()), &old, &new);
+    let deadline = Instant::now().checked_add(DEADLINE);
+    let Ok(()) = myers::diff_deadline(&mut ops, &old, 0..old.len(), &new, 0..new.len(), deadline);
+    ops.into_inner().into_inner().into_ops()
+}
+
+/// Splits a text into lines with their endings.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
 }
 
 /// Trims the common start and end of both texts, except `MARGIN_LINES` lines of context; returns the number of lines removed
@@ -95,17 +156,6 @@ fn equal<'a>(
         count += a.len();
     }
     count
-}
-
-/// Returns a hunk header with its line numbers increased by `by`; `None` for any other line.
-fn shift_hunk_header(line: &str, by: usize) -> Option<String> {
-    let (old, new) = line.strip_prefix("@@ -")?.strip_suffix(" @@\n")?.split_once(" +")?;
-    let range = |range: &str| {
-        let (start, length) =
-            range.split_once(',').map_or((range, ""), |(start, _)| (start, &range[start.len()..]));
-        start.parse::<usize>().ok().map(|start| format!("{}{length}", start + by))
-    };
-    Some(format!("@@ -{} +{} @@\n", range(old)?, range(new)?))
 }
 
 /// Truncates a diff to `MAX_LINES` lines, followed by the number of omitted lines.

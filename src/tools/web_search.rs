@@ -5,7 +5,7 @@ use crate::core::secret::Secret;
 use crate::fetch::search_provider::{SearchAnswer, SearchProvider, SearchQuery, SearchTopic, parse_answer};
 use crate::fetch::{FetchError, Fetcher, WebRequest};
 use crate::text::lines::{QUOTE_CHARS, one_line, words};
-use reqwest::StatusCode;
+use reqwest::{StatusCode, Url};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -54,37 +54,36 @@ impl TypedTool for WebSearch {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let request = self.request(args).ok();
-        let host = request.and_then(|request| request.url.host_str().map(str::to_owned));
-        Plan { summary: one_line(&args.query, QUOTE_CHARS), host, ..Plan::default() }
+        Plan { summary: one_line(&args.query, QUOTE_CHARS), host: self.host(), ..Plan::default() }
     }
 
     fn preview(&self, args: &Args, _cx: &ToolContext) -> Result<Option<String>, String> {
-        let request = self.request(args)?;
-        let host = request.url.host_str().unwrap_or_default();
-        Ok(Some(format!("search with {host}: {}", args.query)))
+        self.query(args)?;
+        Ok(Some(format!("search with {}: {}", self.host().unwrap_or_default(), args.query)))
     }
 
     async fn run(&self, args: Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-        let request = self.request(&args)?;
+        let query = self.query(&args)?;
+        let request = self.provider.request(&self.url, self.key.as_ref(), query)?;
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err("The search was interrupted.".to_owned()),
-            done = self.search(request, self.max_results(&args)) => done.map(ToolOutput::ok),
+            done = self.search(request, query.max_results) => done.map(ToolOutput::ok),
         }
     }
 }
 
 impl WebSearch {
-    fn max_results(&self, args: &Args) -> usize {
-        args.max_results.unwrap_or(self.max_results)
+    fn host(&self) -> Option<String> {
+        Url::parse(&self.url).ok()?.host_str().map(str::to_owned)
     }
 
-    fn request(&self, args: &Args) -> Result<WebRequest, String> {
+    /// Returns the query of valid arguments.
+    fn query<'a>(&self, args: &'a Args) -> Result<SearchQuery<'a>, String> {
         if args.query.trim().is_empty() {
             return Err("Invalid arguments: `query` is empty.".to_owned());
         }
-        let max_results = self.max_results(args);
+        let max_results = args.max_results.unwrap_or(self.max_results);
         if !(1..=MAX_RESULTS).contains(&max_results) {
             return Err(format!("Invalid arguments: `max_results` must be from 1 to {MAX_RESULTS}."));
         }
@@ -94,8 +93,7 @@ impl WebSearch {
                  search. If the task needs one, report that in your answer, so that the user can set the variable."
             ));
         }
-        let query = SearchQuery { text: &args.query, max_results, topic: args.topic };
-        self.provider.request(&self.url, self.key.as_ref(), query)
+        Ok(SearchQuery { text: &args.query, max_results, topic: args.topic })
     }
 
     async fn search(&self, request: WebRequest, max_results: usize) -> Result<String, String> {

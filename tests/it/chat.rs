@@ -150,7 +150,7 @@ fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0(
     let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "confirm-all"]);
     chat.prompt(1);
     chat.types("edit\r");
-    chat.wait("question", |text| text.contains("abort the run: "));
+    chat.wait("question", |text| text.contains("stop the run: "));
     chat.types(INTERRUPT);
     chat.prompt(2);
     assert_eq!(lab.read("a.txt"), "one\n");
@@ -163,6 +163,23 @@ fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0(
     assert!(shown.contains("Ctrl+C again, or Ctrl+D, ends the conversation"), "{shown}");
     chat.types(INTERRUPT);
     assert_eq!(chat.finish().code, Some(0));
+}
+
+#[test]
+fn chat_s_at_a_question_stops_the_turn_and_the_prompt_returns() {
+    let lab = Lab::new().file("a.txt", "one\n");
+    let server = server(&[edit("one", "two"), json!({"text": "again"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "confirm-all"]);
+    chat.prompt(1);
+    chat.types("edit\r");
+    chat.answer("s\r");
+    chat.prompt(2);
+    assert_eq!(lab.read("a.txt"), "one\n");
+    chat.types("hello\r");
+    chat.prompt(3);
+    chat.types(END);
+    let done = chat.finish();
+    assert_eq!((done.code, done.stdout.trim()), (Some(0), "again"));
 }
 
 #[test]

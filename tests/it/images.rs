@@ -193,6 +193,20 @@ fn images_for_a_model_that_accepts_none_exit_3_unless_the_user_says_otherwise() 
 }
 
 #[test]
+fn images_that_a_fallback_model_does_not_accept_are_a_warning_at_the_start() {
+    let lab = lab()
+        .config("llm: {fallback: [deepseek/deepseek-v4-pro, openai/other]}\n")
+        .env("DEEPSEEK_API_KEY", KEY);
+    let server = Server::start("turns: [{text: one}, {text: two}]");
+    let warning =
+        "a fallback model would not see the images, because it accepts none: deepseek/deepseek-v4-pro\n";
+    let done = lab.run(&server, &["--image", "photo.png"]).exits(0);
+    assert!(done.stderr.contains(warning), "{}", done.stderr);
+    let done = lab.run(&server, &[]).exits(0);
+    assert!(!done.stderr.contains("would not see"), "{}", done.stderr);
+}
+
+#[test]
 fn images_of_tools_are_a_line_for_a_model_that_accepts_none() {
     let lab = lab().config("llm: {images: false}\n");
     let server = Server::start(&format!("turns: [{READ_SHOT}, {{text: done}}]"));
@@ -345,7 +359,7 @@ fn images_are_attached_in_a_conversation_with_a_slash_command() {
     for (at, (line, shown)) in [
         ("/image", "no image is attached"),
         ("/image absent.png", "it does not exist"),
-        ("/image photo.png", "image photo.png (PNG, 640x480, 12 KB)"),
+        ("/image pho\t", "image photo.png (PNG, 640x480, 12 KB)"),
         ("/image 'two words.gif'", "image two words.gif (GIF, 258x3, 14 bytes)"),
         ("/image clear", "no image is attached"),
         ("/image photo.png shot.png", "image shot.png (GIF, 258x3, 14 bytes)"),

@@ -123,6 +123,17 @@ fn t34_only_calls_that_succeed_and_change_nothing_are_kept_and_secrets_are_not()
 }
 
 #[test]
+fn t34_a_result_of_a_file_that_changes_before_it_is_kept_is_not_kept() {
+    let keep = "tools: {keep_results: {read_file: 24}}\n";
+    let hook = "hooks: {post_tool_use: [{matcher: read_file, command: 'echo new > a.txt'}]}\n";
+    let lab = Lab::new().file("a.txt", "alpha\n").file("b.txt", "beta\n").config(&format!("{keep}{hook}"));
+    session(&lab, &[read("a.txt"), read("b.txt")]);
+    assert_eq!(lab.read("a.txt"), "new\n");
+    let (system, _) = session(&lab, &[]);
+    assert!(system.contains(" read_file b.txt (") && !system.contains(" read_file a.txt ("), "{system}");
+}
+
+#[test]
 fn t34_without_the_setting_nothing_is_kept_and_an_untrusted_project_cannot_set_it() {
     let lab = Lab::new()
         .file("a.txt", "alpha\n")

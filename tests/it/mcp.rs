@@ -127,7 +127,7 @@ fn t32_two_servers_whose_names_become_one_and_other_faults_of_the_file_are_exit_
         ),
         (
             r#"{"mcpServers": {"a": {"command": "a", "url": "https://example.org"}}}"#,
-            "remote servers are not supported",
+            "either `command` or `url`",
         ),
         ("{\"mcpServers\": {\n\"a\": {\"comand\": \"a\"}}}", "servers.json:2"),
         (r#"{"mcpServers": {"a": {"command": "a"}"#, "servers.json"),

@@ -1,9 +1,12 @@
 //! Hosts that commands reach through the proxy (`--allow-host`, `sandbox.allowed_hosts`).
 
+use crate::support::calls::{call, results, script};
 use crate::support::kernel::{Kernel, here, kernels};
 use crate::support::run::Lab;
-use crate::support::site::{Site, page};
+use crate::support::server::Server;
+use crate::support::site::{Site, agent_with_names, page};
 use serde_json::json;
+use std::fs;
 
 /// A script that sends one request to the proxy and prints the answer.
 const ASK: &str =
@@ -57,6 +60,56 @@ fn class_54_commands_reach_allowed_hosts_and_no_others_in_each_tier_with_a_netwo
         );
     }
     assert!(other.heads().is_empty());
+}
+
+#[test]
+fn class_53_a_name_is_resolved_for_each_connection_and_a_private_address_is_never_dialled() {
+    let hosts = Lab::new().file("hosts", "127.0.0.1 moves.test\n1.1.1.1 both.test\n127.0.0.3 both.test\n");
+    let path = hosts.ws().join("hosts");
+    let moved = path.clone();
+    let site = Site::serving(move |_| {
+        fs::write(&moved, "127.0.0.2 moves.test\n").unwrap();
+        page("text/plain", "there")
+    });
+    let port = site.address.port();
+    let lab = lab(&site, &format!("['moves.test:{port}', 'both.test:{port}']"));
+    let command = ["both", "moves", "moves"].map(|name| format!("bash ask.sh {name}.test:{port}; ")).concat();
+    let arguments = json!({ "command": command }).to_string();
+    let args = ["tools", "call", "run_command", &arguments, "--mode", "yolo"];
+    let Some(said) = agent_with_names(&lab, &path, &args) else { return };
+    if said.contains("here it is `") {
+        eprintln!("not tried, commands have no network of their own here: {said}");
+        return;
+    }
+    assert_eq!((said.matches("there").count(), site.heads().len()), (1, 1), "{said}");
+    for (name, address) in [("both", "127.0.0.3"), ("moves", "127.0.0.2")] {
+        let refused =
+            format!("{name}.test:{port}: {name}.test is at {address}, which is not a public address");
+        assert!(said.contains(&refused), "{refused}: {said}");
+    }
+}
+
+#[test]
+fn class_54_commands_at_the_same_time_are_each_told_why_a_host_was_refused() {
+    let hosts = ["a.test:80", "b.test:80"];
+    let ask =
+        |host| call("run_command", &json!({"command": format!("bash ask.sh {host}; sh meet.sh {host}")}));
+    // Each command ends after both hosts have been refused.
+    let meet =
+        "touch $1; for host in a.test:80 b.test:80; do until test -e $host; do sleep 0.01; done; done\n";
+    let config = "sandbox: {allowed_hosts: [other.test]}\ntools: {parallel: all}\n";
+    let lab = Lab::new().file("ask.sh", ASK).file("meet.sh", meet).config(config);
+    let server = Server::start(&script(&[hosts.map(ask).to_vec()]));
+    let done = lab.run(&server, &["--mode", "yolo"]);
+    if done.stderr.contains("here it is `") {
+        eprintln!("not tried, commands have no network of their own here");
+        return;
+    }
+    let results = results(&server);
+    for (host, result) in hosts.iter().zip(&results) {
+        let (_, note) = result.split_once("[the proxy refused hosts to commands: ").unwrap();
+        assert!(note.contains(&format!("{host} is not one of sandbox.allowed_hosts")), "{results:?}");
+    }
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn s03_a_quiet_run_says_it_too_and_with_json_nobody_is_asked() {
 
 #[test]
 fn s04_abort_ends_the_run_with_130_before_anything_happens() {
-    for keys in ["a\r", "abort\r", "\u{4}"] {
+    for keys in ["s\r", "stop\r", "\u{4}"] {
         let lab = lab().unprivileged();
         let server = Server::start(&script(&[write("new.txt"), write("never.txt")]));
         let mut run = AtTerminal::start(&lab, &server, &[]);

@@ -204,11 +204,11 @@ fn s23_what_is_allowed_until_the_run_ends_is_said_and_nothing_else_is() {
     ];
     let server = server(calls);
     let mut run = AtTerminal::start(&lab, &server, &[]);
-    let shown = run.answer("s\r");
-    assert!(shown.contains("s allows until this run ends: every call of write_file on a.txt"), "{shown}");
+    let shown = run.answer("a\r");
+    assert!(shown.contains("a allows until this run ends: every call of write_file on a.txt"), "{shown}");
     let shown = run.answer("n\r");
     assert!(shown.contains("May I run write_file b.txt"), "{shown}");
-    let shown = run.answer("s\r");
+    let shown = run.answer("a\r");
     assert!(shown.contains("exactly this call again: run_command touch made"), "{shown}");
     let shown = run.answer("n\r");
     assert!(shown.contains("touch other"), "{shown}");
@@ -223,7 +223,7 @@ fn s23_what_is_refused_is_not_asked_about_and_no_answer_lasts_for_it() {
     let lab = ruled(&rules).unprivileged();
     let server = server([write("a.txt"), write("b.txt"), write(".git/config")]);
     let mut run = AtTerminal::start(&lab, &server, &[]);
-    run.answer("s\r");
+    run.answer("a\r");
     run.finish().exits(0);
     let told = results(&server);
     assert!(told[1].contains("policy.rules[0]") && told[2].contains("Protected file"), "{told:?}");

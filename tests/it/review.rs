@@ -3,6 +3,7 @@
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -203,6 +204,54 @@ fn review_lists_what_the_model_was_not_shown_and_then_does_not_pass() {
     assert!(done.stderr.contains("not all changes were shown"), "{}", done.stderr);
     fs::remove_file(lab.ws().join("line\nbreak.txt")).unwrap();
     review(&lab, &reviewer(&[]), &["--fail-on", "critical"]).exits(0);
+}
+
+#[test]
+fn review_shows_each_of_many_files_whatever_its_name_and_kind() {
+    let names: Vec<String> = (0..60).map(|number| format!("f{number:02}.txt")).collect();
+    let special =
+        ["quo\"te.txt", "back\\slash.txt", "tab\t.txt", "ñandú b.txt", "gone.txt", "link.txt", "large.txt"];
+    let all = || names.iter().map(String::as_str).chain(special);
+    let lab = all().fold(branch(), |lab, name| lab.file(name, format!("old {name}\n")));
+    lab.git(&["add", "-A"]);
+    lab.git(&["commit", "-q", "-m", "third"]);
+    // Together longer than what is captured of one call of git.
+    let lab = all().fold(lab, |lab, name| lab.file(name, format!("new {name}\n{}\n", "x".repeat(2_000))));
+    fs::remove_file(lab.ws().join("gone.txt")).unwrap();
+    fs::remove_file(lab.ws().join("link.txt")).unwrap();
+    std::os::unix::fs::symlink("a.rs", lab.ws().join("link.txt")).unwrap();
+    let lab = lab.file("large.txt", "diff --git a/f00.txt b/f00.txt\n".repeat(2_000));
+    let server = reviewer(&[]);
+    review(&lab, &server, &["--base", "HEAD"]).exits(0);
+    let text = shown(&server);
+    for name in all().filter(|name| !["gone.txt", "link.txt", "large.txt"].contains(name)) {
+        assert_eq!(text.matches(&format!("\n-old {name}\n+new {name}\n")).count(), 1, "{name}");
+    }
+    assert_eq!(
+        text.matches("diff --git ").count(),
+        60 + 4 + 1 + 2,
+        "a link that replaces a file is two changes"
+    );
+    assert!(
+        text.contains("\ndeleted file mode 100644\n") && text.contains("\nnew file mode 120000\n"),
+        "{text}"
+    );
+    assert!(text.contains("Read these files with your tools:\n- large.txt\n"), "{text}");
+}
+
+#[test]
+fn review_at_a_terminal_shows_progress_and_findings_and_no_json() {
+    let lab = branch();
+    let answer =
+        json!({"summary": "All read.", "findings": [finding("a.rs", 2, "high", "Wrong")]}).to_string();
+    let read = json!({"text": "I read it.", "calls": [{"name": "read_file", "arguments": {"path": "a.rs"}}]});
+    let server = Server::start(&json!({"turns": [read, {"text": answer}]}).to_string());
+    let url = server.url();
+    let args = ["review", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let done = AtTerminal::launch(lab.command(&args)).finish().exits(0);
+    assert!(done.stdout.contains("a.rs:2") && done.stdout.contains("Wrong"), "{}", done.stdout);
+    assert!(done.stderr.contains("read_file") && done.stderr.contains("I read it."), "{}", done.stderr);
+    assert!(!done.stderr.contains("\"findings\"") && !done.stderr.contains("Wrong"), "{}", done.stderr);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn at_terminal(lab: &Lab, keys: &str) -> Finished {
     let mut bytes = [0; 4096];
     while let Ok(length @ 1..) = screen.read(&mut bytes) {
         shown.extend(&bytes[..length]);
-        if !answered && String::from_utf8_lossy(&shown).contains("abort the run: ") {
+        if !answered && String::from_utf8_lossy(&shown).contains("stop the run: ") {
             screen.write_all(keys.as_bytes()).unwrap();
             answered = true;
         }

@@ -2,10 +2,11 @@
 
 use crate::agent::replay::{LastToolEnd, LiveTools, ReplayedFiles, RerunCounts, WorkspacePaths};
 use crate::cli::compose::app::App;
+use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::toolbox::toolbox;
 use crate::cli::compose::undo_store;
-use crate::cli::compose::{self, EngineParts, InteractionOptions};
+use crate::cli::compose::{self, EngineParts};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Directories;
 use crate::config::settings::Settings;

@@ -1,6 +1,9 @@
 //! `agent mcp`: lists the MCP servers, shows the tools of one, and accepts them.
 
 use crate::cli::commands::mcp_args::{McpArgs, McpCommand};
+use crate::cli::commands::mcp_login::{login, logout};
+use crate::cli::commands::mcp_serve::serve;
+use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::directories;
@@ -9,6 +12,7 @@ use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::error::did_you_mean;
 use crate::config::flags::Flags;
+use crate::config::mcp::McpServer;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
@@ -16,6 +20,7 @@ use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::join_all;
+use rustix::fs::FileType;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -28,22 +33,44 @@ pub struct Contacted {
     accepted: Option<Pins>,
 }
 
-/// Runs a subcommand; without one, lists the servers.
+/// Runs a subcommand; without one, lists the servers, or serves the program that writes to standard input.
 ///
 /// # Errors
 /// Fails for an invalid configuration, an unknown server, a server that cannot be started, and when a file cannot be written.
 pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
+    match args.command {
+        Some(McpCommand::Serve(options)) => return serve(app, *options),
+        None if is_piped() => {
+            let McpArgs { mcp_config, common, .. } = args;
+            return serve(app, RunOptions { common, mcp_config, ..RunOptions::default() });
+        }
+        _ => {}
+    }
     let flags = Flags { mcp_config: args.mcp_config, ..common_flags(&args.common) };
     let settings = app.load_and_notify(&flags)?.settings;
     directories::prepare(&settings)?;
     app.block_on(async {
         let text = match args.command {
-            None | Some(McpCommand::List) => list(&contact(app, &settings, None).await?, args.json),
+            Some(McpCommand::Login { server, scope }) => {
+                return login(app, &settings, &server, configured(&settings, &server)?, &scope).await;
+            }
+            Some(McpCommand::Logout { server }) => {
+                return logout(app, &settings, &server, configured(&settings, &server)?);
+            }
+            None | Some(McpCommand::List | McpCommand::Serve(_)) => {
+                list(&contact(app, &settings, None).await?, args.json)
+            }
             Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
             Some(McpCommand::Pin { server }) => pin(&settings, &one(app, &settings, &server).await?)?,
         };
         print(&app.terminal, &app.redactor(&settings).text(&text))
     })
+}
+
+/// Checks whether another program writes to standard input.
+fn is_piped() -> bool {
+    let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
 /// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
@@ -69,14 +96,20 @@ pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliR
     join_all(contacted).await.into_iter().collect()
 }
 
+/// Returns the settings of the server called `name`.
+fn configured<'a>(settings: &'a Settings, name: &str) -> CliResult<&'a McpServer> {
+    if let Some((_, server)) = settings.mcp.enabled().find(|(known, _)| *known == name) {
+        return Ok(server);
+    }
+    let known: Vec<&str> = settings.mcp.enabled().map(|(name, _)| name.as_str()).collect();
+    let hint = did_you_mean(name, known.iter().copied());
+    let hint = hint.unwrap_or_else(|| format!("configured: {}", known.join(", ")));
+    Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")))
+}
+
 /// Starts the server called `name`.
 async fn one(app: &App, settings: &Settings, name: &str) -> CliResult<Contacted> {
-    let known: Vec<&str> = settings.mcp.enabled().map(|(name, _)| name.as_str()).collect();
-    if !known.contains(&name) {
-        let hint = did_you_mean(name, known.iter().copied());
-        let hint = hint.unwrap_or_else(|| format!("configured: {}", known.join(", ")));
-        return Err(CliError::new(FailureKind::Usage, format!("there is no MCP server `{name}`; {hint}")));
-    }
+    configured(settings, name)?;
     contact(app, settings, Some(name)).await?.pop().ok_or_else(|| unusable(name, "it is not configured"))
 }
 

@@ -1,6 +1,7 @@
 //! The arguments of `agent mcp`.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::run_args::RunOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -31,6 +32,21 @@ pub enum McpCommand {
         /// Name of the server.
         server: String,
     },
+    /// Log in at a remote server: open the printed address, then enter the address to which the browser was redirected
+    Login {
+        /// Name of the server.
+        server: String,
+        /// A permission to ask for besides those granted before; repeatable
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+    },
+    /// Delete the stored login at a remote server
+    Logout {
+        /// Name of the server.
+        server: String,
+    },
+    /// Offer this agent to other programs as an MCP server on standard input and output; the options of `run` bound what they can do
+    Serve(Box<RunOptions>),
     /// Accept the tools of a server as they are now, and show what has changed
     Pin {
         /// Name of the server.

@@ -48,7 +48,8 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
         skills: SkillSet::default(),
         kept: None,
     };
-    let engine = compose::engine(app, settings, parts, compose::InteractionOptions::for_single_call(None))?;
+    let engine =
+        compose::engine(app, settings, parts, compose::approver::InteractionOptions::for_single_call(None))?;
     let wrong = |problem: String| CliError::new(FailureKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
     let target_text = target_text.trim();

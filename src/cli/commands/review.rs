@@ -47,19 +47,19 @@ pub fn review(app: &App, args: ReviewArgs) -> u8 {
     let task = unusable_option(&options).map_or(Ok(()), Err).and_then(|()| {
         options.agent = Some(REVIEWER.to_owned());
         options.prompt_is_data = true;
-        let settings = app.load(&options.flags())?.settings;
-        Ok((changes(app, &settings, args.base.as_deref())?, settings))
+        let config = app.load(&options.flags())?;
+        Ok((changes(app, &config.settings, args.base.as_deref())?, Box::new(config)))
     });
-    let (diff, settings) = match task {
+    let (diff, config) = match task {
         Ok(prepared) => prepared,
         Err(error) => return run_task(app, &options, Err(error)),
     };
     let is_diff_complete = diff.too_large.is_empty();
     let outcome = ReviewOutcome { fail_on: args.fail_on, changed: diff.changed, is_diff_complete };
     if outcome.changed.is_empty() {
-        return nothing_to_review(app, &options, &settings, &diff.base);
+        return nothing_to_review(app, &options, &config.settings, &diff.base);
     }
-    let language = settings.language;
+    let language = config.settings.language;
     if !is_diff_complete {
         app.notify(Style::Warning, &messages::not_in_review_diff(&diff.too_large, language));
     }
@@ -68,7 +68,8 @@ pub fn review(app: &App, args: ReviewArgs) -> u8 {
     }
     options.review = Some(Rc::new(outcome));
     let preparation = Preparation { review: Some((diff.base, diff.text)), ..Preparation::default() };
-    let task = Task::New { prompt: messages::REVIEW_TASK.to_owned(), history: None, preparation };
+    let prompt = messages::REVIEW_TASK.to_owned();
+    let task = Task::New { prompt, history: None, config: Some(config), preparation };
     run_task(app, &options, Ok(task))
 }
 

@@ -10,6 +10,7 @@ use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions};
 use crate::cli::commands::run_setup::{RunSetup, Task};
 use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
+use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::mcp::McpServers;
 use crate::cli::compose::memory::store_correction;
@@ -22,7 +23,7 @@ use crate::cli::compose::startup::RunStartup;
 use crate::cli::compose::subagents;
 use crate::cli::compose::system_message::emit_system_message;
 use crate::cli::compose::toolbox;
-use crate::cli::compose::{self, EngineParts, InteractionOptions};
+use crate::cli::compose::{self, EngineParts};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
@@ -57,8 +58,12 @@ pub fn run(app: &App, mut args: RunArgs) -> u8 {
     let history = args.history;
     let preparation =
         Preparation { plan: args.mixed, git_diff: args.context_git_diff, ..Preparation::default() };
-    let task =
-        read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history, preparation });
+    let task = read_prompt(&app.terminal, args.prompt).map(|prompt| Task::New {
+        prompt,
+        history,
+        config: None,
+        preparation,
+    });
     run_task(app, &args.options, task)
 }
 
@@ -287,7 +292,8 @@ fn interaction(
     let ask_until = (options.format() == OutputFormat::Text).then(|| interrupt.clone());
     let queue = options.queue.only_if(settings.chat.queue);
     let no_approver = settings.approvals;
-    Ok(InteractionOptions { ask_until, no_approver, approvals, dry_run: options.dry_run, queue })
+    let client = options.client.clone();
+    Ok(InteractionOptions { ask_until, client, no_approver, approvals, dry_run: options.dry_run, queue })
 }
 
 /// The data of the first events of a run.

@@ -3,12 +3,12 @@
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
+use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::config::trust::TrustFlag;
 use crate::core::evaluation::EvaluationMode;
-use crate::core::price::Usd;
 use crate::core::secret::Secret;
 use crate::engine::approver::NoApprover;
 use crate::engine::message_queue::MessageQueue;
@@ -191,9 +191,12 @@ pub struct RunOptions {
     /// Whether the prompt comes from standard input or a file, so that it is not searched for corrections of the user.
     #[arg(skip)]
     pub prompt_is_data: bool,
-    /// In `agent chat` with `--budget-total`: the money left, which bounds the run besides its own budget.
+    /// Bounds besides those of the settings, such as what is left of `--budget-total` in `agent chat`.
     #[arg(skip)]
-    pub budget_left: Option<Usd>,
+    pub bounds: RunBounds,
+    /// The program that drives the run, if it is no user.
+    #[arg(skip)]
+    pub client: Option<RunClient>,
     /// In `agent chat`: messages that the user types while the run works.
     #[arg(skip)]
     pub queue: MessageQueue,

@@ -50,6 +50,8 @@ pub enum Task {
         prompt: String,
         /// The file of an earlier conversation.
         history: Option<PathBuf>,
+        /// The configuration, if it is loaded already.
+        config: Option<Box<LoadedConfig>>,
         /// The steps before the work on the task.
         preparation: Preparation,
     },
@@ -122,10 +124,10 @@ impl RunSetup {
         let (input_history, preparation) = (input_history(task)?, preparation(task));
         directories::prepare(&settings)?;
         let launcher = compose::launcher(app, &settings)?;
-        let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
+        let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
         let (models, caps) = connect_models(app, &settings).await?;
-        images.check_model(models.clients.first.as_ref())?;
+        notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
         let context = &mut settings.context;
@@ -174,6 +176,19 @@ impl RunSetup {
     }
 }
 
+/// Returns what interrupts the run: the program that drives it, or a signal.
+fn interrupt(
+    app: &App,
+    options: &RunOptions,
+    launcher: &Launcher,
+    settings: &Settings,
+) -> CliResult<CancellationToken> {
+    match &options.client {
+        Some(client) => Ok(client.interrupt.clone()),
+        None => compose::arm_interrupt(app, launcher, settings.language),
+    }
+}
+
 /// Connects the models of the run and returns them with the spending caps.
 async fn connect_models(app: &App, settings: &Settings) -> CliResult<(ModelChain, SpendingCaps)> {
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
@@ -192,17 +207,17 @@ fn clear_answer_cache(options: &RunOptions, settings: &Settings) -> CliResult<()
 
 /// Loads the settings and the session to resume, whose agent and model become the defaults.
 fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig, Option<LockedSession>)> {
-    let mut loaded = app.load(&options.flags())?;
+    let mut loaded = match task {
+        Task::New { config: Some(config), .. } => LoadedConfig::clone(config),
+        Task::New { config: None, .. } | Task::Resume { .. } => app.load(&options.flags())?,
+    };
     let mut resumed_session = None;
     if let Task::Resume { id, .. } = task {
         let session = LockedSession::open(&loaded.settings, id.as_deref())?;
         loaded = app.load(&session.with_session_defaults(options.flags(), &loaded))?;
         resumed_session = Some(session);
     }
-    if let Some(left) = options.budget_left.map(f64::from) {
-        let budget = &mut loaded.settings.costs.budget_usd;
-        *budget = Some(budget.map_or(left, |budget| budget.min(left)));
-    }
+    options.bounds.apply(&mut loaded.settings);
     loaded.settings.guardrails.set_gates(&options.check, options.dry_run);
     if options.dry_run {
         loaded.settings.evaluation.mode = EvaluationMode::Off;

@@ -3,8 +3,10 @@
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::RunSetup;
 use crate::cli::compose::app::App;
+use crate::cli::compose::run_client::ClientSink;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
+use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::secret::Secret;
 use crate::messages;
@@ -12,6 +14,7 @@ use crate::redactor::environment_secrets::HEADER_VARIABLES;
 use crate::report::telemetry::{
     Destination, ExporterKind, OtlpEndpoint, Resource, Telemetry, TelemetryOptions, TraceContext,
 };
+use crate::report::verbosity::Verbosity;
 use crate::report::{self, EventSinks, ReportOptions};
 use crate::text::header_list::headers;
 use std::path::PathBuf;
@@ -42,6 +45,8 @@ pub fn build(
         format: options.format(),
         language: settings.language,
         detail: options.detail(settings),
+        // The answer of a review is JSON, from which the findings on standard output are made.
+        answer_detail: if options.review.is_some() { Verbosity::Debug } else { Verbosity::Human },
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,
         show_costs: options.show_costs,
@@ -49,8 +54,11 @@ pub fn build(
         session_id: setup.resumed_session.as_ref().map(|session| session.id.clone()),
         telemetry,
     };
-    report::build_sinks(&app.terminal, report)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
+    let mut built = report::build_sinks(&app.terminal, report)
+        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+    let client = options.client.as_ref().map(|client| ClientSink(Rc::clone(&client.listener)));
+    built.sinks.extend(client.map(|sink| Box::new(sink) as Box<dyn EventSink>));
+    Ok(built)
 }
 
 /// Creates the telemetry of a run if it is enabled, and adds notices on variables that are ignored.

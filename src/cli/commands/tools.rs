@@ -175,9 +175,9 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         kept: None,
         toolbox,
     };
-    let interaction = compose::InteractionOptions {
+    let interaction = compose::approver::InteractionOptions {
         dry_run,
-        ..compose::InteractionOptions::for_single_call(Some(interrupt.clone()))
+        ..compose::approver::InteractionOptions::for_single_call(Some(interrupt.clone()))
     };
     let engine = compose::engine(app, settings, parts, interaction)?;
     for text in compose::recover_transactions(&engine.workspace) {

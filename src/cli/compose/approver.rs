@@ -1,16 +1,66 @@
-//! Approver that asks the user at the terminal.
+//! Who answers the questions of a run: the user at the terminal, a program that drives the run, or nobody.
 
+use crate::cli::compose::app::App;
 use crate::cli::compose::memory::CorrectionStore;
+use crate::cli::compose::run_client::{ClientApprover, RunClient};
+use crate::config::settings::Settings;
 use crate::core::language::Language;
-use crate::engine::approver::{Approver, ApproverAnswer, Question};
+use crate::engine::approver::{Approver, ApproverAnswer, NoApprover, NonInteractiveApprover, Question};
+use crate::engine::message_queue::MessageQueue;
+use crate::journal::approvals::Approvals;
 use crate::terminal::{self, Style, Terminal, one_line};
 use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum characters of a notice about a stored correction.
 const NOTICE_CHARS: usize = 400;
+
+/// How the engine of a run interacts with the user.
+pub struct InteractionOptions {
+    /// Cancels the prompts for approval at the terminal; `None` if no user can be asked there.
+    pub ask_until: Option<CancellationToken>,
+    /// The program that answers instead of a user at the terminal.
+    pub client: Option<RunClient>,
+    /// What happens to a call when no user can approve it.
+    pub no_approver: NoApprover,
+    /// The approvals that were requested and answered between runs.
+    pub approvals: Approvals,
+    /// Whether only read-only calls run and all others are described.
+    pub dry_run: bool,
+    /// Messages that the user types while the run works.
+    pub queue: MessageQueue,
+}
+
+impl InteractionOptions {
+    /// Creates the options for a single call outside a session, which cannot wait for an approval.
+    pub fn for_single_call(ask_until: Option<CancellationToken>) -> Self {
+        Self {
+            ask_until,
+            client: None,
+            no_approver: NoApprover::Refuse,
+            approvals: Approvals::default(),
+            dry_run: false,
+            queue: MessageQueue::default(),
+        }
+    }
+
+    /// Returns who answers the questions of a run.
+    pub fn approver(&self, app: &App, settings: &Settings) -> Rc<dyn Approver> {
+        match (&self.client, &self.ask_until) {
+            (Some(client), _) => Rc::new(ClientApprover(client.questions.clone())),
+            (None, Some(token)) => {
+                let corrections = CorrectionStore::new(settings, app.redactor(settings), &app.source);
+                let terminal = Arc::clone(&app.terminal);
+                let until = token.clone();
+                Rc::new(TerminalApprover::new(terminal, until, settings.language, corrections))
+            }
+            (None, None) => Rc::new(NonInteractiveApprover),
+        }
+    }
+}
 
 /// Asks at the terminal, one question at a time.
 pub struct TerminalApprover {

@@ -6,11 +6,13 @@ use crate::core::failure::FailureKind;
 use crate::core::image::{
     Image, ImageError, ImageStore, MAX_IMAGE_BYTES, MAX_REQUEST_IMAGE_BYTES, MAX_REQUEST_IMAGES,
 };
+use crate::core::limits::FallbackChain;
 use crate::journal::images::ImageDir;
 use crate::llm::LlmClient;
 use crate::messages;
 use crate::terminal::one_line;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Characters of a path in an error.
 const PATH_CHARS: usize = 200;
@@ -36,15 +38,21 @@ impl InputImages {
         Ok(Self(images))
     }
 
-    /// Checks that the model of `client` accepts images, if there are any.
+    /// Checks that the selected model accepts images, if there are any. Returns a warning if a fallback accepts none.
     ///
     /// # Errors
-    /// Fails if it does not.
-    pub fn check_model(&self, client: &dyn LlmClient) -> CliResult<()> {
-        if self.0.is_empty() || client.accepts_images() {
-            return Ok(());
+    /// Fails if the selected model accepts none.
+    pub fn check_models(&self, models: &FallbackChain<Rc<dyn LlmClient>>) -> CliResult<Option<String>> {
+        if self.0.is_empty() {
+            return Ok(None);
         }
-        Err(unusable(messages::model_without_images(&one_line(client.model(), PATH_CHARS))))
+        let name = |client: &Rc<dyn LlmClient>| one_line(client.model(), PATH_CHARS);
+        if !models.first.accepts_images() {
+            return Err(unusable(messages::model_without_images(&name(&models.first))));
+        }
+        let fallbacks = models.fallbacks.iter().filter(|client| !client.accepts_images());
+        let names: Vec<String> = fallbacks.map(name).collect();
+        Ok((!names.is_empty()).then(|| messages::fallbacks_without_images(&names)))
     }
 
     /// Stores the images durably in the directory `dir` of a session, and returns them.

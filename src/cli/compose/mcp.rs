@@ -5,13 +5,17 @@ use crate::cli::compose::{sandbox_settings, server_questions};
 use crate::config::fact_cache::FactCache;
 use crate::config::mcp::{Elicitation, McpServer, ToolListing, ValueSource};
 use crate::config::settings::Settings;
+use crate::core::secret::Secret;
+use crate::http::own_origin;
 use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, hash_of_all, name_for_model};
+use crate::mcp::http::HttpServer;
+use crate::mcp::login_store::LoginStore;
 use crate::mcp::pins::{PinChanges, Pins};
 use crate::mcp::search::{CallTool, FindableTool, ToolSearch};
 use crate::mcp::server::Server;
 use crate::mcp::tool::McpTool;
-use crate::mcp::{ServerSpec, StdioServer};
+use crate::mcp::{ServerSpec, StdioServer, Transport};
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::process::sandbox::confinement::Confinement;
@@ -22,6 +26,8 @@ use crate::tools::toolbox::Toolbox;
 use crate::tools::{Access, Tool};
 use futures_util::future::join_all;
 use globset::Glob;
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -349,9 +355,36 @@ pub fn spec(
     (name, server): (&str, &McpServer),
     answers: Answers,
 ) -> Result<ServerSpec, String> {
-    let Some(command) = &server.command else {
-        return Err("it has no `command`".to_owned());
+    let (transport, identity) = match (&server.command, &server.url) {
+        (Some(command), _) => stdio(app, settings, launcher, command, server)?,
+        (None, Some(url)) => {
+            let server = http_server(app, settings, url, server)?;
+            let mut names: Vec<&str> = server.headers.keys().map(HeaderName::as_str).collect();
+            names.sort_unstable();
+            let identity = json!([server.url.as_str(), names]);
+            (Transport::Http(server), identity)
+        }
+        (None, None) => return Err("it has neither `command` nor `url`".to_owned()),
     };
+    Ok(ServerSpec {
+        name: name.to_owned(),
+        transport,
+        fingerprint: blake3::hash(identity.to_string().as_bytes()).to_hex().to_string(),
+        start_timeout: Duration::from_secs(server.start_timeout_seconds),
+        call_timeout: Duration::from_secs(server.call_timeout_seconds),
+        answers,
+        protocol: None,
+    })
+}
+
+/// Returns how a local server is reached, and what identifies its configuration.
+fn stdio(
+    app: &App,
+    settings: &Settings,
+    launcher: &Launcher,
+    command: &String,
+    server: &McpServer,
+) -> Result<(Transport, Value), String> {
     let env = resolve(app, &server.env)?;
     let cwd = match (server.workspace, &server.cwd) {
         (_, Some(cwd)) => settings.workspace.join(cwd),
@@ -368,26 +401,48 @@ pub fn spec(
     });
     let argv: Vec<String> = std::iter::once(command).chain(&server.args).cloned().collect();
     let names: Vec<&String> = server.env.keys().collect();
-    let identity = serde_json::json!([argv, cwd, names]).to_string();
-    Ok(ServerSpec {
-        name: name.to_owned(),
-        program: StdioServer { argv, cwd, env, launcher: launcher.for_server(confinement) },
-        fingerprint: blake3::hash(identity.as_bytes()).to_hex().to_string(),
-        start_timeout: Duration::from_secs(server.start_timeout_seconds),
-        call_timeout: Duration::from_secs(server.call_timeout_seconds),
-        answers,
-        protocol: None,
-    })
+    let identity = json!([argv, cwd, names]);
+    let launcher = launcher.for_server(confinement);
+    Ok((Transport::Stdio(StdioServer { argv, cwd, env, launcher }), identity))
+}
+
+/// Returns how a remote server is reached.
+///
+/// # Errors
+/// A description of what is missing or invalid.
+pub fn http_server(
+    app: &App,
+    settings: &Settings,
+    url: &str,
+    server: &McpServer,
+) -> Result<HttpServer, String> {
+    let invalid_header = |name: &str| format!("the header {name} has an invalid name or value");
+    let headers = resolve(app, &server.headers)?.into_iter().map(|(name, value)| {
+        let header = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
+        let (header, mut value) = header.ok_or_else(|| invalid_header(&name))?;
+        value.set_sensitive(true);
+        Ok((header, value))
+    });
+    let headers = headers.collect::<Result<_, String>>()?;
+    let token = server.token_env.as_ref().map(|variable| user_variable(app, variable)).transpose()?;
+    let url = own_origin::address(url).map_err(|error| format!("its address {error}"))?;
+    let login = LoginStore::new(&settings.directories.state, &url);
+    Ok(HttpServer { url, token: token.map(Secret::new), headers, login })
+}
+
+/// Returns the value of a variable of the user.
+///
+/// # Errors
+/// When it is not set.
+pub fn user_variable<'a>(app: &'a App, variable: &str) -> Result<&'a str, String> {
+    app.environment.get(variable).ok_or_else(|| format!("the environment variable {variable} is not set"))
 }
 
 /// Returns the values of variables.
 fn resolve(app: &App, sources: &BTreeMap<String, ValueSource>) -> Result<BTreeMap<String, String>, String> {
     let value = |(name, source): (&String, &ValueSource)| {
         let value = match (&source.from, &source.value) {
-            (Some(variable), _) => {
-                let found = app.environment.get(variable).map(str::to_owned);
-                found.ok_or_else(|| format!("the environment variable {variable} is not set"))?
-            }
+            (Some(variable), _) => user_variable(app, variable)?.to_owned(),
             (None, value) => value.clone().unwrap_or_default(),
         };
         Ok((name.clone(), value))

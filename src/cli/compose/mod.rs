@@ -17,6 +17,7 @@ pub mod output_schema;
 pub mod panic_hook;
 pub mod preparation;
 pub mod prompt;
+pub mod run_client;
 pub mod secrets;
 pub mod server_questions;
 pub mod session;
@@ -31,9 +32,8 @@ pub mod undo_store;
 use crate::agent::session::Session;
 use crate::agent::session_state::SessionState;
 use crate::cli::compose::app::App;
-use crate::cli::compose::approver::TerminalApprover;
+use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::costs::definitions_size;
-use crate::cli::compose::memory::CorrectionStore;
 use crate::cli::compose::toolbox::max_result_tokens;
 use crate::cli::compose::undo_store::UndoStore;
 use crate::cli::error::{CliError, CliResult, InsufficientSandbox};
@@ -45,16 +45,14 @@ use crate::core::image::ImageStore;
 use crate::core::language::Language;
 use crate::core::limits::{FallbackChain, Limits, ModelTerms, SpendingCaps};
 use crate::core::secret::Secret;
-use crate::engine::approver::{Approver, NoApprover, NonInteractiveApprover};
+use crate::engine::approver::NoApprover;
 use crate::engine::command_class::{BlockedPatternError, CommandOptions};
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
-use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
 use crate::http::Deadlines;
-use crate::journal::approvals::Approvals;
 use crate::journal::kept_results::KeptResults;
 use crate::llm::connect::connect;
 use crate::llm::model_options::ModelOptions;
@@ -84,33 +82,6 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How the engine of a run interacts with the user.
-pub struct InteractionOptions {
-    /// Cancels the prompts for approval; `None` if no user can be asked.
-    pub ask_until: Option<CancellationToken>,
-    /// What happens to a call when no user can approve it.
-    pub no_approver: NoApprover,
-    /// The approvals that were requested and answered between runs.
-    pub approvals: Approvals,
-    /// Whether only read-only calls run and all others are described.
-    pub dry_run: bool,
-    /// Messages that the user types while the run works.
-    pub queue: MessageQueue,
-}
-
-impl InteractionOptions {
-    /// Creates the options for a single call outside a session, which cannot wait for an approval.
-    pub fn for_single_call(ask_until: Option<CancellationToken>) -> Self {
-        Self {
-            ask_until,
-            no_approver: NoApprover::Refuse,
-            approvals: Approvals::default(),
-            dry_run: false,
-            queue: MessageQueue::default(),
-        }
-    }
-}
 
 /// The parts from which an engine is built.
 pub struct EngineParts {
@@ -418,14 +389,7 @@ pub fn engine(
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &parts.launcher)
         .map_err(|error| wrong(error.into()))?;
-    let approver: Rc<dyn Approver> = match interaction.ask_until {
-        Some(token) => {
-            let corrections = CorrectionStore::new(settings, app.redactor(settings), &app.source);
-            let terminal = Arc::clone(&app.terminal);
-            Rc::new(TerminalApprover::new(terminal, token, settings.language, corrections))
-        }
-        None => Rc::new(NonInteractiveApprover),
-    };
+    let approver = interaction.approver(app, settings);
     Ok(Engine {
         toolbox: parts.toolbox,
         policy,

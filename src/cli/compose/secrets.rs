@@ -3,7 +3,9 @@
 use crate::config::environment::Environment;
 use crate::config::settings::Settings;
 use crate::core::secret::Secret;
+use crate::http::own_origin;
 use crate::llm::provider_table::key_variables;
+use crate::mcp::login_store::{Login, LoginStore};
 use crate::process::environment::is_allowed;
 use crate::redactor::{NamedSecret, environment_secrets};
 
@@ -16,9 +18,12 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
     let mapped = settings.mcp.mapped_variables().filter(|name| !is_allowed(name));
     let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
+    let logins = logins(settings).flat_map(|login| login.secrets());
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
-    let named =
-        chosen.chain(explicit).filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
+    let named = chosen
+        .chain(logins)
+        .chain(explicit)
+        .filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
     in_environment(environment).chain(named).collect()
 }
 
@@ -34,6 +39,14 @@ pub fn in_environment(environment: &Environment) -> impl Iterator<Item = NamedSe
 /// get the variable, because a user who sets a URL for commands wants them to have the password.
 pub fn is_whole_variable(environment: &Environment, known: &NamedSecret) -> bool {
     environment.get(&known.name).is_none_or(|value| value == known.value.expose())
+}
+
+/// Returns the stored logins at the MCP servers of the configuration.
+fn logins(settings: &Settings) -> impl Iterator<Item = Login> {
+    let urls = settings.mcp.enabled().filter_map(|(_, server)| server.url.as_deref());
+    let urls = urls.filter_map(|url| own_origin::address(url).ok());
+    // A login that cannot be read is not used either.
+    urls.filter_map(|url| LoginStore::new(&settings.directories.state, &url).load().ok().flatten())
 }
 
 fn secret(name: &str, value: &str) -> NamedSecret {

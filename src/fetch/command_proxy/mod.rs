@@ -14,7 +14,7 @@ use crate::text::lines::{QUOTE_CHARS, one_line};
 use head::{HeadError, ProxyRequest};
 use std::io;
 use std::net::TcpListener as StdListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -48,9 +48,15 @@ struct Shared {
     fetcher: Fetcher,
     /// Connections that may still be accepted.
     free: Arc<Semaphore>,
-    /// Why hosts were refused, as far as it was not reported yet.
-    refusals: Mutex<Vec<String>>,
+    /// Why hosts were refused while no call was running, as far as it was not reported yet.
+    refusals: RefusalList,
+    /// The lists of running calls.
+    of_calls: Mutex<Vec<Weak<RefusalList>>>,
 }
+
+/// Why hosts were refused, each in one line.
+#[derive(Debug, Default)]
+pub struct RefusalList(Mutex<Vec<String>>);
 
 /// Task that serves a listener. Dropping it ends the task and its connections.
 #[derive(Debug)]
@@ -66,7 +72,8 @@ impl CommandProxy {
     /// Creates the proxy for `hosts`; `fetcher` checks their addresses.
     pub fn new(hosts: Vec<AllowedHost>, fetcher: Fetcher) -> Self {
         let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self(Arc::new(Shared { hosts, fetcher, free, refusals: Mutex::default() }))
+        let (refusals, of_calls) = (RefusalList::default(), Mutex::default());
+        Self(Arc::new(Shared { hosts, fetcher, free, refusals, of_calls }))
     }
 
     /// Serves the connections to `listener` until the result is dropped.
@@ -79,9 +86,31 @@ impl CommandProxy {
         Ok(ProxyTask(tokio::spawn(accept(listener, Arc::clone(&self.0))).abort_handle()))
     }
 
-    /// Returns why hosts were refused since the last call, each in one line.
+    /// Returns why hosts were refused while no call was running, since they were taken last.
     pub fn take_refusals(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.refusals.take()
+    }
+
+    /// Returns a list for a call that starts now: until it is dropped, each refusal is added to it. Commands may share a network, so
+    /// that calls which run at the same time have the refusals of all of them.
+    pub fn refusals_of_call(&self) -> Arc<RefusalList> {
+        let list = Arc::default();
+        locked(&self.0.of_calls).push(Arc::downgrade(&list));
+        list
+    }
+}
+
+impl RefusalList {
+    /// Returns the refusals and empties the list.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut locked(&self.0))
+    }
+
+    fn add(&self, reason: &str) {
+        let mut reasons = locked(&self.0);
+        if reasons.len() < MAX_REFUSALS && !reasons.iter().any(|other| other == reason) {
+            reasons.push(reason.to_owned());
+        }
     }
 }
 
@@ -200,13 +229,18 @@ impl Shared {
 
     /// Refuses a host, and remembers the reason until it is reported.
     fn refuse(&self, reason: String) -> Refusal {
-        let refusal = refusal("403 Forbidden", &reason);
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.len() < MAX_REFUSALS && !refusals.contains(&reason) {
-            refusals.push(reason);
+        let mut of_calls = locked(&self.of_calls);
+        of_calls.retain(|list| list.strong_count() > 0);
+        if of_calls.is_empty() {
+            self.refusals.add(&reason);
         }
-        refusal
+        of_calls.iter().filter_map(Weak::upgrade).for_each(|list| list.add(&reason));
+        Refusal { status: "403 Forbidden", reason }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refusal(status: &'static str, reason: &str) -> Refusal {

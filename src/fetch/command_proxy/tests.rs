@@ -3,6 +3,7 @@
 use super::*;
 use std::net::SocketAddr;
 use tokio::runtime::Builder;
+use tokio::time::Instant;
 
 /// A server that answers each connection with what it received until the head was complete, in lower case.
 async fn echo_server() -> (SocketAddr, Arc<Mutex<usize>>) {
@@ -150,5 +151,141 @@ fn class_54_a_proxy_that_is_dropped_closes_its_listener_and_its_connections() {
         let _reset = open.read_to_end(&mut rest).await;
         assert!(rest.starts_with(b"HTTP/1.1 200"));
         assert!(TcpStream::connect(address).await.is_err());
+    });
+}
+
+#[test]
+fn class_54_running_calls_have_all_refusals_and_the_run_those_without_a_call() {
+    block_on(async {
+        let (server, _) = echo_server().await;
+        let (proxy, _task, address) = proxy(server, true);
+        let refused = async |host: &str| {
+            sent(address, &[format!("CONNECT {host}:1 HTTP/1.1\r\n\r\n").as_bytes()]).await;
+            format!("{host}:1 is not one of sandbox.allowed_hosts")
+        };
+        let first = proxy.refusals_of_call();
+        let a = refused("a.test").await;
+        let second = proxy.refusals_of_call();
+        let b = refused("b.test").await;
+        assert_eq!((first.take(), second.take()), (vec![a, b.clone()], vec![b]));
+        assert!(proxy.take_refusals().is_empty());
+        drop((first, second));
+        let c = refused("c.test").await;
+        assert_eq!(proxy.take_refusals(), [c]);
+    });
+}
+
+/// A server that returns each byte, and closes a connection when its client does.
+async fn open_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut from, mut to) = stream.split();
+                tokio::io::copy(&mut from, &mut to).await
+            });
+        }
+    });
+    address
+}
+
+/// Sends the request for a tunnel to the port of `server`.
+async fn ask_for_tunnel(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let head = format!("CONNECT localhost:{} HTTP/1.1\r\n\r\n", server.port());
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Waits until the tunnel is open.
+async fn opened(mut stream: TcpStream) -> TcpStream {
+    let mut answer = [0; 39];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, *b"HTTP/1.1 200 Connection established\r\n\r\n");
+    stream
+}
+
+#[test]
+fn class_54_no_more_than_64_connections_are_served_at_the_same_time() {
+    block_on(async {
+        let server = open_server().await;
+        let (proxy, _task, address) = proxy(server, true);
+        let mut tunnels = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            tunnels.push(opened(ask_for_tunnel(address, server).await).await);
+        }
+        assert_eq!(proxy.0.free.available_permits(), 0);
+        let waiting = ask_for_tunnel(address, server).await;
+        drop(tunnels.pop());
+        let _served = opened(waiting).await;
+        assert_eq!(
+            proxy.0.free.available_permits(),
+            0,
+            "the connection that waited has the place of the closed one"
+        );
+    });
+}
+
+/// Runs a test with a clock that moves on as soon as everything waits, also for an event of the kernel.
+fn block_on_without_waiting(test: impl Future<Output = ()>) {
+    Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(test);
+}
+
+/// Runs `work` while the clock stands still.
+async fn at_once<T>(work: impl Future<Output = T>) -> T {
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    // The clock does not move while a blocking task runs.
+    let hold = tokio::task::spawn_blocking(move || is_done.recv().is_err());
+    let result = work.await;
+    drop(done);
+    assert!(hold.await.unwrap());
+    result
+}
+
+#[test]
+fn class_54_a_connection_without_a_byte_is_closed_after_the_idle_time() {
+    block_on_without_waiting(async {
+        let server = open_server().await;
+        let (_, _task, address) = proxy(server, true);
+        let mut tunnel = at_once(async { opened(ask_for_tunnel(address, server).await).await }).await;
+        let opened_at = Instant::now();
+        assert_eq!(tunnel.read(&mut [0]).await.unwrap(), 0);
+        assert_eq!(opened_at.elapsed().as_secs(), IDLE_TIMEOUT.as_secs());
+    });
+}
+
+#[test]
+fn class_54_a_connection_is_closed_after_the_total_time_whatever_it_sends() {
+    block_on_without_waiting(async {
+        let server = open_server().await;
+        let (_, _task, address) = proxy(server, true);
+        let mut tunnel = at_once(async { opened(ask_for_tunnel(address, server).await).await }).await;
+        let (opened_at, pause) = (Instant::now(), IDLE_TIMEOUT / 2);
+        let mut byte = [0];
+        while at_once(async {
+            tunnel.write_all(b"x").await?;
+            tunnel.read_exact(&mut byte).await
+        })
+        .await
+        .is_ok()
+        {
+            sleep(pause).await;
+        }
+        let took = opened_at.elapsed();
+        assert!((TOTAL_TIMEOUT..=TOTAL_TIMEOUT + pause).contains(&took), "{took:?}");
+    });
+}
+
+#[test]
+fn class_54_a_head_that_does_not_end_is_answered_after_its_time() {
+    block_on_without_waiting(async {
+        let (_, _task, address) = proxy(open_server().await, true);
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"CONNECT localhost:1 HTTP/1.1\r\n").await.unwrap();
+        let (started, mut answer) = (Instant::now(), String::new());
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
+        assert_eq!(started.elapsed().as_secs(), HEAD_TIMEOUT.as_secs());
     });
 }

@@ -1,12 +1,9 @@
 //! Builds the replacement for a matched passage: line endings and indentation of the file, unchanged lines byte for byte.
 
+use crate::text::diff::compare_lines;
 use crate::text::edit::find::Match;
 use crate::text::lines::{LineEnding, body};
-use similar::{DiffOp, TextDiff};
-use std::time::Duration;
-
-/// Time limit for the diff of old and new text. When it is exceeded, fewer lines count as unchanged.
-const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
+use similar::DiffOp;
 
 /// Returns the replacement for the match `found` of `old`: `new` with the line endings and indentation of the file. Lines that
 /// `old` and `new` share keep the file's bytes. Returns `None` if the indentation cannot be applied to a line of `new`.
@@ -27,10 +24,9 @@ pub fn rewrite_passage(text: &str, found: &Match, old: &str, new: &str) -> Optio
     let (old, bare) = (bodies(&old), bodies(&new));
     let (old, bare): (Vec<&str>, Vec<&str>) =
         (old.iter().map(String::as_str).collect(), bare.iter().map(String::as_str).collect());
-    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&old, &bare);
     let mut stays: Vec<Option<&str>> = vec![None; new.len()];
-    for op in diff.ops() {
-        let DiffOp::Equal { old_index, new_index, len } = *op else { continue };
+    for op in compare_lines(&old, &bare) {
+        let DiffOp::Equal { old_index, new_index, len } = op else { continue };
         let kept = passage.iter().skip(old_index).take(len);
         stays.iter_mut().skip(new_index).zip(kept).for_each(|(stays, line)| *stays = Some(line));
     }

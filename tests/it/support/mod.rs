@@ -7,6 +7,8 @@ pub mod dying;
 pub mod kernel;
 pub mod long_run;
 pub mod mcp;
+pub mod mcp_client;
+pub mod mcp_service;
 pub mod random;
 pub mod run;
 pub mod schema;

@@ -4,6 +4,8 @@ use super::run::Lab;
 use super::wire_server;
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 /// How a path is answered: every byte of it.
@@ -102,4 +104,20 @@ pub fn fetched(lab: &Lab, url: &str) -> String {
     let arguments = serde_json::json!({"url": url}).to_string();
     let done = lab.agent(&["tools", "call", "web_fetch", &arguments, "--mode", "yolo"]);
     format!("{}{}", done.stdout, done.stderr)
+}
+
+/// What the agent of `lab` prints in a mount namespace in which `/etc/hosts` is `hosts`; `None` without such namespaces.
+pub fn agent_with_names(lab: &Lab, hosts: &Path, args: &[&str]) -> Option<String> {
+    let agent = lab.command(args);
+    let script = format!("mount --bind '{}' /etc/hosts && exec \"$@\"", hosts.display());
+    let mut inside = Command::new("unshare");
+    inside.args(["-rm", "sh", "-c", &script, "sh"]).arg(agent.get_program()).args(agent.get_args());
+    inside.env_clear().envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let done = inside.current_dir(lab.ws()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    if said.contains("unshare") || said.contains("mount:") {
+        eprintln!("not tried, no mount namespace here: {said}");
+        return None;
+    }
+    Some(said)
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 /// The end of every question.
-pub const QUESTION: &str = "abort the run: ";
+pub const QUESTION: &str = "stop the run: ";
 
 /// What a prompt of `agent chat` begins with: bracketed paste is turned on.
 pub const PASTE_ON: &str = "\u{1b}[?2004h";

@@ -1,8 +1,9 @@
-//! Completion at the prompt of `agent chat`: slash commands, and paths after `@`.
+//! Completion at the prompt of `agent chat`: slash commands, and paths after `@` and `/image`.
 
 use crate::terminal::needs_escape;
 use crate::workspace::Workspace;
 use crate::workspace::walk::EntryKind;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Maximum number of paths offered.
@@ -13,7 +14,15 @@ pub fn names(names: &[String], typed: &str) -> Vec<String> {
     names.iter().filter(|name| name.starts_with(typed)).cloned().collect()
 }
 
-/// Returns the files and directories of the workspace that begin with the path that was typed; none for an unreadable
+/// Returns the candidates for the last word of `line`, a slash command with arguments: for `/image` the files below `directory`.
+pub fn arguments(directory: &Path, line: &str) -> Vec<String> {
+    let Some(files) = line.strip_prefix("/image ") else { return Vec::new() };
+    let typed = files.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let quoted = |path: &String| shlex::try_quote(path).map(Cow::into_owned).ok();
+    paths(directory, typed).iter().filter_map(quoted).collect()
+}
+
+/// Returns the files and directories below `root` that begin with the path that was typed; none for an unreadable
 /// directory. Names with control or invisible characters are left out, because the editor writes them to the terminal.
 pub fn paths(root: &Path, typed: &str) -> Vec<String> {
     let (directory, name) = typed.rsplit_once('/').map_or(("", typed), |(directory, name)| (directory, name));
@@ -42,13 +51,16 @@ mod tests {
     fn paths_are_completed_below_the_workspace_only() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("src")).unwrap();
-        for file in ["src/main.rs", "src/model.rs", "readme.md", ".hidden"] {
+        for file in ["src/main.rs", "src/model.rs", "readme.md", "two words.gif", ".hidden"] {
             std::fs::File::create(dir.path().join(file)).unwrap();
         }
-        assert_eq!(paths(dir.path(), ""), ["readme.md", "src/"]);
+        assert_eq!(paths(dir.path(), ""), ["readme.md", "src/", "two words.gif"]);
         assert_eq!(paths(dir.path(), "src/m"), ["src/main.rs", "src/model.rs"]);
         assert_eq!(paths(dir.path(), ".h"), [".hidden"]);
         assert!(paths(dir.path(), "../").is_empty());
         assert!(paths(dir.path(), "/etc/").is_empty());
+        assert_eq!(arguments(dir.path(), "/image a.png src/ma"), ["src/main.rs"]);
+        assert_eq!(arguments(dir.path(), "/image two"), ["'two words.gif'"]);
+        assert!(arguments(dir.path(), "/model src/ma").is_empty());
     }
 }

@@ -182,12 +182,12 @@ impl<'a> Conversation<'a> {
             self.app.notify(Style::Error, messages::CHAT_BUDGET_USED);
             return self.not_sent();
         }
-        options.budget_left = self.left;
+        options.bounds.budget = self.left;
         let preparation =
             Preparation { user_commands: self.ran.clone(), compact: self.compact, ..Preparation::default() };
         let task = match self.session.clone() {
             Some(id) => Task::Resume { id: Some(id), prompt: Some(text), preparation },
-            None => Task::New { prompt: text, history: None, preparation },
+            None => Task::New { prompt: text, history: None, config: None, preparation },
         };
         let (app, runtime) = (self.app, self.runtime);
         match catch_panic(|| runtime.block_on(Box::pin(run_session(app, &options, task)))) {

@@ -199,11 +199,13 @@ fn line_editor(app: &App, settings: &Settings, user_commands: &UserCommands) -> 
     directories::prepare(settings)?;
     let redactor = app.redactor(settings);
     let (names, root) = (slash_commands::names(user_commands), settings.workspace.clone());
+    let directory = app.environment.current_dir().to_owned();
     let editor = LineEditor::new(LineEditorOptions {
         history: settings.state.join("chat-history"),
         may_store: Box::new(move |line| redactor.text(line) == line),
         commands: Arc::new(move |typed| completion::names(&names, typed)),
         paths: Arc::new(move |typed| completion::paths(&root, typed)),
+        arguments: Arc::new(move |line| completion::arguments(&directory, line)),
         term: app.environment.get("TERM").unwrap_or_default().to_owned(),
     });
     editor.map_err(|error| CliError::new(FailureKind::Config, messages::cannot_read_line(&error)))

@@ -1,0 +1,230 @@
+//! `agent mcp serve`: this program as an MCP server on standard input and output. Each call of `run` or `reply` is a run.
+
+mod calls;
+mod handler;
+mod input;
+mod questions;
+
+use crate::cli::commands::run::run_session;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::compose::app::App;
+use crate::cli::compose::directories;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::run_client::{RunBounds, RunClient};
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::event::{Event, Record};
+use crate::core::failure::FailureKind;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::Status;
+use crate::journal::read;
+use crate::report::json::not_started;
+use crate::runtime::interrupt::SignalHandlers;
+use calls::{Call, ReplyCall, RunCall, SessionCall};
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use handler::{Handler, Job, Outcome};
+use input::Input;
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Calls that wait for this program to take them.
+const MAX_WAITING_CALLS: usize = 64;
+/// Time for interrupted runs to end, after the client has left.
+const END_TIME: Duration = Duration::from_millis(900);
+
+/// Serves until the input ends or a signal arrives; then the runs are interrupted.
+///
+/// # Errors
+/// Fails for an invalid configuration, and when the client does not speak MCP.
+pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
+    let settings = app.load_and_notify(&options.flags())?.settings;
+    directories::prepare(&settings)?;
+    let options = RunOptions {
+        json: true,
+        output_format: None,
+        prompt_is_data: true,
+        // A client selects agents and sessions, but no mode that the server does not have without it.
+        bounds: RunBounds { mode: Some(settings.policy.mode), ..options.bounds },
+        ..options
+    };
+    app.block_on(async {
+        let interrupt = app.interrupt()?.arm(SignalHandlers {
+            on_first_signal: Box::new(|| ()),
+            on_second_signal: Box::new(|| ()),
+        });
+        let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
+        let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
+        let handler = Handler::new(jobs, options.agent.clone());
+        let service = tokio::select! {
+            service = handler.serve((input, tokio::io::stdout())) => match service {
+                Ok(service) => service,
+                Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+                Err(error) => return Err(no_mcp(&error)),
+            },
+            () = interrupt.cancelled() => return Ok(()),
+        };
+        let closed = service.waiting().fuse();
+        futures_util::pin_mut!(closed);
+        let mut running = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = interrupt.cancelled() => break,
+                _closed = &mut closed => break,
+                Some(job) = waiting.recv() => running.push(perform(app, &settings, &options, job, interrupt.child_token())),
+                Some(()) = running.next(), if !running.is_empty() => {}
+            }
+        }
+        interrupt.cancel();
+        // What does not end in time is killed with the launchers of its processes; the journal has everything that was done.
+        let ends = async { while running.next().await.is_some() {} };
+        let _ended = tokio::time::timeout(END_TIME, ends).await;
+        Ok(())
+    })
+}
+
+fn no_mcp(error: &ServerInitializeError) -> CliError {
+    CliError::new(FailureKind::Request, format!("the client does not speak MCP: {error}"))
+}
+
+/// Performs a call, and sends its outcome.
+async fn perform(
+    app: &App,
+    settings: &Settings,
+    options: &RunOptions,
+    job: Job,
+    interrupt: tokio_util::sync::CancellationToken,
+) {
+    let Job { call, cancel, progress, questions, outcome } = job;
+    let client = RunClient {
+        listener: Rc::new(move |record: &Record| {
+            if let Some(text) = progress_text(&record.event) {
+                // A client that has left needs none.
+                let _sent = progress.send(text);
+            }
+        }),
+        questions,
+        interrupt: interrupt.clone(),
+    };
+    let work = async {
+        match call {
+            Call::Run(call) => run(app, options, client, call).await,
+            Call::Reply(call) => reply(app, options, client, call).await,
+            Call::Session(call) => session(app, settings, &call),
+        }
+    };
+    let work = AssertUnwindSafe(work).catch_unwind();
+    tokio::pin!(work);
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done,
+            () = cancel.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
+        }
+    };
+    let done = done.unwrap_or_else(|_| {
+        // The panic hook has reported it.
+        failed(app, &CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
+    });
+    let _sent = outcome.send(done);
+}
+
+async fn run(app: &App, options: &RunOptions, client: RunClient, call: RunCall) -> Outcome {
+    let mut options = options.clone();
+    options.agent = call.agent.or(options.agent);
+    options.bounds.max_steps = call.max_steps;
+    options.bounds.timeout = call.timeout_seconds.map(Duration::from_secs);
+    options.bounds.budget = call.budget_usd;
+    options.client = Some(client);
+    let task =
+        Task::New { prompt: call.task, history: None, preparation: Preparation::default(), config: None };
+    perform_task(app, &options, task).await
+}
+
+async fn reply(app: &App, options: &RunOptions, client: RunClient, call: ReplyCall) -> Outcome {
+    let options = RunOptions { client: Some(client), ..options.clone() };
+    let preparation = Preparation::default();
+    let task = Task::Resume { id: Some(call.session_id), prompt: Some(call.prompt), preparation };
+    perform_task(app, &options, task).await
+}
+
+async fn perform_task(app: &App, options: &RunOptions, task: Task) -> Outcome {
+    match Box::pin(run_session(app, options, task)).await {
+        Ok(finished) => {
+            if let Some(telemetry) = finished.telemetry {
+                telemetry.export(&app.terminal).await;
+            }
+            Outcome::of(&finished.result)
+        }
+        Err(error) => failed(app, &error),
+    }
+}
+
+fn failed(app: &App, error: &CliError) -> Outcome {
+    let mut failure = error.failure();
+    failure.message = app.redact(&failure.message);
+    let sandbox = error.sandbox().map(str::to_owned);
+    Outcome::of(&RunResult { sandbox, ..not_started(failure, None) })
+}
+
+/// Returns the result of the last run of a session.
+fn session(app: &App, settings: &Settings, call: &SessionCall) -> Outcome {
+    let mut last = None;
+    let found =
+        session_store(settings).journal_path(&call.session_id).map_err(CliError::from).and_then(|path| {
+            read::for_each_record(&path, |_line, record| {
+                match record.map(|record| record.event) {
+                    Some(Event::RunStart { .. }) => last = None,
+                    Some(Event::RunEnd { result }) => last = Some(result),
+                    _ => {}
+                }
+                true
+            })
+            .map_err(|error| {
+                let message = format!("the session {} cannot be read: {error}", call.session_id);
+                CliError::new(FailureKind::Session, message)
+            })
+        });
+    match (found, last) {
+        (Err(error), _) => failed(app, &error),
+        (Ok(()), Some(result)) => Outcome::of(&result),
+        (Ok(()), None) => Outcome::unfinished(&call.session_id),
+    }
+}
+
+/// Returns what is told of an event while a run works.
+fn progress_text(event: &Event) -> Option<String> {
+    match event {
+        Event::ToolCallStart { call, summary } => Some(format!("{} {summary}", call.name)),
+        Event::Notice { text, .. } => Some(text.clone()),
+        _ => None,
+    }
+}
+
+impl Outcome {
+    /// Returns the outcome of a run: its document, an error unless the run succeeded.
+    fn of(result: &RunResult) -> Self {
+        let document = serde_json::to_value(result).unwrap_or_default();
+        let answer = result.output.text();
+        let is_error = result.status != Status::Success;
+        let reason = result.stop_reason.map(|reason| reason.name().to_owned());
+        let why = result.error.as_ref().map(|failure| failure.message.clone()).or(reason);
+        let text = match (is_error, why) {
+            (true, Some(why)) => format!("{} ({why})\n{answer}", result.status.name()),
+            _ => answer.into_owned(),
+        };
+        Self { text, document, is_error }
+    }
+
+    /// Returns the outcome for a session whose last run has not ended.
+    fn unfinished(session_id: &str) -> Self {
+        let text = format!("the last run of session {session_id} has not ended");
+        Self { text, document: serde_json::json!({ "session_id": session_id }), is_error: true }
+    }
+}

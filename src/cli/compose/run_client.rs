@@ -1,0 +1,98 @@
+//! A program that drives runs instead of a user at the terminal: it receives the events, answers questions and interrupts.
+
+use crate::config::settings::Settings;
+use crate::core::event::Record;
+use crate::core::event_sink::EventSink;
+use crate::core::price::Usd;
+use crate::engine::approver::{Approver, ApproverAnswer, Question};
+use crate::engine::policy::Mode;
+use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// The client of a run.
+#[derive(Clone)]
+pub struct RunClient {
+    /// Receives each event.
+    pub listener: Rc<dyn Fn(&Record)>,
+    /// Receives the questions of the run; without a receiver nobody answers them.
+    pub questions: mpsc::UnboundedSender<ClientQuestion>,
+    /// Interrupts the run.
+    pub interrupt: CancellationToken,
+}
+
+impl std::fmt::Debug for RunClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunClient").finish_non_exhaustive()
+    }
+}
+
+/// A question to the client.
+#[derive(Debug)]
+pub struct ClientQuestion {
+    /// The question.
+    pub question: Question,
+    /// Takes the answer; dropped without one, the call is refused.
+    pub reply: oneshot::Sender<ApproverAnswer>,
+}
+
+/// Upper bounds of a run, besides those of the settings: they only lower them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunBounds {
+    /// Maximum cost.
+    pub budget: Option<Usd>,
+    /// Maximum number of steps.
+    pub max_steps: Option<u32>,
+    /// Maximum time.
+    pub timeout: Option<Duration>,
+    /// The most permissive mode.
+    pub mode: Option<Mode>,
+}
+
+impl RunBounds {
+    /// Lowers the limits in `settings` to these bounds.
+    pub fn apply(&self, settings: &mut Settings) {
+        if let Some(budget) = self.budget.map(f64::from) {
+            let own = &mut settings.costs.budget_usd;
+            *own = Some(own.map_or(budget, |own| own.min(budget)));
+        }
+        if let Some(steps) = self.max_steps {
+            settings.agent.max_steps = settings.agent.max_steps.min(steps);
+        }
+        if let Some(timeout) = self.timeout {
+            settings.timeout = Some(settings.timeout.map_or(timeout, |own| own.min(timeout)));
+        }
+        if let Some(mode) = self.mode {
+            settings.agent.mode = settings.agent.mode.min(mode);
+            settings.policy.mode = settings.policy.mode.min(mode);
+        }
+    }
+}
+
+/// Asks the client.
+pub struct ClientApprover(pub mpsc::UnboundedSender<ClientQuestion>);
+
+impl Approver for ClientApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, ApproverAnswer> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let question = ClientQuestion { question: question.clone(), reply };
+            match self.0.send(question) {
+                Ok(()) => answer.await.unwrap_or(ApproverAnswer::NoApprover),
+                Err(_) => ApproverAnswer::NoApprover,
+            }
+        })
+    }
+}
+
+/// Passes events on to the client.
+pub struct ClientSink(pub Rc<dyn Fn(&Record)>);
+
+impl EventSink for ClientSink {
+    fn emit(&mut self, record: &Record) -> std::io::Result<()> {
+        (self.0)(record);
+        Ok(())
+    }
+}

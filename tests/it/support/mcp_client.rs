@@ -1,0 +1,114 @@
+//! A client of `agent mcp serve`: writes messages, and waits for those that come back.
+
+use super::run::{Finished, Lab, Running};
+use super::server::Server;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Longer than anything takes here.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub struct McpClient {
+    pub child: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    next_id: u64,
+}
+
+impl McpClient {
+    /// Starts a server whose model is `server`, and performs the handshake with these capabilities.
+    pub fn start(lab: &Lab, server: &Server, more: &[&str], capabilities: &Value) -> Self {
+        let mut client = Self::spawn(lab, server, more);
+        let about = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"}});
+        let answer = client.request("initialize", &about);
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    pub fn spawn(lab: &Lab, server: &Server, more: &[&str]) -> Self {
+        let url = server.url();
+        let args = ["mcp", "serve", "--model", "openai/mock", "--api-base", &url, "--api-key", "k-123456789"];
+        let mut child =
+            lab.command(&[&args, more].concat()).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (sender, messages) = channel();
+        let output = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let message = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                let _ = sender.send(message);
+            }
+        });
+        Self { input: child.stdin.take(), child, messages, next_id: 0 }
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        self.send_line(&message.to_string());
+    }
+
+    pub fn send_line(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Sends a request and returns its id.
+    pub fn begin(&mut self, method: &str, params: &Value) -> u64 {
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
+        self.next_id
+    }
+
+    #[track_caller]
+    pub fn receive(&self) -> Value {
+        self.messages.recv_timeout(PATIENCE).expect("a message")
+    }
+
+    /// Waits for the answer to the request `id`; messages before it are dropped.
+    #[track_caller]
+    pub fn answer(&self, id: u64) -> Value {
+        loop {
+            let message = self.receive();
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    /// Waits for a request of the server.
+    #[track_caller]
+    pub fn asked(&self) -> Value {
+        loop {
+            let message = self.receive();
+            if message.get("method").is_some() && message.get("id").is_some() {
+                return message;
+            }
+        }
+    }
+
+    #[track_caller]
+    pub fn request(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+
+    #[track_caller]
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Ends the input and waits for the end of the server.
+    pub fn leave(mut self) -> Option<i32> {
+        drop(self.input.take());
+        self.child.wait().unwrap().code()
+    }
+}
+
+/// Runs `agent mcp` with this standard input.
+pub fn piped(lab: Lab, input: &str, args: &[&str]) -> Finished {
+    let lab = lab.stdin(input);
+    let running: Running = lab.start(args);
+    running.finish()
+}
