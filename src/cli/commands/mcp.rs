@@ -15,10 +15,10 @@ use crate::config::flags::Flags;
 use crate::config::mcp::McpServer;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::join_all;
 use rustix::fs::FileType;
 use serde_json::{Value, json};
@@ -26,9 +26,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// A server that was contacted.
-struct Contacted {
+pub struct Contacted {
     name: String,
-    started: Result<(Server, Arc<StartedServer>), String>,
+    /// The server, which has ended, and what it has listed; or why it cannot be used.
+    pub started: Result<(Server, Arc<StartedServer>), String>,
     accepted: Option<Pins>,
 }
 
@@ -73,11 +74,14 @@ fn is_piped() -> bool {
 }
 
 /// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
-async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
+///
+/// # Errors
+/// Fails when the sandbox is unusable, or the accepted tools cannot be read.
+pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
     let launcher = compose::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {
-        let spec = mcp::spec(app, settings, &launcher, (name, server), Answers::Decline);
+        let spec = mcp::spec(app, settings, &launcher, (name, server), mcp::answers(app, settings, None));
         let name = name.clone();
         let spec = match spec {
             Ok(spec) => spec,
@@ -179,11 +183,19 @@ fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
         [("changed", &changes.changed), ("new", &changes.added), ("removed", &changes.removed)]
     {
         for tool in names {
-            let find = |tools: &[ListedTool]| tools.iter().find(|known| known.name == *tool).cloned();
-            let texts = [find(&before.tools), find(tools)].map(|tool| tool.map(|tool| tool.description));
-            let [old, new] = texts.map(|text| harmless(&text.unwrap_or_default()));
-            let _infallible = writeln!(text, "{what}: {}\n  - {old}\n  + {new}", harmless(tool));
+            let lines = |mark: char, tools: &[ListedTool]| {
+                let found = tools.iter().find(|known| known.name == *tool);
+                found.map(|tool| definition_lines(mark, tool)).unwrap_or_default()
+            };
+            let (old, new) = (lines('-', &before.tools), lines('+', tools));
+            let _infallible = write!(text, "{what}: {}\n{old}{new}", one_line(&harmless(tool), QUOTE_CHARS));
         }
     }
     Ok(text)
+}
+
+/// Returns the description and the schema of a tool, with `mark` before each.
+fn definition_lines(mark: char, tool: &ListedTool) -> String {
+    let description = harmless(&tool.description).replace('\n', "\n    ");
+    format!("  {mark} {description}\n  {mark} {}\n", tool.schema_for_model())
 }

@@ -20,6 +20,7 @@ pub mod man;
 pub mod mcp;
 pub mod mcp_args;
 pub mod mcp_login;
+pub mod mcp_readiness;
 pub mod mcp_serve;
 pub mod memory;
 pub mod model_readiness;

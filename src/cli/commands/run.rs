@@ -12,6 +12,7 @@ use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
+use crate::cli::compose::mcp::McpServers;
 use crate::cli::compose::memory::store_correction;
 use crate::cli::compose::message_queue::with_queue;
 use crate::cli::compose::preparation::Preparation;
@@ -46,6 +47,7 @@ use crate::runtime::emitter::EmitError;
 use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
+use std::future;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
@@ -221,7 +223,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         stream: settings.llm.stream,
         started_at: setup.started_at,
     };
-    subagents::install_host(app, &settings, &agent, &setup.host);
+    subagents::install_host(app, &settings, &agent, &setup.mcp.tools, &setup.host);
     let start = StartupEvents {
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
         has_system: has_system(&opened.about, &settings.agent.name),
@@ -238,10 +240,29 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     };
     let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
     let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
-    let result = with_queue(app, queue, Box::pin(run)).await;
+    let result = with_queue(app, queue, Box::pin(with_server_notices(&agent, &setup.mcp, run))).await;
     setup.mcp.finish_and_notify(app, &settings).await;
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
+}
+
+/// Performs `run`, and emits a notice when an MCP server lists other tools than the accepted ones.
+async fn with_server_notices(
+    agent: &Agent,
+    servers: &McpServers,
+    run: impl Future<Output = RunResult>,
+) -> RunResult {
+    // A journal that cannot be written ends the run by its own events.
+    let report = |text| drop(agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }));
+    let notices = async {
+        servers.report_changes(report).await;
+        future::pending().await
+    };
+    tokio::select! {
+        biased;
+        result = run => result,
+        result = notices => result,
+    }
 }
 
 /// Returns the first user message of the run; `None` when a session resumes in the middle of its work.
