@@ -40,7 +40,7 @@ pub struct Contacted {
 pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     match args.command {
         Some(McpCommand::Serve(options)) => return serve(app, *options),
-        None if is_piped() => {
+        None if is_piped() && !args.json => {
             let McpArgs { mcp_config, common, .. } = args;
             return serve(app, RunOptions { common, mcp_config, ..RunOptions::default() });
         }
@@ -52,16 +52,19 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     app.block_on(async {
         let text = match args.command {
             Some(McpCommand::Login { server, scope }) => {
-                return login(app, &settings, &server, configured(&settings, &server)?, &scope).await;
+                return login(app, &settings, &server, configured(&settings, &server)?, &scope, args.json)
+                    .await;
             }
             Some(McpCommand::Logout { server }) => {
-                return logout(app, &settings, &server, configured(&settings, &server)?);
+                return logout(app, &settings, &server, configured(&settings, &server)?, args.json);
             }
             None | Some(McpCommand::List | McpCommand::Serve(_)) => {
                 list(&contact(app, &settings, None).await?, args.json)
             }
             Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
-            Some(McpCommand::Pin { server }) => pin(&settings, &one(app, &settings, &server).await?)?,
+            Some(McpCommand::Pin { server }) => {
+                pin(&settings, &one(app, &settings, &server).await?, args.json)?
+            }
         };
         print(&app.terminal, &app.redactor(&settings).text(&text))
     })
@@ -170,12 +173,18 @@ fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
     Ok(text)
 }
 
-fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
+fn pin(settings: &Settings, it: &Contacted, as_json: bool) -> CliResult<String> {
     let name = &it.name;
     let (server, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
     mcp::accept(settings, server, &started.connection.protocol, tools)
         .map_err(|error| CliError::new(FailureKind::Request, crate::messages::mcp_pins_not_stored(&error)))?;
+    if as_json {
+        let changes = it.accepted.as_ref().map(|before| before.changes(tools)).unwrap_or_default();
+        let document = json!({ "name": name, "tools": tools.len(), "hash": hash_of_all(tools), "changed": changes.changed,
+            "new": changes.added, "removed": changes.removed });
+        return Ok(format!("{document:#}\n"));
+    }
     let mut text = format!("{name}: {} tools accepted, hash {}\n", tools.len(), hash_of_all(tools));
     let Some(before) = &it.accepted else { return Ok(text) };
     let changes = before.changes(tools);
