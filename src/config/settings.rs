@@ -78,6 +78,8 @@ pub struct Settings {
     pub trusted_files: Vec<PathBuf>,
     /// Whether commands are not confined at all; only a flag can set this.
     pub sandbox_off: bool,
+    /// Whether neither tools nor commands may change a file of the workspace; a program that drives the run sets this.
+    pub read_only: bool,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
     /// MCP servers; none with `--disable-mcp`.
@@ -168,6 +170,7 @@ impl Settings {
             },
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
+            read_only: false,
             search_key: document.web.search.key(environment),
             web: document.web,
             mcp: document.mcp.unless(flags.disable_mcp),

@@ -11,6 +11,7 @@ pub mod config;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+pub mod exec;
 pub mod help;
 pub mod history;
 pub mod import;

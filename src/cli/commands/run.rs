@@ -147,14 +147,7 @@ pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
         }
         _ => report::write_result(&app.terminal, format, &result, &shown),
     };
-    if let Some(telemetry) = telemetry {
-        let export = async {
-            telemetry.export(&app.terminal).await;
-            Ok(())
-        };
-        // A panic in it has been reported and does not change the result of the run.
-        let _reported = catch_panic(|| app.block_on(export));
-    }
+    export_telemetry(app, telemetry);
     match written {
         Err(_) if code == 0 => ExitCode::Failed.code(),
         _ => code,
@@ -172,7 +165,19 @@ pub fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
     })
 }
 
-fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
+/// Exports the spans of a run whose result is written.
+pub fn export_telemetry(app: &App, telemetry: Option<Telemetry>) {
+    let Some(telemetry) = telemetry else { return };
+    let export = async {
+        telemetry.export(&app.terminal).await;
+        Ok(())
+    };
+    // A panic in it has been reported and does not change the result of the run.
+    let _reported = catch_panic(|| app.block_on(export));
+}
+
+/// Returns the exit code for a result; `on_partial` replaces that of a partial one.
+pub fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
     let code =
         result.stop_reason.map_or(ExitCode::Failed, |reason| ExitCode::for_result(reason, result.status));
     match (code, on_partial) {
