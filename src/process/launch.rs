@@ -193,6 +193,11 @@ impl Launcher {
         self.confinement.as_ref().is_none_or(|confinement| confinement.has_network())
     }
 
+    /// Checks whether children can change the workspace.
+    pub fn writes_workspace(&self) -> bool {
+        self.confinement.as_ref().is_none_or(|confinement| confinement.writes_workspace())
+    }
+
     /// Returns a check for directories that belonged to repositories before the first command, even if they changed since.
     pub fn repository_check(&self) -> impl Fn(&Path) -> bool + Send + Sync + 'static {
         let confinement = self.confinement.clone();

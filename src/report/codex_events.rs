@@ -324,7 +324,13 @@ impl ItemDetails {
                 exit_code: None,
                 status,
             },
-            name if FILE_TOOLS.contains(&name) => Self::FileChange { changes: Vec::new(), status },
+            name if FILE_TOOLS.contains(&name) => {
+                // Until the changes are known; of a patch they are not.
+                let kind = if name == DeleteFile::NAME { "delete" } else { "update" };
+                let path = Some(text("path")).filter(|path| !path.is_empty());
+                let changes = path.into_iter().map(|path| FileUpdate { path, kind }).collect();
+                Self::FileChange { changes, status }
+            }
             WebSearch::NAME => Self::WebSearch { query: text("query") },
             name => {
                 let called = arguments["name"].as_str().filter(|_| name == CALL_TOOL);
@@ -345,6 +351,8 @@ impl ItemDetails {
     fn end(&mut self, ended: Option<&ToolResult>, changed: &[Change]) {
         let success = ended.is_some_and(|result| !result.is_error);
         let text = ended.map_or(messages::CODEX_CALL_NOT_ENDED, |result| result.text.as_str());
+        // The prefix is for the model.
+        let text = text.strip_prefix("Error: ").unwrap_or(text);
         let new_status = if success { ItemStatus::Completed } else { ItemStatus::Failed };
         match self {
             Self::CommandExecution { aggregated_output, exit_code, status, .. } => {

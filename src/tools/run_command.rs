@@ -302,19 +302,13 @@ pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
     }
 }
 
-/// Returns the exit code in a result that contains [`end_text`]: in its first or its last line.
+/// Returns the exit code in a result that contains [`end_text`] in its first or its last line.
 pub fn exit_code_in(result: &str) -> Option<i32> {
-    let lines = [result.lines().next(), result.lines().next_back()];
     let code = |line: &str| {
-        line.strip_prefix("Command failed with ")
-            .unwrap_or(line)
-            .strip_prefix("exit_code: ")?
-            .split(' ')
-            .next()?
-            .parse()
-            .ok()
+        let line = line.strip_prefix("Command failed with ").unwrap_or(line);
+        line.strip_prefix("exit_code: ")?.split(' ').next()?.parse().ok()
     };
-    lines.into_iter().flatten().find_map(code)
+    [result.lines().next(), result.lines().next_back()].into_iter().flatten().find_map(code)
 }
 
 /// The part of a stream that is sent to the model.

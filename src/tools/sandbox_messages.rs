@@ -148,6 +148,11 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
             without it, and report what was not.]"
                 .to_owned(),
         ),
+        (false, true) if !launcher.writes_workspace() => Some(
+            "[The workspace is read-only in this run, and commands can write to $TMPDIR only: report what you would \
+            change.]"
+                .to_owned(),
+        ),
         (false, true) => Some(
             "[Commands can write to the workspace and $TMPDIR only, and not to protected files: only the user can \
             allow another directory, with --allow-write DIR.]"

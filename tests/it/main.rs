@@ -27,6 +27,7 @@ mod display;
 mod edits;
 mod evaluation;
 mod events;
+mod exec;
 mod fallback;
 mod faults;
 mod file_modes;

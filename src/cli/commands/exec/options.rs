@@ -74,10 +74,9 @@ fn permissions(args: &ExecArgs, config: &CodexConfig) -> RunOptions {
 
 /// Returns the name with its provider.
 fn model_name(name: &str, table: &[Provider]) -> String {
-    let is_own = match name.split_once('/') {
-        Some((provider, _)) => provider == "local" || table.iter().any(|row| row.name == provider),
-        None => name.starts_with("scripted:"),
-    };
+    let provider = name.split_once('/').map(|(provider, _)| provider);
+    let is_known = |provider: &str| provider == "local" || table.iter().any(|known| known.name == provider);
+    let is_own = name.starts_with("scripted:") || provider.is_some_and(is_known);
     if is_own { name.to_owned() } else { format!("{DEFAULT_PROVIDER}/{name}") }
 }
 
