@@ -7,7 +7,7 @@ use crate::core::file_change::{Change, ChangeAction};
 use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
+use crate::core::stop_reason::{Status, StopReason};
 use crate::messages;
 use crate::tools::TypedTool;
 use crate::tools::apply_patch::ApplyPatch;
@@ -63,7 +63,7 @@ pub enum ThreadEvent {
         /// The call, or the message.
         item: Item,
     },
-    /// The run failed.
+    /// The run failed or was interrupted.
     #[serde(rename = "error")]
     Error(ErrorMessage),
 }
@@ -242,10 +242,14 @@ impl CodexEvents {
             return lines;
         }
         let error = ErrorMessage { message: messages::run_not_successful(result, language) };
-        if result.status == Status::Failed {
+        // As in Codex no turn fails when it is interrupted: the SDK reports the abort of its user then, not a failure.
+        let is_interrupted = result.stop_reason == Some(StopReason::UserInterrupt);
+        if is_interrupted || result.status == Status::Failed {
             lines.push(ThreadEvent::Error(error.clone()));
         }
-        lines.push(ThreadEvent::TurnFailed { error });
+        if !is_interrupted {
+            lines.push(ThreadEvent::TurnFailed { error });
+        }
         lines
     }
 

@@ -407,7 +407,14 @@ fn l33_exec_ends_at_a_signal_as_the_sdk_sends_it_when_it_aborts() {
         running.signal(signal);
         let done = running.finish().exits(130);
         wait_for_sleepers(&seconds, 0);
-        assert!(failure(&done).contains("user_interrupt"), "{}", failure(&done));
+        let last = events(&done).pop().unwrap();
+        assert_eq!(last["type"], "error", "{last}");
+        assert!(last["message"].as_str().unwrap().contains("user_interrupt"), "{last}");
+        assert!(
+            !done.stdout.contains("turn.completed") && !done.stdout.contains("turn.failed"),
+            "{}",
+            done.stdout
+        );
         assert_eq!(items(&done, "command_execution")[0]["status"], "failed");
     }
 }
