@@ -132,8 +132,7 @@ impl Settings {
         check(&document, layers)?;
         check_writable_dirs(&flags.allow_write, environment)?;
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
-        let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
-        let agent = agents::select(&agents, name)?.clone();
+        let agent = agents::select(&agents, flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT))?.clone();
         let guardrails = document.guardrails.clone().if_enabled();
         let mut policy = Self::policy(&document, &guardrails, &agent);
         policy.root = workspace.to_string_lossy().into_owned();

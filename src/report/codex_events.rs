@@ -76,6 +76,7 @@ pub struct ErrorMessage {
 }
 
 /// Tokens of a run.
+#[expect(clippy::struct_field_names, reason = "the names of the format")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TurnUsage {
     /// All prompt tokens.
