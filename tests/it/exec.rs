@@ -172,6 +172,39 @@ fn exec_mcp_tool_call_names_server_and_tool_and_own_tools_are_those_of_agent() {
 }
 
 #[test]
+fn exec_tools_of_mcp_servers_run_and_read_only_leaves_out_those_that_may_write() {
+    for (access, sandbox, is_offered) in
+        [("read", "workspace-write", true), ("read", "read-only", true), ("write", "read-only", false)]
+    {
+        let lab = lab().file("server.sh", include_str!("support/mcp_server.sh"));
+        let script = lab.ws().join("server.sh");
+        let script = script.display();
+        let lab = lab.config(&format!(
+            "mcp: {{servers: {{test: {{command: /bin/sh, args: ['{script}'], workspace: {access}}}}}}}\n"
+        ));
+        let model = server(&json!([call("mcp__test__echo", &json!({"text": "hello"})), {"text": "done"}]));
+        let done = exec(&lab, &model, &["--sandbox", sandbox]).exits(0);
+        let item = items(&done, "mcp_tool_call").pop().unwrap();
+        assert_eq!((&item["server"], &item["tool"]), (&json!("test"), &json!("echo")), "{item}");
+        assert_eq!(item["status"] == "completed", is_offered, "{access} {sandbox}: {item}");
+        assert_eq!(item["result"].to_string().contains("hello"), is_offered, "{item}");
+    }
+}
+
+#[test]
+fn exec_calls_of_subagents_are_items_and_their_texts_are_not() {
+    let lab = lab().file("a.txt", "content");
+    let model = server(&json!([call("dispatch_subagent", &json!({"task": "look"})),
+        call("read_file", &json!({"path": "a.txt"})), {"text": "what the subagent says"}, {"text": "done"}]));
+    let done = exec(&lab, &model, &[]).exits(0);
+    let calls: Vec<Value> =
+        items(&done, "mcp_tool_call").iter().map(|item| json!([item["tool"], item["status"]])).collect();
+    assert_eq!(json!(calls), json!([["read_file", "completed"], ["dispatch_subagent", "completed"]]));
+    let texts: Vec<Value> = items(&done, "agent_message").iter().map(|item| item["text"].clone()).collect();
+    assert_eq!(texts, ["done"]);
+}
+
+#[test]
 fn exec_reasoning_is_an_item_before_the_message() {
     let (lab, model) = (lab(), server(&json!([{"thinking": "I think", "text": "done"}])));
     let done = exec(&lab, &model, &[]).exits(0);
@@ -368,6 +401,18 @@ fn exec_turn_failed_tells_the_reason_of_every_run_that_is_no_success() {
         ("", json!([{"error": {"status": 400}}]), 1, "400"),
         ("", json!([{"error": {"status": 401}}]), 4, "401"),
         ("", json!([{"text": "cut", "finish": "content_filter"}]), 2, "filtered"),
+        (
+            "guardrails: {max_gate_rounds: 0, quality_gates: [{name: no, command: 'false'}]}\n",
+            json!([{"text": "done"}, {"text": "done"}, {"text": "done"}]),
+            2,
+            "not all checks passed",
+        ),
+        (
+            "policy: {approvals: pause}\n",
+            json!([call("write_file", &json!({"path": "a", "content": "x"})), {"text": "done"}]),
+            2,
+            "awaiting_approval",
+        ),
         ("timeout_seconds: 1\n", json!([{"text": "late", "delay_ms": 5000}]), 5, "time"),
     ] {
         let (lab, model) = (lab().config(config), server(&turns));

@@ -66,3 +66,60 @@ impl CodexStream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::event::NoticeLevel;
+    use crate::core::failure::{Failure, FailureKind};
+    use crate::terminal::{StreamInfo, TerminalEnvironment};
+    use serde_json::Value;
+    use std::io::{self, Write};
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, channel};
+
+    /// A reader that reads nothing until it is released.
+    struct SlowReader(Receiver<()>, Arc<Mutex<Vec<u8>>>);
+
+    impl Write for SlowReader {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Fails from the moment on at which the sender is gone.
+            let _released = self.0.recv();
+            self.1.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_slow_reader_is_told_what_it_missed_and_gets_the_end() {
+        let (hold, released) = channel();
+        let written = Arc::default();
+        let terminal = Terminal::with_streams(
+            StreamInfo::default(),
+            &TerminalEnvironment::default(),
+            Box::new(SlowReader(released, Arc::clone(&written))),
+            Box::<Vec<u8>>::default(),
+        );
+        let (stream, end) = CodexStream::start(&Arc::new(terminal));
+        let notice = Event::Notice { level: NoticeLevel::Warn, text: "x".repeat(1 << 20) };
+        for _ in 0..70 {
+            stream.event(&notice);
+        }
+        let missed = stream.missed.get();
+        assert!(missed > 0);
+        drop(hold);
+        let failure = Failure { kind: FailureKind::Internal, message: "why".to_owned(), retryable: false };
+        stream.finish(&json::not_started(failure, None), Language::En);
+        drop(end);
+        let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [.., note, error, last] = lines.as_slice() else { panic!("{}", lines.len()) };
+        assert_eq!(note["item"]["message"], messages::codex_lines_missed(missed));
+        assert_eq!((&error["type"], &last["type"]), (&"error".into(), &"turn.failed".into()));
+        assert_eq!(lines.len() as u64, 70 - missed + 3);
+    }
+}
