@@ -127,11 +127,7 @@ pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
         }
         Err(error) => {
             app.report_error(&error);
-            let mut failure = error.failure();
-            failure.message = app.redact(&failure.message);
-            let sandbox = error.sandbox().map(str::to_owned);
-            let result = RunResult { sandbox, ..report::json::not_started(failure, None) };
-            (result, AnswerShown::default(), None, None, error.exit_code().code())
+            (app.not_started(&error), AnswerShown::default(), None, None, error.exit_code().code())
         }
     };
     if let Some(report) = report {

@@ -16,8 +16,6 @@ use crate::cli::error::{CliError, CliResult};
 use crate::core::event::Record;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::report::json::not_started;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::{Style, when_reader_is_gone};
 use args::ExecArgs;
@@ -112,10 +110,7 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
         }
         Err(error) => {
             app.report_error(&error);
-            let mut failure = error.failure();
-            failure.message = app.redact(&failure.message);
-            let result: RunResult = not_started(failure, None);
-            stream.finish(&result, Language::En);
+            stream.finish(&app.not_started(&error), Language::En);
             drop(end);
             error.exit_code().code()
         }
