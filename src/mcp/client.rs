@@ -27,7 +27,7 @@ pub enum Answers {
     Decline,
     /// With the defaults in the question.
     Defaults,
-    /// By the user, who gets them through this channel.
+    /// By the user, who gets them through this channel; declined if it is closed.
     Ask(mpsc::UnboundedSender<ServerQuestion>),
 }
 

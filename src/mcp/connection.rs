@@ -9,12 +9,14 @@ use crate::process::launch::CommandSpec;
 use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerHandle;
 use crate::text::lines::{QUOTE_CHARS, one_line};
-use rmcp::ClientLifecycleMode;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
 };
-use rmcp::service::{ClientServiceExt, Peer, RoleClient, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, ClientServiceExt, Peer, RoleClient, RunningService, ServiceError,
+};
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ClientLifecycleMode, ErrorData};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -99,14 +101,19 @@ impl Connection {
         server: &HttpServer,
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, String> {
-        Ok(Self::new(server.open(client, lifecycle).await?, None))
+        Self::new(server.open(client, lifecycle).await?, None)
     }
 
-    fn new(service: RunningService<RoleClient, Client>, program: Option<Program>) -> Self {
+    /// Fails with a description when the server speaks a version of the protocol that is not known here.
+    fn new(service: RunningService<RoleClient, Client>, program: Option<Program>) -> Result<Self, String> {
         let peer = service.peer().clone();
-        let protocol = peer.peer_info().map(|info| info.protocol_version.to_string()).unwrap_or_default();
+        let version = peer.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default();
+        if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) {
+            let version = one_line(&harmless(version.as_str()), QUOTE_CHARS);
+            return Err(format!("it speaks version {version} of the protocol, which is not supported"));
+        }
         let server = service.service().server.clone();
-        Self { server, peer, service: RwLock::new(service), program, protocol }
+        Ok(Self { server, peer, service: RwLock::new(service), program, protocol: version.to_string() })
     }
 
     async fn over_stdio(
@@ -121,9 +128,15 @@ impl Connection {
         let process = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         let (output, violation) = LineFilter::new(process.stdout);
         let transport = AsyncRwTransport::new_client(output, process.stdin);
+        let program = Program { process: process.handle, violation };
         match client.serve_with_lifecycle(transport, lifecycle).await {
-            Ok(service) => Ok(Self::new(service, Some(Program { process: process.handle, violation }))),
-            Err(error) => Err(Program { process: process.handle, violation }.explain(&short(&error)).await),
+            Ok(service) => Self::new(service, Some(program)),
+            Err(ClientInitializeError::JsonRpcError(error)) => Err(program.failure(&answered(&error), None)),
+            Err(
+                error @ (ClientInitializeError::ConnectionClosed(_)
+                | ClientInitializeError::TransportError { .. }),
+            ) => Err(program.explain(&short(&error)).await),
+            Err(error) => Err(program.failure(&short(&error), None)),
         }
     }
 
@@ -199,8 +212,10 @@ impl Connection {
     /// Describes an error of the protocol, with what the program has reported.
     async fn explain(&self, error: &ServiceError) -> String {
         if let ServiceError::McpError(error) = error {
-            let message = one_line(&harmless(&error.message), STDERR_CHARS);
-            return format!("it answered with error {}: {message}", error.code.0);
+            return answered(error);
+        }
+        if matches!(error, ServiceError::UnexpectedResponse) {
+            return UNEXPECTED.to_owned();
         }
         match &self.program {
             Some(program) => program.explain(&short(error)).await,
@@ -213,15 +228,29 @@ fn short(error: &impl std::error::Error) -> String {
     one_line(&harmless(&error.to_string()), QUOTE_CHARS)
 }
 
+/// Describes an answer that is no result of the request.
+const UNEXPECTED: &str = "its answer does not have the form that MCP requires";
+
+/// Describes an error that a server has answered with.
+fn answered(error: &ErrorData) -> String {
+    let message = one_line(&harmless(&error.message), STDERR_CHARS);
+    format!("it answered with error {}: {message}", error.code.0)
+}
+
 /// Time to wait for the report of a program that has closed its output.
 const END_GRACE: Duration = Duration::from_secs(1);
 
 impl Program {
-    /// Describes why the connection failed: the exceeded limit, or how the program ended, and the end of its standard error.
+    /// Describes why the connection ended, when the program may have ended too.
     async fn explain(&self, error: &str) -> String {
         let ended = tokio::time::timeout(END_GRACE, self.process.wait()).await.ok();
+        self.failure(error, ended.map(|end| end.reason))
+    }
+
+    /// Describes a failure: the exceeded limit, or how the program ended, or the error, and the end of its standard error.
+    fn failure(&self, error: &str, ended: Option<String>) -> String {
         let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let reason = match (violation, ended.map(|end| end.reason)) {
+        let reason = match (violation, ended) {
             (Some(violation), _) => format!("it {violation}"),
             (None, Some(ended)) if !ended.is_empty() => ended,
             _ => error.to_owned(),
@@ -238,7 +267,10 @@ impl Listing {
     fn add(&mut self, tool: ListedTool) {
         if self.tools.iter().any(|known| known.name == tool.name) {
             let name = one_line(&harmless(&tool.name), QUOTE_CHARS);
-            self.warnings.push(format!("it lists the tool `{name}` twice; the first one counts"));
+            let warning = format!("it lists the tool `{name}` twice; the first one counts");
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
         } else {
             self.tools.push(tool);
         }

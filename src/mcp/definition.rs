@@ -1,6 +1,7 @@
 //! The tools of a server as the model sees them: names that every model accepts, and texts without control characters.
 
 use crate::text::invisible;
+use crate::tools::toolbox::MCP_PREFIX;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ fn short(hasher: &blake3::Hasher) -> String {
 pub fn name_for_model(server: &str, tool: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let plain: String = tool.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    let name = format!("mcp__{server}__{plain}");
+    let name = format!("{}{plain}", name_prefix(server));
     if name.len() <= MAX_NAME_CHARS && plain == tool && !tool.is_empty() {
         return name;
     }
@@ -89,6 +90,11 @@ pub fn name_for_model(server: &str, tool: &str) -> String {
     let hash = hash.get(..HASH_DIGITS).unwrap_or_default();
     let start: String = name.chars().take(MAX_NAME_CHARS - HASH_DIGITS - 1).collect();
     format!("{start}_{hash}")
+}
+
+/// Returns the start of the names of all tools of a server for the model. Names of servers are short enough that none is cut there.
+pub fn name_prefix(server: &str) -> String {
+    format!("{MCP_PREFIX}{server}__")
 }
 
 /// Returns `text` without control characters, except tabs and line breaks, and without invisible characters.

@@ -84,8 +84,12 @@ fn values(about: &Value) -> Vec<String> {
     listed.chain(alternatives).filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Returns the answer that consists of the defaults; `None` if a required field has none.
+/// Returns the answer that consists of the defaults; `None` if a required field has none, or there is no field: such a question
+/// asks for consent, which no default gives.
 pub fn defaults(fields: &[Field]) -> Option<Value> {
+    if fields.is_empty() {
+        return None;
+    }
     let mut answer = Map::new();
     for field in fields {
         match &field.default {
@@ -157,6 +161,7 @@ mod tests {
         assert_eq!(defaults(&fields(&schema)), Some(json!({"name": "Ana", "level": "low"})));
         let needed = json!({"properties": {"age": {"type": "integer"}}, "required": ["age"]});
         assert_eq!(defaults(&fields(&needed)), None);
+        assert_eq!(defaults(&fields(&json!({"properties": {}}))), None);
     }
 
     #[test]

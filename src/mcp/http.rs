@@ -3,7 +3,7 @@
 use super::client::{Client, newest_or_older};
 use super::definition::harmless;
 use super::login::authorization;
-use super::login_store::LoginStore;
+use super::login_store::{Login, LoginStore};
 use crate::core::secret::Secret;
 use crate::http::{own_origin, root_cause};
 use crate::text::lines::one_line;
@@ -50,59 +50,16 @@ impl HttpServer {
     /// Connects. Repeats the handshake while the server is busy.
     ///
     /// # Errors
-    /// A description of the failure, which names `server`.
-    pub async fn open(
-        &self,
-        client: Client,
-        lifecycle: ClientLifecycleMode,
-    ) -> Result<RunningService<RoleClient, Client>, String> {
+    /// A description of the failure, which names the server.
+    pub async fn open(&self, client: Client, lifecycle: ClientLifecycleMode) -> Result<Service, String> {
         let server = client.server.clone();
-        let mut lifecycle = lifecycle;
-        let mut delays = RETRY_DELAYS.into_iter();
-        loop {
-            let error = match self.attempt(client.clone(), lifecycle.clone()).await? {
-                Ok(service) => return Ok(service),
-                Err(error) => error,
-            };
-            let is_newest = !matches!(lifecycle, ClientLifecycleMode::Initialize);
-            match (in_handshake(&error), delay_if_busy(in_handshake(&error), &mut delays)) {
-                (_, Some(delay)) => tokio::time::sleep(delay).await,
-                // Servers of the older protocol answer the unknown method with anything.
-                (None, None) if is_newest => lifecycle = ClientLifecycleMode::Initialize,
-                (_, None) => return Err(explain_handshake(&server, &error)),
-            }
-        }
-    }
-
-    async fn attempt(
-        &self,
-        client: Client,
-        lifecycle: ClientLifecycleMode,
-    ) -> Result<Result<RunningService<RoleClient, Client>, ClientInitializeError>, String> {
-        let http = own_origin::client(&self.url, CONNECT_TIME).map_err(|error| error.to_string())?;
-        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
-            .custom_headers(self.headers.clone())
-            .max_sse_event_size(MAX_MESSAGE_BYTES)
-            .max_json_response_size(MAX_MESSAGE_BYTES);
-        if let Some(token) = &self.token {
-            config = config.auth_header(token.expose());
-        }
         let login = match &self.token {
             Some(_) => None,
             None => self.login.load().map_err(|error| format!("the stored login is not usable: {error}"))?,
         };
-        Ok(match login {
-            None => {
-                let transport = StreamableHttpClientTransport::with_client(http, config);
-                client.serve_with_lifecycle(transport, lifecycle).await
-            }
-            Some(login) => {
-                let manager = authorization(&self.url, login, self.login.clone()).await?;
-                let http = AuthClient::new(http, manager);
-                let transport = StreamableHttpClientTransport::with_client(http, config);
-                client.serve_with_lifecycle(transport, lifecycle).await
-            }
-        })
+        let credentials = Credentials { token: self.token.clone(), login };
+        let connected = self.connect(client, lifecycle, credentials).await?;
+        connected.map_err(|error| explain_handshake(&server, &error))
     }
 
     /// Returns the challenge (`WWW-Authenticate`) with which the server refuses a client without token; `None` if it accepts it.
@@ -110,12 +67,8 @@ impl HttpServer {
     /// # Errors
     /// A description of any other failure.
     pub async fn challenge(&self, client: Client) -> Result<Option<String>, String> {
-        let http = own_origin::client(&self.url, CONNECT_TIME).map_err(|error| error.to_string())?;
-        let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
-            .custom_headers(self.headers.clone());
-        let transport = StreamableHttpClientTransport::with_client(http, config);
         let server = client.server.clone();
-        match client.serve_with_lifecycle(transport, newest_or_older()).await {
+        match self.connect(client, newest_or_older(), Credentials::default()).await? {
             Ok(mut service) => {
                 let _result = service.close_with_timeout(CLOSE_TIME).await;
                 Ok(None)
@@ -124,7 +77,58 @@ impl HttpServer {
             Err(error) => Err(explain_handshake(&server, &error)),
         }
     }
+
+    async fn connect(
+        &self,
+        client: Client,
+        mut lifecycle: ClientLifecycleMode,
+        credentials: Credentials,
+    ) -> Result<Result<Service, ClientInitializeError>, String> {
+        let mut delays = RETRY_DELAYS.into_iter();
+        loop {
+            let error = match self.attempt(client.clone(), lifecycle.clone(), credentials.clone()).await? {
+                Ok(service) => return Ok(Ok(service)),
+                Err(error) => error,
+            };
+            let is_newest = !matches!(lifecycle, ClientLifecycleMode::Initialize);
+            match (in_handshake(&error), delay_if_busy(in_handshake(&error), &mut delays)) {
+                (_, Some(delay)) => tokio::time::sleep(delay).await,
+                // Servers of the older protocol answer the unknown method with anything.
+                (None, None) if is_newest => lifecycle = ClientLifecycleMode::Initialize,
+                (_, None) => return Ok(Err(error)),
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        client: Client,
+        lifecycle: ClientLifecycleMode,
+        credentials: Credentials,
+    ) -> Result<Result<Service, ClientInitializeError>, String> {
+        let http = own_origin::client(&self.url, CONNECT_TIME).map_err(|error| error.to_string())?;
+        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
+            .custom_headers(self.headers.clone())
+            .max_sse_event_size(MAX_MESSAGE_BYTES)
+            .max_json_response_size(MAX_MESSAGE_BYTES);
+        if let Some(token) = &credentials.token {
+            config = config.auth_header(token.expose());
+        }
+        let authorization = authorization(&self.url, credentials.login, self.login.clone()).await?;
+        let transport =
+            StreamableHttpClientTransport::with_client(AuthClient::new(http, authorization), config);
+        Ok(client.serve_with_lifecycle(transport, lifecycle).await)
+    }
 }
+
+/// What a connection authorizes itself with.
+#[derive(Clone, Default)]
+struct Credentials {
+    token: Option<Secret>,
+    login: Option<Login>,
+}
+
+type Service = RunningService<RoleClient, Client>;
 
 /// Time for telling the server that the session has ended.
 pub const CLOSE_TIME: Duration = Duration::from_secs(2);
@@ -193,7 +197,8 @@ fn needs_login(error: Option<&TransportError>) -> bool {
         Some(
             StreamableHttpError::AuthRequired(_)
             | StreamableHttpError::InsufficientScope(_)
-            | StreamableHttpError::Auth(AuthError::AuthorizationRequired),
+            // The latter: a refused token, and no login to renew it with.
+            | StreamableHttpError::Auth(AuthError::AuthorizationRequired | AuthError::InternalError(_)),
         ) => true,
         // Without `WWW-Authenticate`, only the text contains the status.
         Some(StreamableHttpError::UnexpectedServerResponse(text)) => text.starts_with("HTTP 401"),

@@ -12,6 +12,9 @@ pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum bytes of lines that are no messages, such as a banner.
 pub const MAX_GARBAGE_BYTES: usize = 1024 * 1024;
 
+/// Maximum number of values in a message. Parsing takes about 140 bytes of memory for each, however short it is.
+pub const MAX_VALUES: usize = 256 * 1024;
+
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -37,6 +40,31 @@ struct FilterState {
     line: LineKind,
     line_bytes: usize,
     garbage_bytes: usize,
+    values: ValueCounter,
+}
+
+/// Counts the values of a JSON text that comes in parts. The count is exact or one too high.
+#[derive(Debug, Default)]
+pub struct ValueCounter {
+    is_in_string: bool,
+    is_escaped: bool,
+    count: usize,
+}
+
+impl ValueCounter {
+    /// Adds a part of the text, and returns the number of values so far.
+    pub fn add(&mut self, part: &[u8]) -> usize {
+        for byte in part {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.is_in_string,
+                b'"' => self.is_in_string = !self.is_in_string,
+                b',' | b'[' | b'{' if !self.is_in_string => self.count += 1,
+                _ => {}
+            }
+        }
+        self.count
+    }
 }
 
 /// What the current line is.
@@ -88,6 +116,9 @@ impl FilterState {
                 if self.line_bytes > MAX_LINE_BYTES {
                     return Err(format!("sent a message longer than {} MiB", MAX_LINE_BYTES >> 20));
                 }
+                if self.values.add(part) > MAX_VALUES {
+                    return Err(format!("sent a message with more than {MAX_VALUES} values"));
+                }
             } else {
                 self.garbage_bytes += part.len();
                 if self.garbage_bytes > MAX_GARBAGE_BYTES {
@@ -96,7 +127,7 @@ impl FilterState {
                 }
             }
             if part.ends_with(b"\n") {
-                (self.line, self.line_bytes) = (LineKind::Unknown, 0);
+                (self.line, self.line_bytes, self.values) = (LineKind::Unknown, 0, ValueCounter::default());
             }
         }
         Ok(())
@@ -163,6 +194,13 @@ mod tests {
         let start: &[u8] = b"{";
         let more = vec![b'a'; MAX_LINE_BYTES];
         assert!(filtered(&[start, &more]).1.unwrap().contains("16 MiB"));
+    }
+
+    #[test]
+    fn mh_005_a_message_of_too_many_values_ends_the_stream_and_a_long_text_is_one() {
+        let (zeros, commas) = ("0,".repeat(MAX_VALUES), ",".repeat(MAX_VALUES + 1));
+        assert!(filtered(&[b"{\"a\":[", zeros.as_bytes()]).1.unwrap().contains("values"));
+        assert_eq!(filtered(&[b"{\"a\":\"\\\"[", commas.as_bytes(), b"\"}\n"]).1, None);
     }
 
     proptest! {

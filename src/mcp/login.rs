@@ -10,8 +10,9 @@ use crate::text::lines::{QUOTE_CHARS, one_line};
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore,
-    InMemoryCredentialStore, OAuthClientConfig,
+    InMemoryCredentialStore, OAuthClientConfig, OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest,
 };
+use std::sync::Arc;
 
 /// Name of the client at registration.
 const CLIENT_NAME: &str = "agent";
@@ -113,15 +114,19 @@ impl PendingLogin {
     }
 }
 
-/// Returns what sends the tokens of `login`, and renews them in `store`.
+/// Returns what sends the tokens of `login`, and renews them in `store`; without a login nothing is sent.
 ///
 /// # Errors
 /// A description of the failure.
 pub async fn authorization(
     url: &Url,
-    login: Login,
+    login: Option<Login>,
     store: LoginStore,
 ) -> Result<AuthorizationManager, String> {
+    let Some(login) = login else {
+        let manager = AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::new(NoLogin)).await;
+        return manager.map_err(|error| explain(&error));
+    };
     // The stored addresses were checked at the login.
     let mut manager = manager(url, true).await?;
     manager.set_metadata(login.metadata);
@@ -133,6 +138,15 @@ pub async fn authorization(
     manager.configure_client(client).map_err(|error| explain(&error))?;
     manager.set_credential_store(store);
     Ok(manager)
+}
+
+/// Sends no requests, because there is no login.
+struct NoLogin;
+
+impl OAuthHttpClient for NoLogin {
+    fn execute(&self, _request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(std::future::ready(Err("there is no login".into())))
+    }
 }
 
 async fn manager(url: &Url, private_network: bool) -> Result<AuthorizationManager, String> {

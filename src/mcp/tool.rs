@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::rc::Rc;
 
 /// A tool of a server.
+#[derive(Clone)]
 pub struct McpTool {
     server: Rc<Server>,
     access: Access,

@@ -83,6 +83,11 @@ pub fn mcp_question(server: &str, message: &str, language: Language) -> String {
     format!("MCP {server} {asks}: {message}\n   {how}")
 }
 
+/// The prompt of a question of a server without fields.
+pub fn mcp_confirmation(language: Language) -> &'static str {
+    language.pick("Accept, yes or no", "Aceptar, sí o no")
+}
+
 /// A login that failed.
 pub fn mcp_login_failed(name: &str, why: &str) -> String {
     format!("the login at the MCP server {name} failed: {why}")

@@ -188,9 +188,9 @@ impl Launcher {
         self.tier
     }
 
-    /// Checks whether children share the host's network.
-    pub fn has_network(&self) -> bool {
-        self.confinement.as_ref().is_none_or(|confinement| confinement.has_network())
+    /// Returns the confinement of children; `None` if they have none.
+    pub fn confinement(&self) -> Option<&Confinement> {
+        self.confinement.as_deref()
     }
 
     /// Returns a check for directories that belonged to repositories before the first command, even if they changed since.

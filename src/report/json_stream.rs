@@ -1,23 +1,18 @@
 //! The stream of `--output-format stream-json`: each event as a line of JSON on standard output.
 //!
-//! A thread writes the lines, so a slow reader does not delay the run; the queue is bounded. Pieces of responses are
+//! A slow reader does not delay the run; the queue of lines is bounded. Pieces of responses are
 //! dropped first, because the whole response follows; a line reports how many events were dropped.
 
 use super::json;
+use super::line_writer::{LineWriter, LineWriterGuard, MAX_WAITING};
 use crate::core::event::{Event, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::run_result::RunResult;
-use crate::terminal::{PrintOutcome, Terminal};
+use crate::terminal::Terminal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::thread::JoinHandle;
-
-/// Maximum queued bytes before an event is dropped: some thousand steps.
-const MAX_WAITING: usize = 64 << 20;
 
 /// Maximum queued bytes before pieces of responses are dropped.
 const MAX_WAITING_PIECES: usize = 1 << 20;
@@ -89,40 +84,19 @@ pub fn last_line(result: &RunResult) -> io::Result<String> {
 
 /// Event sink that writes every event except the last; the result line replaces it.
 pub struct JsonStream {
-    lines: Sender<Option<String>>,
-    waiting: Arc<AtomicUsize>,
+    lines: LineWriter,
     missed: u64,
-}
-
-/// Guard of a stream; when it is dropped, all queued lines are written first.
-pub struct JsonStreamGuard {
-    lines: Sender<Option<String>>,
-    writer: Option<JoinHandle<()>>,
 }
 
 impl JsonStream {
     /// Starts a stream on standard output.
-    pub fn start(terminal: Arc<Terminal>) -> (Self, JsonStreamGuard) {
-        let (lines, to_write) = mpsc::channel::<Option<String>>();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let left = Arc::clone(&waiting);
-        let writer = std::thread::spawn(move || {
-            while let Ok(Some(line)) = to_write.recv() {
-                // The reader is gone or the write failed; writing the result reports the error later.
-                if !matches!(terminal.print(&line), Ok(PrintOutcome::Written)) {
-                    return;
-                }
-                left.fetch_sub(line.len(), Ordering::Relaxed);
-            }
-        });
-        let end = JsonStreamGuard { lines: lines.clone(), writer: Some(writer) };
-        (Self { lines, waiting, missed: 0 }, end)
+    pub fn start(terminal: Arc<Terminal>) -> (Self, LineWriterGuard) {
+        let (lines, end) = LineWriter::start(terminal);
+        (Self { lines, missed: 0 }, end)
     }
 
     fn send(&self, line: &StreamLine<'_>) -> io::Result<()> {
-        let line = json::line(line)?;
-        self.waiting.fetch_add(line.len(), Ordering::Relaxed);
-        self.lines.send(Some(line)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.lines.send(json::line(line)?)
     }
 }
 
@@ -132,7 +106,7 @@ impl EventSink for JsonStream {
             return Ok(());
         }
         let limit = if record.event.is_delta() { MAX_WAITING_PIECES } else { MAX_WAITING };
-        if self.waiting.load(Ordering::Relaxed) > limit {
+        if self.lines.waiting() > limit {
             self.missed = self.missed.saturating_add(1);
             return Ok(());
         }
@@ -141,16 +115,6 @@ impl EventSink for JsonStream {
             self.send(&StreamLine::Missed(MissedLine { events }))?;
         }
         self.send(&record.into())
-    }
-}
-
-impl Drop for JsonStreamGuard {
-    fn drop(&mut self) {
-        // Fails if the writer has stopped, which is fine.
-        let _ = self.lines.send(None);
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
     }
 }
 
@@ -216,7 +180,7 @@ mod tests {
         for _ in 0..5_000 {
             stream.emit(&piece).unwrap();
         }
-        assert!(stream.waiting.load(Ordering::Relaxed) < MAX_WAITING_PIECES + 2_000);
+        assert!(stream.lines.waiting() < MAX_WAITING_PIECES + 2_000);
         let missed = stream.missed;
         stream.emit(&script::record(1, Event::StepEnd)).unwrap();
         *reader.0.0.lock().unwrap() = true;

@@ -2,12 +2,14 @@
 
 pub mod answer_shown;
 pub mod chat_log;
+pub mod codex_events;
 pub mod costs;
 pub mod dry_run;
 pub mod human_log;
 mod human_log_end;
 pub mod json;
 pub mod json_stream;
+pub mod line_writer;
 pub mod log_file;
 pub mod pending_approvals;
 pub mod progress;
@@ -31,7 +33,8 @@ use chat_log::{ChatLog, ShownNotices};
 use costs::CostSummary;
 use dry_run::DryRunPlan;
 use human_log::HumanLog;
-use json_stream::{JsonStream, JsonStreamGuard};
+use json_stream::JsonStream;
+use line_writer::LineWriterGuard;
 use log_file::{LogFile, LogFileError};
 use progress::ProgressSpinner;
 use std::io;
@@ -83,7 +86,7 @@ pub struct EventSinks {
     /// Whether the final answer was already shown where standard output would show it.
     pub answer_shown: AnswerShown,
     /// Guard to hold until the result is written: queued lines come before it.
-    pub stream_end: Option<JsonStreamGuard>,
+    pub stream_end: Option<LineWriterGuard>,
 }
 
 /// Creates the sinks for `options`.

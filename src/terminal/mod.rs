@@ -3,11 +3,13 @@
 pub mod line_editor;
 pub mod markdown;
 mod prompt;
+mod reader_gone;
 mod sanitize;
 mod spinner;
 mod streams;
 
 pub use crate::text::{invisible::needs_escape, lines::one_line};
 pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
+pub use reader_gone::when_reader_is_gone;
 pub use sanitize::{first_line, preview, sanitize, sanitize_prose};
 pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

@@ -302,6 +302,15 @@ pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
     }
 }
 
+/// Returns the exit code in a result that contains [`end_text`] in its first or its last line.
+pub fn exit_code_in(result: &str) -> Option<i32> {
+    let code = |line: &str| {
+        let line = line.strip_prefix("Command failed with ").unwrap_or(line);
+        line.strip_prefix("exit_code: ")?.split(' ').next()?.parse().ok()
+    };
+    [result.lines().next(), result.lines().next_back()].into_iter().flatten().find_map(code)
+}
+
 /// The part of a stream that is sent to the model.
 struct StreamExcerpt {
     text: String,

@@ -157,3 +157,15 @@ fn bytes_that_are_not_text_are_shown_as_far_as_they_go() {
     assert!(run(serde_json::json!({"command": "  "})).is_error);
     assert!(run(serde_json::json!({"command": "x".repeat(128 * 1024)})).text.contains("128 KiB"));
 }
+
+#[test]
+fn the_exit_code_is_read_back_from_a_result() {
+    let end = |reason| end_text(reason, Duration::ZERO);
+    let failed = format!("{}\nstdout:\nexit_code: 5", end(ExitReason::Code(3)));
+    assert_eq!(exit_code_in(&failed), Some(3));
+    assert_eq!(exit_code_in(&format!("stdout:\nx\n{}", end(ExitReason::Code(0)))), Some(0));
+    assert_eq!(exit_code_in(&end(ExitReason::Signal(9))), Some(137));
+    for without in [end(ExitReason::TimedOut), "Started in the background: c1".to_owned(), String::new()] {
+        assert_eq!(exit_code_in(&without), None);
+    }
+}

@@ -137,7 +137,7 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
     });
     let contains_any =
         |messages: &[&str]| messages.iter().any(|message| ends.iter().any(|text| text.contains(message)));
-    let off = !launcher.has_network() && contains_any(NO_NETWORK);
+    let off = launcher.confinement().is_some_and(|it| !it.has_network()) && contains_any(NO_NETWORK);
     let refused = contains_any(REFUSED_WRITE) || !tier.has_own_view() && contains_any(REFUSED_BY_RULES);
     let refused = refused && exit.reason != ExitReason::Code(0);
     let not_found =
@@ -146,6 +146,11 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
         (true, _) => Some(
             "[The network is off for commands: only the user can allow it, with --allow-net. Do what is possible \
             without it, and report what was not.]"
+                .to_owned(),
+        ),
+        (false, true) if launcher.confinement().is_some_and(|it| !it.writes_workspace()) => Some(
+            "[The workspace is read-only in this run, and commands can write to $TMPDIR only: report what you would \
+            change.]"
                 .to_owned(),
         ),
         (false, true) => Some(

@@ -365,6 +365,13 @@ fn m01_the_list_of_servers_names_the_login_and_programs_have_none() {
     let done = lab.agent(&["mcp", "login", "local"]).exits(3);
     assert!(done.stderr.contains("needs no login"), "{}", done.stderr);
     assert!(lab.agent(&["mcp", "logout", "test"]).exits(0).stdout.contains("no login was stored"));
+    assert_eq!(
+        login(&lab, &["--json"], |address| address).json(),
+        json!({"name": "test", "scopes": ["read"]})
+    );
+    assert_eq!(lab.agent(&["mcp", "pin", "test", "--json"]).exits(0).json()["tools"], 1);
+    let deleted = lab.agent(&["mcp", "logout", "test", "--json"]).exits(0).json();
+    assert_eq!(deleted, json!({"name": "test", "deleted": true}));
 }
 
 /// What a hostile service answers to the message with this method, and what is told about it.

@@ -1,8 +1,7 @@
 //! Whom the agent speaks to: in a network of its own, where the kernel counts every connection and every packet that found
 //! no way.
 
-use crate::support::run::{KEY, Lab};
-use crate::support::server::Server;
+use crate::support::mcp::{YOLO, call, done, model, peers, results, run_args};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
 use serde_json::json;
@@ -19,7 +18,7 @@ const INSIDE: &str = "AGENT_TEST_NETWORK";
 const LISTENS: &str = "0A";
 
 #[test]
-fn class_61_64_a_run_opens_no_port_and_speaks_to_the_model_alone() {
+fn class_61_64_tr_033_a_run_opens_no_port_and_speaks_to_the_model_alone() {
     let mut inside = Command::new("unshare");
     inside.args(["-rn"]).arg(std::env::current_exe().unwrap());
     inside.args(["--exact", "sockets::in_a_network_of_its_own", "--nocapture", "--test-threads", "1"]);
@@ -40,18 +39,20 @@ fn in_a_network_of_its_own() {
     }
     loopback_up();
     let wait = "touch begun; read -r line <go";
-    let calls = json!([{"name": "run_command", "arguments": {"command": wait}}]);
-    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
-    let lab = Lab::new().file("AGENTS.md", "Use tabs.\n");
+    let server = model(&[
+        call("mcp__test__echo", &json!({})),
+        call("run_command", &json!({ "command": wait })),
+        done(),
+    ]);
+    let lab = peers(&[("test", "", "network: true")]).file("AGENTS.md", "Use tabs.\n");
     let mut go = lab.pipe("go");
     // How confinement is found by trying is another matter: there, listeners are what commands must not reach.
     lab.agent(&["doctor"]).exits(3);
     let before = counters();
     let url = server.url();
-    let args =
-        ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];
-    let running = lab.start(&args);
+    let running = lab.start(&run_args(&url, &YOLO));
     lab.wait_for_file("begun");
+    assert!(results(&server.requests()[1]).contains("called"), "a server of MCP runs too");
     let port = url.split([':', '/']).nth(4).unwrap().parse::<u16>().unwrap();
     assert_eq!(listening_ports(), [port], "nobody listens but the server");
     for file in ["udp", "udp6", "udplite", "raw", "raw6", "packet"] {

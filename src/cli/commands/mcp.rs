@@ -15,10 +15,10 @@ use crate::config::flags::Flags;
 use crate::config::mcp::McpServer;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::join_all;
 use rustix::fs::FileType;
 use serde_json::{Value, json};
@@ -26,9 +26,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// A server that was contacted.
-struct Contacted {
+pub struct Contacted {
     name: String,
-    started: Result<(Server, Arc<StartedServer>), String>,
+    /// The server, which has ended, and what it has listed; or why it cannot be used.
+    pub started: Result<(Server, Arc<StartedServer>), String>,
     accepted: Option<Pins>,
 }
 
@@ -39,7 +40,7 @@ struct Contacted {
 pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     match args.command {
         Some(McpCommand::Serve(options)) => return serve(app, *options),
-        None if is_piped() => {
+        None if is_piped() && !args.json => {
             let McpArgs { mcp_config, common, .. } = args;
             return serve(app, RunOptions { common, mcp_config, ..RunOptions::default() });
         }
@@ -51,16 +52,19 @@ pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     app.block_on(async {
         let text = match args.command {
             Some(McpCommand::Login { server, scope }) => {
-                return login(app, &settings, &server, configured(&settings, &server)?, &scope).await;
+                return login(app, &settings, &server, configured(&settings, &server)?, &scope, args.json)
+                    .await;
             }
             Some(McpCommand::Logout { server }) => {
-                return logout(app, &settings, &server, configured(&settings, &server)?);
+                return logout(app, &settings, &server, configured(&settings, &server)?, args.json);
             }
             None | Some(McpCommand::List | McpCommand::Serve(_)) => {
                 list(&contact(app, &settings, None).await?, args.json)
             }
             Some(McpCommand::Show { server }) => show(&one(app, &settings, &server).await?, args.json)?,
-            Some(McpCommand::Pin { server }) => pin(&settings, &one(app, &settings, &server).await?)?,
+            Some(McpCommand::Pin { server }) => {
+                pin(&settings, &one(app, &settings, &server).await?, args.json)?
+            }
         };
         print(&app.terminal, &app.redactor(&settings).text(&text))
     })
@@ -73,11 +77,14 @@ fn is_piped() -> bool {
 }
 
 /// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
-async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
+///
+/// # Errors
+/// Fails when the sandbox is unusable, or the accepted tools cannot be read.
+pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliResult<Vec<Contacted>> {
     let launcher = compose::launcher(app, settings)?;
     let wanted = settings.mcp.enabled().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let contacted = wanted.map(|(name, server)| async {
-        let spec = mcp::spec(app, settings, &launcher, (name, server), Answers::Decline);
+        let spec = mcp::spec(app, settings, &launcher, (name, server), mcp::answers(app, settings, None));
         let name = name.clone();
         let spec = match spec {
             Ok(spec) => spec,
@@ -166,12 +173,18 @@ fn show(it: &Contacted, as_json: bool) -> CliResult<String> {
     Ok(text)
 }
 
-fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
+fn pin(settings: &Settings, it: &Contacted, as_json: bool) -> CliResult<String> {
     let name = &it.name;
     let (server, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
     mcp::accept(settings, server, &started.connection.protocol, tools)
         .map_err(|error| CliError::new(FailureKind::Request, crate::messages::mcp_pins_not_stored(&error)))?;
+    if as_json {
+        let changes = it.accepted.as_ref().map(|before| before.changes(tools)).unwrap_or_default();
+        let document = json!({ "name": name, "tools": tools.len(), "hash": hash_of_all(tools), "changed": changes.changed,
+            "new": changes.added, "removed": changes.removed });
+        return Ok(format!("{document:#}\n"));
+    }
     let mut text = format!("{name}: {} tools accepted, hash {}\n", tools.len(), hash_of_all(tools));
     let Some(before) = &it.accepted else { return Ok(text) };
     let changes = before.changes(tools);
@@ -179,11 +192,19 @@ fn pin(settings: &Settings, it: &Contacted) -> CliResult<String> {
         [("changed", &changes.changed), ("new", &changes.added), ("removed", &changes.removed)]
     {
         for tool in names {
-            let find = |tools: &[ListedTool]| tools.iter().find(|known| known.name == *tool).cloned();
-            let texts = [find(&before.tools), find(tools)].map(|tool| tool.map(|tool| tool.description));
-            let [old, new] = texts.map(|text| harmless(&text.unwrap_or_default()));
-            let _infallible = writeln!(text, "{what}: {}\n  - {old}\n  + {new}", harmless(tool));
+            let lines = |mark: char, tools: &[ListedTool]| {
+                let found = tools.iter().find(|known| known.name == *tool);
+                found.map(|tool| definition_lines(mark, tool)).unwrap_or_default()
+            };
+            let (old, new) = (lines('-', &before.tools), lines('+', tools));
+            let _infallible = write!(text, "{what}: {}\n{old}{new}", one_line(&harmless(tool), QUOTE_CHARS));
         }
     }
     Ok(text)
+}
+
+/// Returns the description and the schema of a tool, with `mark` before each.
+fn definition_lines(mark: char, tool: &ListedTool) -> String {
+    let description = harmless(&tool.description).replace('\n', "\n    ");
+    format!("  {mark} {description}\n  {mark} {}\n", tool.schema_for_model())
 }

@@ -13,6 +13,7 @@ use crate::mcp::login::{LoginOptions, PendingLogin};
 use crate::mcp::login_store::Login;
 use crate::messages;
 use crate::terminal::Style;
+use serde_json::json;
 use std::io::{BufRead, Read};
 
 /// Maximum bytes of the address that the user enters.
@@ -29,6 +30,7 @@ pub async fn login(
     name: &str,
     server: &McpServer,
     scopes: &[String],
+    as_json: bool,
 ) -> CliResult<()> {
     let failed = |why: String| CliError::new(FailureKind::Request, messages::mcp_login_failed(name, &why));
     let http = http_server(app, settings, name, server)?;
@@ -43,20 +45,36 @@ pub async fn login(
     let redirected = read_address().await.map_err(failed)?;
     let login = pending.finish(&redirected).await.map_err(failed)?;
     http.login.save(&login).map_err(|error| failed(format!("the login cannot be stored: {error}")))?;
-    let granted = login.credentials.granted_scopes.join(" ");
-    print(&app.terminal, &messages::mcp_logged_in(name, &granted, settings.language))
+    let granted = &login.credentials.granted_scopes;
+    let text = if as_json {
+        format!("{:#}\n", json!({ "name": name, "scopes": granted }))
+    } else {
+        messages::mcp_logged_in(name, &granted.join(" "), settings.language)
+    };
+    print(&app.terminal, &text)
 }
 
 /// Deletes the stored login.
 ///
 /// # Errors
 /// Fails when the server has no address, and when the file cannot be deleted.
-pub fn logout(app: &App, settings: &Settings, name: &str, server: &McpServer) -> CliResult<()> {
+pub fn logout(
+    app: &App,
+    settings: &Settings,
+    name: &str,
+    server: &McpServer,
+    as_json: bool,
+) -> CliResult<()> {
     let http = http_server(app, settings, name, server)?;
     let was_there = http.login.delete().map_err(|error| {
         CliError::new(FailureKind::Request, format!("the login at {name} cannot be deleted: {error}"))
     })?;
-    print(&app.terminal, &messages::mcp_logged_out(name, was_there, settings.language))
+    let text = if as_json {
+        format!("{:#}\n", json!({ "name": name, "deleted": was_there }))
+    } else {
+        messages::mcp_logged_out(name, was_there, settings.language)
+    };
+    print(&app.terminal, &text)
 }
 
 fn http_server(app: &App, settings: &Settings, name: &str, server: &McpServer) -> CliResult<HttpServer> {

@@ -12,6 +12,7 @@ use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
+use crate::cli::compose::mcp::McpServers;
 use crate::cli::compose::memory::store_correction;
 use crate::cli::compose::message_queue::with_queue;
 use crate::cli::compose::preparation::Preparation;
@@ -46,6 +47,7 @@ use crate::runtime::emitter::EmitError;
 use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
+use std::future;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
@@ -125,11 +127,7 @@ pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
         }
         Err(error) => {
             app.report_error(&error);
-            let mut failure = error.failure();
-            failure.message = app.redact(&failure.message);
-            let sandbox = error.sandbox().map(str::to_owned);
-            let result = RunResult { sandbox, ..report::json::not_started(failure, None) };
-            (result, AnswerShown::default(), None, None, error.exit_code().code())
+            (app.not_started(&error), AnswerShown::default(), None, None, error.exit_code().code())
         }
     };
     if let Some(report) = report {
@@ -145,14 +143,7 @@ pub fn run_task(app: &App, options: &RunOptions, task: CliResult<Task>) -> u8 {
         }
         _ => report::write_result(&app.terminal, format, &result, &shown),
     };
-    if let Some(telemetry) = telemetry {
-        let export = async {
-            telemetry.export(&app.terminal).await;
-            Ok(())
-        };
-        // A panic in it has been reported and does not change the result of the run.
-        let _reported = catch_panic(|| app.block_on(export));
-    }
+    export_telemetry(app, telemetry);
     match written {
         Err(_) if code == 0 => ExitCode::Failed.code(),
         _ => code,
@@ -170,7 +161,19 @@ pub fn catch_panic<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
     })
 }
 
-fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
+/// Exports the spans of a run whose result is written.
+pub fn export_telemetry(app: &App, telemetry: Option<Telemetry>) {
+    let Some(telemetry) = telemetry else { return };
+    let export = async {
+        telemetry.export(&app.terminal).await;
+        Ok(())
+    };
+    // A panic in it has been reported and does not change the result of the run.
+    let _reported = catch_panic(|| app.block_on(export));
+}
+
+/// Returns the exit code for a result; `on_partial` replaces that of a partial one.
+pub fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
     let code =
         result.stop_reason.map_or(ExitCode::Failed, |reason| ExitCode::for_result(reason, result.status));
     match (code, on_partial) {
@@ -221,7 +224,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         stream: settings.llm.stream,
         started_at: setup.started_at,
     };
-    subagents::install_host(app, &settings, &agent, &setup.host);
+    subagents::install_host(app, &settings, &agent, &setup.mcp.tools, &setup.host);
     let start = StartupEvents {
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
         has_system: has_system(&opened.about, &settings.agent.name),
@@ -238,10 +241,29 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     };
     let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
     let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
-    let result = with_queue(app, queue, Box::pin(run)).await;
+    let result = with_queue(app, queue, Box::pin(with_server_notices(&agent, &setup.mcp, run))).await;
     setup.mcp.finish_and_notify(app, &settings).await;
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
+}
+
+/// Performs `run`, and emits a notice when an MCP server lists other tools than the accepted ones.
+async fn with_server_notices(
+    agent: &Agent,
+    servers: &McpServers,
+    run: impl Future<Output = RunResult>,
+) -> RunResult {
+    // A journal that cannot be written ends the run by its own events.
+    let report = |text| drop(agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }));
+    let notices = async {
+        servers.report_changes(report).await;
+        future::pending().await
+    };
+    tokio::select! {
+        biased;
+        result = run => result,
+        result = notices => result,
+    }
 }
 
 /// Returns the first user message of the run; `None` when a session resumes in the middle of its work.

@@ -18,7 +18,7 @@ use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::LockedSession;
 use crate::cli::compose::skills::{self, OfferedSkills};
 use crate::cli::compose::subagents;
-use crate::cli::compose::toolbox::toolbox_for;
+use crate::cli::compose::toolbox::{permitted, toolbox_for};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::load::LoadedConfig;
 use crate::config::settings::Settings;
@@ -149,7 +149,7 @@ impl RunSetup {
             ask_until: (options.format() == OutputFormat::Text).then(|| interrupt.clone()),
         };
         let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
-        let toolbox = mcp.add_to(toolbox, &settings, &redactor);
+        let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
         notices.append(&mut mcp.notices);
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {

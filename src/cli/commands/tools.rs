@@ -5,21 +5,27 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::directories;
+use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::output::print;
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::subagents;
 use crate::cli::compose::toolbox::{all_kept_results, toolbox};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
+use crate::config::mcp::ToolListing;
+use crate::config::settings::Settings;
 use crate::core::event::{Event, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::engine::policy::Mode;
 use crate::engine::skill_set::SkillSet;
+use crate::mcp::definition::name_prefix;
 use crate::messages;
 use crate::runtime::emitter::Emitter;
 use crate::terminal::Style;
+use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::tools::toolbox::{MCP_PREFIX, Toolbox};
 use crate::workspace::Workspace;
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -60,15 +66,32 @@ pub fn call(
 }
 
 fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
-    let loaded = app.load_settings(common)?;
-    let subagents = subagents::dispatch_tool(&loaded.settings, &Rc::default());
-    let toolbox = toolbox(&loaded.settings).with(subagents);
+    let mut settings = app.load_settings(common)?.settings;
+    settings.mcp.listing = ToolListing::All;
+    let mut toolbox = toolbox(&settings).with(subagents::dispatch_tool(&settings, &Rc::default()));
+    if settings.mcp.enabled().next().is_some() {
+        toolbox = app.block_on(with_servers(app, &settings, toolbox))?;
+    }
     let mut text = String::new();
     for tool in toolbox.definitions() {
-        let first = tool.description.split(". ").next().unwrap_or_default();
-        let _ = writeln!(text, "{:<14} {}", tool.name, first.trim_end_matches('.'));
+        // The first sentence about a tool of a server names the server.
+        let sentence = usize::from(tool.name.starts_with(MCP_PREFIX));
+        let about = tool.description.split(". ").nth(sentence).unwrap_or_default();
+        let about = one_line(about.trim_end_matches('.'), QUOTE_CHARS);
+        let _ = writeln!(text, "{:<14} {about}", tool.name);
     }
     print(&app.terminal, &text)
+}
+
+/// Adds the tools of the MCP servers to `toolbox`; the servers are ended again.
+async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> CliResult<Toolbox> {
+    directories::prepare(settings)?;
+    let launcher = compose::launcher(app, settings)?;
+    let options = McpOptions { dry_run: false, ask_until: None };
+    let mut servers = McpServers::start(app, settings, &launcher, options).await;
+    let toolbox = servers.add_to(toolbox, settings, &app.redactor(settings));
+    servers.finish_and_notify(app, settings).await;
+    Ok(toolbox)
 }
 
 /// Lists the kept results of the workspace, void ones with the reason, or removes them.
@@ -126,10 +149,18 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
     let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
+    let mcp_options = McpOptions { dry_run, ask_until: Some(interrupt.clone()) };
+    let mut needed = settings.clone();
+    needed.mcp.servers.retain(|server, _| call.name.starts_with(&name_prefix(server)));
+    let mut servers = McpServers::start(app, &needed, &launcher, mcp_options).await;
+    let redactor = app.redactor(settings);
+    let toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
+    let toolbox = servers.add_to(toolbox, settings, &redactor);
+    servers.show_notices(app);
     let recorded = Rc::new(RefCell::new(None));
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&recorded)))];
-    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
-        .with_redactor(app.redactor(settings));
+    let emitter =
+        Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks).with_redactor(redactor);
     let outputs = match session {
         Some(id) => session_store(settings).outputs_dir(id)?,
         None => settings.state.join("calls").join(app.source.session_id()),
@@ -142,7 +173,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
         undo_store: None,
         skills: SkillSet::default(),
         kept: None,
-        toolbox: toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
+        toolbox,
     };
     let interaction = compose::approver::InteractionOptions {
         dry_run,
@@ -152,9 +183,8 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     for text in compose::recover_transactions(&engine.workspace) {
         app.notify(Style::Warning, &text);
     }
-    engine
-        .run_batch(&[call], &interrupt, None)
-        .await
-        .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+    let ran = engine.run_batch(&[call], &interrupt, None).await;
+    servers.finish_and_notify(app, settings).await;
+    ran.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
     recorded.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))
 }

@@ -8,7 +8,9 @@ use crate::config::flags::Flags;
 use crate::config::load::{LoadedConfig, load};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::core::run_result::RunResult;
 use crate::redactor::{NamedSecret, Redactor};
+use crate::report::json::not_started;
 use crate::runtime::clock::Clock;
 use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, Terminal, TerminalEnvironment};
@@ -142,6 +144,13 @@ impl App {
     /// Reports an error on standard error.
     pub fn report_error(&self, error: &CliError) {
         self.notify(Style::Error, &format!("error: {}", self.redact(&error.to_string())));
+    }
+
+    /// Returns the result of a run that did not start because of `error`, without secrets.
+    pub fn not_started(&self, error: &CliError) -> RunResult {
+        let mut failure = error.failure();
+        failure.message = self.redact(&failure.message);
+        RunResult { sandbox: error.sandbox().map(str::to_owned), ..not_started(failure, None) }
     }
 
     /// Runs `work` on this thread, to which child processes are bound.

@@ -28,9 +28,11 @@ use futures_util::future::join_all;
 use globset::Glob;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// File in the state directory of the workspace with the accepted tools of each server.
@@ -52,6 +54,8 @@ pub struct McpOptions {
 #[derive(Default)]
 pub struct McpServers {
     servers: Vec<UsedServer>,
+    /// The tools that the run offers, for its subagents.
+    pub tools: Vec<McpTool>,
     /// Notices for the user.
     pub notices: Vec<String>,
 }
@@ -62,6 +66,16 @@ struct UsedServer {
     settings: McpServer,
     /// The accepted tools; `None` if there are none yet.
     pins: Option<Pins>,
+    /// Whether the user was notified that the server lists other tools.
+    has_reported: Cell<bool>,
+}
+
+impl UsedServer {
+    /// Returns the notice about changed tools; `None` without changes, and when the user has it already.
+    fn changed(&self, changes: &PinChanges) -> Option<String> {
+        let is_new = !changes.is_empty() && !self.has_reported.replace(true);
+        is_new.then(|| messages::mcp_tools_changed(&self.server.spec.name, &describe(changes)))
+    }
 }
 
 /// Returns the storage of the accepted tools.
@@ -96,7 +110,12 @@ impl McpServers {
             let pins = all_pins.get(name).filter(|pins| pins.fingerprint == spec.fingerprint).cloned();
             let spec = ServerSpec { protocol: pins.as_ref().map(|pins| pins.protocol.clone()), ..spec };
             let server_of_run = if options.dry_run { Server::not_started(spec) } else { Server::start(spec) };
-            this.servers.push(UsedServer { server: Rc::new(server_of_run), settings: server.clone(), pins });
+            this.servers.push(UsedServer {
+                server: Rc::new(server_of_run),
+                settings: server.clone(),
+                pins,
+                has_reported: Cell::default(),
+            });
         }
         if !options.dry_run {
             this.contact_new(settings, &mut all_pins).await;
@@ -142,28 +161,8 @@ impl McpServers {
 
     /// Adds the tools of the servers to `toolbox`.
     pub fn add_to(&mut self, toolbox: Toolbox, settings: &Settings, redactor: &Redactor) -> Toolbox {
-        let tools = self.offered(redactor);
-        if tools.is_empty() {
-            return toolbox;
-        }
-        let bytes: usize = tools.iter().map(definition_bytes).sum();
-        let lists_all = match settings.mcp.listing {
-            ToolListing::All => true,
-            ToolListing::Search => false,
-            ToolListing::Auto => bytes <= LISTED_BYTES,
-        };
-        let boxed = |tool: McpTool| Box::new(tool) as Box<dyn Tool>;
-        if lists_all {
-            return tools.into_iter().fold(toolbox, |toolbox, tool| toolbox.with(Some(boxed(tool))));
-        }
-        let findable = tools.iter().map(|tool| FindableTool {
-            name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
-            schema: tool.parameters(),
-        });
-        let search: Box<dyn Tool> = Box::new(ToolSearch::new(findable.collect()));
-        let toolbox = toolbox.with(Some(search)).with(Some(Box::new(CallTool)));
-        toolbox.with_unlisted(tools.into_iter().map(boxed).collect())
+        self.tools = self.offered(redactor);
+        with_tools(toolbox, self.tools.clone(), settings.mcp.listing)
     }
 
     /// Returns the tools of all servers. Of two with the same name the first counts.
@@ -193,6 +192,17 @@ impl McpServers {
         tools
     }
 
+    /// Waits until the servers have listed their tools, and passes a notice to `report` for each whose tools are not the accepted
+    /// ones.
+    pub async fn report_changes(&self, report: impl Fn(String)) {
+        let checks = self.servers.iter().map(|used| async {
+            if let (Some(pins), Ok(started)) = (&used.pins, used.server.started().await) {
+                used.changed(&pins.changes(&started.listing.tools)).into_iter().for_each(&report);
+            }
+        });
+        join_all(checks).await;
+    }
+
     /// Compares what the servers list with what was accepted, ends them, and returns notices for the user.
     pub async fn finish(self, settings: &Settings) -> Vec<String> {
         let mut notices = Vec::new();
@@ -215,9 +225,7 @@ impl McpServers {
                     .get_or_insert_with(|| pin_store(settings).load().ok().flatten().unwrap_or_default());
                 stored.insert(name.clone(), Pins { withheld, ..pins.clone() });
             }
-            if !changes.is_empty() {
-                notices.push(messages::mcp_tools_changed(name, &describe(&changes)));
-            }
+            notices.extend(used.changed(&changes));
         }
         if let Some(Err(error)) = all_pins.map(|pins| pin_store(settings).store(pins)) {
             notices.push(messages::mcp_pins_not_stored(&error));
@@ -232,12 +240,45 @@ impl McpServers {
         notices
     }
 
+    /// Shows the notices so far.
+    pub fn show_notices(&mut self, app: &App) {
+        for text in self.notices.drain(..) {
+            app.notify(Style::Warning, &app.redact(&text));
+        }
+    }
+
     /// Ends the servers and shows the notices about them.
-    pub async fn finish_and_notify(self, app: &App, settings: &Settings) {
+    pub async fn finish_and_notify(mut self, app: &App, settings: &Settings) {
+        self.show_notices(app);
         for text in self.finish(settings).await {
             app.notify(Style::Warning, &app.redact(&text));
         }
     }
+}
+
+/// Adds `tools` of servers to `toolbox`: each, or the tools that search and call them.
+pub fn with_tools(toolbox: Toolbox, tools: Vec<McpTool>, listing: ToolListing) -> Toolbox {
+    if tools.is_empty() {
+        return toolbox;
+    }
+    let bytes: usize = tools.iter().map(definition_bytes).sum();
+    let lists_all = match listing {
+        ToolListing::All => true,
+        ToolListing::Search => false,
+        ToolListing::Auto => bytes <= LISTED_BYTES,
+    };
+    let boxed = |tool: McpTool| Box::new(tool) as Box<dyn Tool>;
+    if lists_all {
+        return tools.into_iter().fold(toolbox, |toolbox, tool| toolbox.with(Some(boxed(tool))));
+    }
+    let findable = tools.iter().map(|tool| FindableTool {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        schema: tool.parameters(),
+    });
+    let search: Box<dyn Tool> = Box::new(ToolSearch::new(findable.collect()));
+    let toolbox = toolbox.with(Some(search)).with(Some(Box::new(CallTool)));
+    toolbox.with_unlisted(tools.into_iter().map(boxed).collect())
 }
 
 /// Accepts the tools that a started server lists, instead of those that were accepted before.
@@ -409,13 +450,15 @@ fn resolve(app: &App, sources: &BTreeMap<String, ValueSource>) -> Result<BTreeMa
     sources.iter().map(value).collect()
 }
 
-/// Returns how questions of servers are answered.
-fn answers(app: &App, settings: &Settings, ask_until: Option<CancellationToken>) -> Answers {
+/// Returns how questions of servers are answered. Servers are informed of the setting alone, because they may list other tools for
+/// it; with `ask` and nobody to ask, the questions go to a channel that is closed, which declines them.
+pub fn answers(app: &App, settings: &Settings, ask_until: Option<CancellationToken>) -> Answers {
     match (settings.mcp.elicitation, ask_until) {
         (Elicitation::Defaults, _) => Answers::Defaults,
         (Elicitation::Ask, Some(until)) if app.terminal.can_ask() => {
             Answers::Ask(server_questions::answer_in_background(app, settings.language, until))
         }
-        (Elicitation::Ask | Elicitation::Decline, _) => Answers::Decline,
+        (Elicitation::Ask, _) => Answers::Ask(mpsc::unbounded_channel().0),
+        (Elicitation::Decline, _) => Answers::Decline,
     }
 }

@@ -197,7 +197,7 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
     let config = config.canonicalize().unwrap_or_else(|_| config.clone());
     SandboxSettings {
         workspace: settings.workspace.clone(),
-        access: WorkspaceAccess::Write,
+        access: if settings.read_only { WorkspaceAccess::Read } else { WorkspaceAccess::Write },
         home: app.environment.home().map(Path::to_owned),
         variables: app.environment.variables().clone(),
         writable: sandbox.writable.iter().map(PathBuf::from).collect(),

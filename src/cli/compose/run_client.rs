@@ -64,6 +64,12 @@ pub struct RunBounds {
     pub timeout: Option<Duration>,
     /// The most permissive mode.
     pub mode: Option<Mode>,
+    /// Whether the run may change no file of the workspace.
+    pub read_only: bool,
+    /// Whether commands may reach no host.
+    pub no_network: bool,
+    /// Whether `web_search` is off.
+    pub no_web_search: bool,
 }
 
 impl RunBounds {
@@ -82,6 +88,17 @@ impl RunBounds {
         if let Some(mode) = self.mode {
             settings.agent.mode = settings.agent.mode.min(mode);
             settings.policy.mode = settings.policy.mode.min(mode);
+        }
+        if self.read_only {
+            settings.read_only = true;
+            settings.sandbox.writable.clear();
+        }
+        if self.no_network {
+            settings.sandbox.network = false;
+            settings.sandbox.allowed_hosts.clear();
+        }
+        if self.no_web_search {
+            settings.web.search.provider = None;
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::cli::compose::app::App;
 use crate::core::language::Language;
 use crate::mcp::client::ServerQuestion;
 use crate::mcp::definition::harmless;
-use crate::mcp::elicitation::Field;
+use crate::mcp::elicitation::{Field, FieldKind};
 use crate::messages;
 use crate::terminal::{Style, Terminal};
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -46,12 +46,22 @@ async fn ask(
     let message = one_line(&harmless(&question.message), MESSAGE_CHARS);
     terminal.eprintln(Style::Bold, &messages::mcp_question(&question.server, &message, language)).ok()?;
     let mut answer = Map::new();
+    if question.fields.is_empty() {
+        let is_confirmed = ask_field(terminal, &confirmation(language), until).await? == Some(true.into());
+        return is_confirmed.then_some(Value::Object(answer));
+    }
     for field in &question.fields {
         if let Some(value) = ask_field(terminal, field, until).await? {
             answer.insert(field.key.clone(), value);
         }
     }
     Some(Value::Object(answer))
+}
+
+/// Returns the field of a question that has none: an empty answer accepts what the server asks.
+fn confirmation(language: Language) -> Field {
+    let label = messages::mcp_confirmation(language).to_owned();
+    Field { key: String::new(), label, kind: FieldKind::Bool, default: None, required: true }
 }
 
 /// Asks for one field. `None` declines the question; `Some(None)` leaves the field out.

@@ -9,12 +9,14 @@ use crate::agent::system_prompt::Knowledge;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::costs::definitions_size;
+use crate::cli::compose::mcp::with_tools;
 use crate::cli::compose::system_message;
 use crate::cli::compose::toolbox::toolbox_for;
 use crate::config::agents::{self, SubagentSettings};
 use crate::config::instructions;
 use crate::config::settings::Settings;
 use crate::engine::Engine;
+use crate::mcp::tool::McpTool;
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::Emitter;
 use crate::tools::toolbox::Toolbox;
@@ -35,9 +37,20 @@ pub fn dispatch_tool(settings: &Settings, host: &Rc<OnceCell<SubagentHost>>) -> 
     Some(Box::new(tool))
 }
 
-/// Installs the `host` of the subagents of `agent`, whose engine was built from `settings`.
-pub fn install_host(app: &App, settings: &Settings, agent: &Agent, host: &OnceCell<SubagentHost>) {
-    let kit = SubagentFactory { settings: settings.clone(), source: Rc::clone(&app.source) };
+/// Installs the `host` of the subagents of `agent`, whose engine was built from `settings`. `mcp_tools` are the tools of MCP servers
+/// that the run offers.
+pub fn install_host(
+    app: &App,
+    settings: &Settings,
+    agent: &Agent,
+    mcp_tools: &[McpTool],
+    host: &OnceCell<SubagentHost>,
+) {
+    let kit = SubagentFactory {
+        settings: settings.clone(),
+        source: Rc::clone(&app.source),
+        mcp_tools: mcp_tools.to_vec(),
+    };
     let equip = move |engine: &Engine, ask: SubagentRequest<'_>, emitter: Rc<Emitter>| {
         kit.equip(engine, ask, emitter)
     };
@@ -48,6 +61,8 @@ pub fn install_host(app: &App, settings: &Settings, agent: &Agent, host: &OnceCe
 struct SubagentFactory {
     settings: Settings,
     source: Rc<Clock>,
+    /// The tools of MCP servers; a subagent gets those that its list of tools names.
+    mcp_tools: Vec<McpTool>,
 }
 
 impl SubagentFactory {
@@ -70,6 +85,8 @@ impl SubagentFactory {
         };
         let policy = engine.policy.for_subagent(name, mode, tools, &settings.policy.rules);
         let policy = Arc::new(policy.map_err(|error| error.to_string())?);
+        let named = self.mcp_tools.iter().filter(|tool| policy.allows_tool(tool.name())).cloned();
+        let toolbox = with_tools(toolbox, named.collect(), settings.mcp.listing);
         let engine = engine.for_subagent(policy, toolbox, emitter, ask.call_id);
         let definitions = compose::allowed_tool_definitions(&engine);
         if definitions.is_empty() {

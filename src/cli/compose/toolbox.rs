@@ -15,13 +15,13 @@ use crate::journal::kept_results::KeptResults;
 use crate::llm::edit_format::EditFormat;
 use crate::messages;
 use crate::runtime::clock::Clock;
-use crate::tools::Tool;
 use crate::tools::command_output::CommandOutput;
 use crate::tools::run_command::{RunCommand, RunCommandOptions};
 use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::tools::web_search::WebSearch;
+use crate::tools::{Access, Tool};
 use reqwest::Url;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,18 @@ pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
         None => EditFormat::for_model(name)
             .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?,
     };
-    Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
+    Ok(permitted(toolbox(settings).restricted(|tool| format.offers(tool)), settings))
+}
+
+/// Returns the tools without those that change files, if the run may change none.
+pub fn permitted(toolbox: Toolbox, settings: &Settings) -> Toolbox {
+    if !settings.read_only {
+        return toolbox;
+    }
+    let changes = |tool: &dyn Tool| matches!(tool.access(), Access::Write | Access::McpWrite);
+    let names = toolbox.names().filter(|name| !toolbox.get(name).is_ok_and(changes));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    toolbox.restricted(|name| names.iter().any(|kept| kept == name))
 }
 
 /// Creates the proxy through which commands reach the allowed hosts; invalid ones were refused when the configuration was read.

@@ -1,7 +1,7 @@
 //! Sandbox of one run, configured at the start and prepared for the first command.
 
 use super::policy::CacheVariable;
-use super::settings::SandboxSettings;
+use super::settings::{SandboxSettings, WorkspaceAccess};
 use super::{SHARED_TEMP_DIRS, SandboxPolicy, policy, repositories};
 use crate::process::protected::ProtectionTracker;
 use crate::process::scratch_dir::ScratchDir;
@@ -29,6 +29,11 @@ impl Confinement {
     /// Checks whether commands share the host's network.
     pub fn has_network(&self) -> bool {
         self.settings.network
+    }
+
+    /// Checks whether commands can change the workspace.
+    pub fn writes_workspace(&self) -> bool {
+        self.settings.access == WorkspaceAccess::Write
     }
 
     /// Checks whether `directory` belonged to a repository before the first command, even if it changed since.

@@ -19,7 +19,7 @@ while IFS= read -r line; do
       case "$MODE" in
         crash) echo 'something broke' >&2; exit 3 ;;
         hang) continue ;;
-        huge) head -c 20000000 /dev/zero | tr '\0' '{' ; continue ;;
+        huge) printf '{"a":"'; head -c 20000000 /dev/zero | tr '\0' a; continue ;;
         ids) answer 99999 '{"content":[{"type":"text","text":"WRONG"}]}' ;;
         error) answer "$id" '{"content":[{"type":"text","text":"it is full"}],"isError":true}'; continue ;;
         image) answer "$id" "{\"content\":[{\"type\":\"image\",\"mimeType\":\"image/jpeg\",\"data\":\"$IMAGE\"}]}"; continue ;;

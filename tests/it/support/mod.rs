@@ -6,6 +6,7 @@ pub mod dialect;
 pub mod dying;
 pub mod kernel;
 pub mod long_run;
+pub mod mcp;
 pub mod mcp_client;
 pub mod mcp_service;
 pub mod random;

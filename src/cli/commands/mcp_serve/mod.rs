@@ -20,7 +20,6 @@ use crate::core::failure::FailureKind;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::journal::read;
-use crate::report::json::not_started;
 use crate::runtime::interrupt::SignalHandlers;
 use calls::{Call, ReplyCall, RunCall, SessionCall};
 use futures_util::FutureExt;
@@ -153,10 +152,7 @@ async fn perform_task(app: &App, options: &RunOptions, task: Task) -> Outcome {
 }
 
 fn failed(app: &App, error: &CliError) -> Outcome {
-    let mut failure = error.failure();
-    failure.message = app.redact(&failure.message);
-    let sandbox = error.sandbox().map(str::to_owned);
-    Outcome::of(&RunResult { sandbox, ..not_started(failure, None) })
+    Outcome::of(&app.not_started(error))
 }
 
 /// Returns the result of the last run of a session.

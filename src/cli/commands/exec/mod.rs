@@ -1,0 +1,121 @@
+//! `agent exec`: a run in place of `codex exec`, whose command line it takes and whose events it prints.
+
+pub mod args;
+mod codex_config;
+mod options;
+mod stream;
+
+use crate::cli::commands::run::{catch_panic, exit_code, export_telemetry, run_session, run_task};
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::prompt::read_prompt;
+use crate::cli::compose::run_client::RunClient;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::event::Record;
+use crate::core::failure::FailureKind;
+use crate::core::language::Language;
+use crate::runtime::interrupt::SignalHandlers;
+use crate::terminal::{Style, when_reader_is_gone};
+use args::ExecArgs;
+use options::run_options;
+use std::rc::Rc;
+use stream::CodexStream;
+use tokio::sync::mpsc;
+
+/// A run that can start.
+struct PreparedRun {
+    options: RunOptions,
+    task: Task,
+    /// The session that it resumes.
+    thread: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// Runs `agent exec` and returns the exit code.
+pub fn exec(app: &App, args: &ExecArgs) -> u8 {
+    let prepared = prepare(app, args);
+    if args.json {
+        return run_with_events(app, prepared);
+    }
+    let (options, task) = match prepared {
+        Ok(PreparedRun { options, task, warnings, .. }) => {
+            for warning in &warnings {
+                app.notify(Style::Warning, warning);
+            }
+            (options, Ok(task))
+        }
+        Err(error) => (RunOptions::default(), Err(error)),
+    };
+    run_task(app, &options, task)
+}
+
+fn prepare(app: &App, args: &ExecArgs) -> CliResult<PreparedRun> {
+    let (thread, prompt) = words(&args.words)?;
+    let (mut options, warnings) = run_options(app, args)?;
+    options.prompt_is_data = prompt.as_deref().is_none_or(|prompt| prompt == "-");
+    let prompt = read_prompt(&app.terminal, prompt)?;
+    let preparation = Preparation::default();
+    let task = match &thread {
+        Some(id) => Task::Resume { id: Some(id.clone()), prompt: Some(prompt), preparation },
+        None => Task::New { prompt, history: None, config: None, preparation },
+    };
+    let warnings = warnings.iter().map(|warning| app.redact(warning)).collect();
+    Ok(PreparedRun { options, task, thread, warnings })
+}
+
+/// Returns the session to resume, and the prompt.
+fn words(words: &[String]) -> CliResult<(Option<String>, Option<String>)> {
+    match words {
+        [] => Ok((None, None)),
+        [resume, id] if resume == "resume" => Ok((Some(id.clone()), None)),
+        [resume, id, prompt] if resume == "resume" => Ok((Some(id.clone()), Some(prompt.clone()))),
+        [prompt] if prompt != "resume" => Ok((None, Some(prompt.clone()))),
+        _ => Err(CliError::new(FailureKind::Usage, "use `agent exec TASK` or `agent exec resume ID [TASK]`")),
+    }
+}
+
+/// Runs the task, writes Codex's events and returns the exit code.
+fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
+    let (stream, end) = CodexStream::start(&app.terminal);
+    let stream = Rc::new(stream);
+    let done = prepared.and_then(|PreparedRun { mut options, task, thread, warnings }| {
+        stream.begin(thread, warnings);
+        let listener = Rc::clone(&stream);
+        catch_panic(|| {
+            app.block_on(async {
+                let interrupt = app.interrupt()?.arm(SignalHandlers {
+                    on_first_signal: Box::new(|| ()),
+                    on_second_signal: Box::new(|| ()),
+                });
+                let when_gone = interrupt.clone();
+                when_reader_is_gone(move || when_gone.cancel());
+                options.client = Some(RunClient {
+                    listener: Rc::new(move |record: &Record| listener.event(&record.event)),
+                    // Without a receiver nobody answers.
+                    questions: mpsc::unbounded_channel().0,
+                    unsaved: None,
+                    interrupt,
+                    takes_deltas: false,
+                    session_id: None,
+                });
+                Box::pin(run_session(app, &options, task)).await
+            })
+        })
+    });
+    match done {
+        Ok(finished) => {
+            stream.finish(&finished.result, finished.settings.language);
+            drop(end);
+            export_telemetry(app, finished.telemetry);
+            exit_code(&finished.result, None)
+        }
+        Err(error) => {
+            app.report_error(&error);
+            stream.finish(&app.not_started(&error), Language::En);
+            drop(end);
+            error.exit_code().code()
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The options of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
+use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
+use crate::cli::commands::run_args::{RunOptions, SandboxArg};
+use crate::cli::compose::app::App;
+use crate::cli::compose::run_client::RunBounds;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::engine::policy::Mode;
+use crate::llm::provider_table::{self, Provider};
+use crate::messages;
+
+/// Variable with the key that a client of Codex passes.
+const KEY_VARIABLE: &str = "CODEX_API_KEY";
+/// Provider of a model whose name has none: Codex speaks this format only.
+const DEFAULT_PROVIDER: &str = "openai-responses";
+/// The providers to which the server and the key of a client belong.
+const OPENAI_PROVIDERS: [&str; 2] = [DEFAULT_PROVIDER, "openai"];
+
+/// Returns the options for `args`, and what of them has no effect.
+///
+/// # Errors
+/// For an invalid value, and for an invalid configuration.
+pub fn run_options(app: &App, args: &ExecArgs) -> CliResult<(RunOptions, Vec<String>)> {
+    let config = CodexConfig::parse(&args.config)?;
+    let mut options = permissions(args, &config);
+    options.common = CommonArgs { workspace: args.cd.clone(), ..CommonArgs::default() };
+    options.effort = config.effort;
+    options.allow_write.clone_from(&args.add_dir);
+    options.image.clone_from(&args.image);
+    options.output_schema.clone_from(&args.output_schema);
+    options.json = args.json;
+    let settings = app.load(&options.flags())?.settings;
+    let table = provider_table::load(&settings.llm.providers)
+        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+    options.model = args.model.as_deref().or(config.model.as_deref()).map(|name| model_name(name, &table));
+    let key = app.environment.get(KEY_VARIABLE);
+    let is_openai = is_openai(options.model.as_deref().or(settings.llm.model.as_deref()));
+    if is_openai {
+        options.api_base.clone_from(&config.base_url);
+        options.api_key = key.map(str::to_owned);
+    }
+    let mut warnings = warnings(args, &config, &settings);
+    if !is_openai && (key.is_some() || config.base_url.is_some()) {
+        warnings.push(messages::CODEX_OTHER_PROVIDER.to_owned());
+    }
+    Ok((options, warnings))
+}
+
+/// Returns the options that decide which calls run and what they reach.
+fn permissions(args: &ExecArgs, config: &CodexConfig) -> RunOptions {
+    let sandbox = args.sandbox.or(config.sandbox);
+    let is_untrusted = config.approvals == Some(ApprovalPolicy::Untrusted);
+    let read_only = sandbox == Some(CodexSandbox::ReadOnly);
+    let full_access = sandbox == Some(CodexSandbox::DangerFullAccess) && args.allow_danger_full_access;
+    RunOptions {
+        // Codex runs in its sandbox what it need not ask about; without a full sandbox no run begins.
+        sandbox: sandbox.map(|_| if full_access { SandboxArg::Off } else { SandboxArg::Require }),
+        mode: sandbox.map(|_| Mode::Yolo),
+        allow_net: config.network == Some(true) && !read_only,
+        bounds: RunBounds {
+            mode: is_untrusted.then_some(Mode::ConfirmSensitive),
+            read_only,
+            no_network: read_only || config.network == Some(false) && !full_access,
+            no_web_search: matches!(config.web_search, Some(WebSearchMode::Disabled | WebSearchMode::Cached)),
+            ..RunBounds::default()
+        },
+        ..RunOptions::default()
+    }
+}
+
+/// Returns the name with its provider.
+fn model_name(name: &str, table: &[Provider]) -> String {
+    let provider = name.split_once('/').map(|(provider, _)| provider);
+    let is_known = |provider: &str| provider == "local" || table.iter().any(|known| known.name == provider);
+    let is_own = name.starts_with("scripted:") || provider.is_some_and(is_known);
+    if is_own { name.to_owned() } else { format!("{DEFAULT_PROVIDER}/{name}") }
+}
+
+/// Checks whether a model belongs to OpenAI's providers.
+fn is_openai(model: Option<&str>) -> bool {
+    let provider = model.and_then(|model| Some(model.split_once('/')?.0));
+    provider.is_some_and(|provider| OPENAI_PROVIDERS.contains(&provider))
+}
+
+/// Returns what has no effect.
+fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings) -> Vec<String> {
+    let mut warnings = config.warnings.clone();
+    let ignored =
+        [("--thread-source", &args.thread_source), ("--cyber-access-program", &args.cyber_access_program)];
+    let ignored = ignored.into_iter().filter(|(_, value)| value.is_some());
+    warnings.extend(ignored.map(|(flag, _)| messages::codex_flag_ignored(flag)));
+    let full_access = args.sandbox.or(config.sandbox) == Some(CodexSandbox::DangerFullAccess);
+    let has_service = settings.web.search.provider.is_some();
+    let texts = [
+        (full_access && !args.allow_danger_full_access, messages::CODEX_NO_FULL_ACCESS),
+        (!args.add_dir.is_empty(), messages::CODEX_ADD_DIR),
+        (config.web_search == Some(WebSearchMode::Cached), messages::CODEX_NO_CACHED_SEARCH),
+        (config.web_search == Some(WebSearchMode::Live) && !has_service, messages::CODEX_NO_SEARCH_SERVICE),
+    ];
+    warnings.extend(texts.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned()));
+    warnings
+}

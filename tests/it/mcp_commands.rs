@@ -1,0 +1,83 @@
+//! `agent tools` and `agent doctor` with MCP servers.
+
+use crate::support::mcp::{YOLO, configure, peers, processes_with};
+use crate::support::run::Lab;
+
+/// A server that leaves a file when it is started.
+const MARKED: (&str, &str, &str) =
+    ("other", "at_start() { touch started; }", "workspace: write, env: {TOKEN: {from: MY_TOKEN}}");
+
+/// A server whose only tool repeats its argument.
+const REPEATER: (&str, &str, &str) =
+    ("test", r#"at_call() { text "$(printf '%s' "$line" | sed 's/.*"text":"\([^"]*\)".*/\1/')"; }"#, "");
+
+#[test]
+fn tools_lists_those_of_servers_and_starts_none_when_none_is_configured() {
+    let lab = peers(&[REPEATER]);
+    let listed = lab.agent(&["tools"]).exits(0);
+    let line = listed.stdout.lines().find(|line| line.starts_with("mcp__test__echo")).unwrap();
+    assert!(line.ends_with("Repeats a text"), "{line}");
+    assert!(listed.stderr.contains("MCP server test: first contact"), "{}", listed.stderr);
+    assert_eq!(processes_with(&lab.ws().display().to_string()), 0);
+    let broken = Lab::new().config("mcp: {servers: {gone: {command: /nowhere/server}}}\n");
+    let listed = broken.agent(&["tools"]).exits(0);
+    assert!(listed.stdout.contains("read_file") && listed.stderr.contains("MCP server gone is not used"));
+}
+
+#[test]
+fn a_tool_of_a_server_is_called_under_the_same_rules_and_no_other_server_is_started() {
+    let lab =
+        peers(&[MARKED, REPEATER]).env("MY_TOKEN", "sekrit-0123456789").file("a.txt", "sekrit-0123456789\n");
+    let call = ["tools", "call", "mcp__test__echo", r#"{"text":"repeated"}"#];
+    let called = lab.agent(&[&call[..], &YOLO].concat()).exits(0);
+    assert_eq!(called.stdout, "repeated\n");
+    assert!(called.stderr.contains("MCP server test: first contact"), "{}", called.stderr);
+    let read = lab.agent(&["tools", "call", "read_file", r#"{"path":"a.txt"}"#]).exits(0);
+    assert!(!read.stdout.contains("sekrit"), "mapped to a server that is not started: {}", read.stdout);
+    assert!(!lab.exists("started"), "only the server of the tool is started");
+    let asked = lab.agent(&[&call[..], &["--mode", "confirm-sensitive"]].concat()).exits(1);
+    assert!(asked.stderr.contains("needs a confirmation"), "{}", asked.stderr);
+    let unknown = lab.agent(&["tools", "call", "mcp__test__other", "{}", "--mode", "yolo"]).exits(1);
+    assert!(unknown.stderr.contains("Unknown tool"), "{}", unknown.stderr);
+    let lab = configure(lab, "policy: {rules: [{action: deny, tool: mcp__test__*}]}\n");
+    let denied = lab.agent(&[&call[..], &YOLO].concat()).exits(1);
+    assert!(denied.stderr.contains("policy.rules[0]"), "{}", denied.stderr);
+    assert_eq!(processes_with(&lab.ws().display().to_string()), 0);
+}
+
+#[test]
+fn a_tool_of_a_server_is_called_when_there_are_too_many_to_list() {
+    let lab = peers(&[REPEATER]);
+    let own = std::fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    let lab = lab.config(&own.replace("mcp:\n", "mcp:\n  listing: search\n"));
+    assert!(lab.agent(&["tools"]).exits(0).stdout.contains("mcp__test__echo"));
+    let called = lab.agent(&["tools", "call", "mcp__test__echo", r#"{"text":"x"}"#, "--mode", "yolo"]);
+    assert_eq!(called.exits(0).stdout, "x\n");
+}
+
+#[test]
+fn doctor_shows_each_server_and_what_to_do() {
+    let failing = ("failing", r"at_start() { printf 'no \033[2Jlicense' >&2; exit 4; }", "");
+    let off = ("off", "at_start() { touch started; }", "workspace: write, enabled: false");
+    let lab = peers(&[REPEATER, failing, off]).file(
+        ".agent/config.yaml",
+        "mcp: {servers: {evil: {command: /bin/sh, args: [-c, touch started]}}}\n",
+    );
+    let lab = configure(lab, "    unset: {command: cat, env: {A: {from: NOT_SET_HERE}}}\n");
+    let shown = lab.agent(&["doctor"]).stdout;
+    let line = |name: &str| {
+        let start = format!("mcp server     {name}: ");
+        shown.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or_else(|| panic!("{name}: {shown}"))
+    };
+    let ok = line("test");
+    assert!(ok.starts_with("ok, 1 tools, protocol 2025-11-25, ") && ok.ends_with(" ms"), "{ok}");
+    assert!(
+        line("failing").contains("it exited with code 4") && line("failing").contains("license"),
+        "{shown}"
+    );
+    assert!(line("unset").contains("NOT_SET_HERE is not set"), "{shown}");
+    assert_eq!(line("off"), "disabled by mcp.servers.off.enabled");
+    assert_eq!(line("evil"), "not trusted: `agent trust` shows and trusts it");
+    assert!(!lab.exists("started") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(!Lab::new().agent(&["doctor"]).stdout.contains("mcp"));
+}

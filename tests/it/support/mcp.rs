@@ -1,0 +1,107 @@
+//! MCP servers for tests: labs that have some configured, runs that call them, and what the model then reads.
+
+use super::run::{Finished, KEY, Lab};
+use super::server::{Recorded, Server};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs;
+
+/// A server with one tool that repeats a text; variables set what it does wrong.
+pub const SERVER: &str = include_str!("mcp_server.sh");
+
+/// A server whose answers are shell functions.
+const PEER: &str = include_str!("mcp_peer.sh");
+
+/// Mode and flags of a run that asks nothing.
+pub const YOLO: [&str; 2] = ["--mode", "yolo"];
+
+/// A lab whose user has configured the test server with these variables and keys.
+pub fn lab(variables: &Value, more: &str) -> Lab {
+    lab_with(&[("test", variables)], more)
+}
+
+/// A lab with several servers.
+pub fn lab_with(servers: &[(&str, &Value)], more: &str) -> Lab {
+    let lab = Lab::new().file("server.sh", SERVER);
+    let script = lab.ws().join("server.sh");
+    let mut yaml = "mcp:\n  servers:\n".to_owned();
+    for (name, variables) in servers {
+        let env: Vec<String> = variables
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| format!("{name}: {{value: {value}}}"))
+            .collect();
+        let args = format!("args: ['{}'], env: {{{}}}", script.display(), env.join(", "));
+        writeln!(yaml, "    {name}: {{command: /bin/sh, {args}, {more}}}").unwrap();
+    }
+    lab.config(&yaml)
+}
+
+/// A lab with servers whose answers these shell functions replace: name, functions, keys of the configuration.
+pub fn peers(servers: &[(&str, &str, &str)]) -> Lab {
+    let mut lab = Lab::new();
+    let mut yaml = "mcp:\n  servers:\n".to_owned();
+    for (name, functions, keys) in servers {
+        let file = format!("{name}.sh");
+        let script = lab.ws().join(&file);
+        lab = lab.file(&file, PEER.replace("\n# CASE\n", &format!("\n{functions}\n")));
+        writeln!(yaml, "    {name}: {{command: /bin/sh, args: ['{}'], {keys}}}", script.display()).unwrap();
+    }
+    lab.config(&yaml)
+}
+
+/// Appends to the user's configuration.
+pub fn configure(lab: Lab, yaml: &str) -> Lab {
+    let own = fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    lab.config(&format!("{own}{yaml}"))
+}
+
+/// Counts the processes whose command line contains `text`, such as the path of a script.
+pub fn processes_with(text: &str) -> usize {
+    let lines = fs::read_dir("/proc").unwrap().flatten().map(|entry| fs::read(entry.path().join("cmdline")));
+    lines.flatten().filter(|line| String::from_utf8_lossy(line).contains(text)).count()
+}
+
+/// A turn of the model that calls one tool.
+pub fn call(name: &str, arguments: &Value) -> Value {
+    json!({"calls": [{"name": name, "arguments": arguments}]})
+}
+
+/// A turn that calls the tool of the server `test`.
+pub fn echo(text: &str) -> Value {
+    call("mcp__test__echo", &json!({ "text": text }))
+}
+
+/// The last turn.
+pub fn done() -> Value {
+    json!({"text": "done"})
+}
+
+/// A model with these turns.
+pub fn model(turns: &[Value]) -> Server {
+    let turns: Vec<&Value> = turns.iter().collect();
+    Server::start(&json!({ "turns": turns }).to_string())
+}
+
+/// The arguments of `agent run work` with the model at `url`.
+pub fn run_args<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "work", "--model", "openai/mock", "--api-base", url, "--api-key", KEY], more].concat()
+}
+
+/// Runs `agent run work`.
+pub fn run(lab: &Lab, model: &Server, more: &[&str]) -> Finished {
+    lab.agent(&run_args(&model.url(), more))
+}
+
+/// All results of tools in a request.
+pub fn results(request: &Recorded) -> String {
+    let all = request.body["messages"].as_array().unwrap().iter();
+    all.filter(|message| message["role"] == "tool").map(|message| message["content"].to_string()).collect()
+}
+
+/// The names of the tools in a request.
+pub fn names(request: &Recorded) -> Vec<String> {
+    let tools = request.body["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
