@@ -246,6 +246,11 @@ impl McpServer {
         }
     }
 
+    /// Checks whether requests to the remote server have a token of the configuration, so that no login is used.
+    pub fn has_token(&self) -> bool {
+        self.token_env.is_some() || self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+    }
+
     fn keys_of_programs(&self) -> impl Iterator<Item = &'static str> {
         let keys = [
             (".args", !self.args.is_empty()),

@@ -18,8 +18,9 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
-/// Maximum bytes of a message of a server.
-const MAX_MESSAGE_BYTES: usize = 16 << 20;
+/// Maximum bytes of a message of a server: an image of 5 MiB in base64 fits. Less than for programs, whose values are counted before
+/// they are parsed.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// Waits before a request is repeated that the server was too busy for (status 429 or 503).
 const RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
@@ -47,6 +48,15 @@ pub struct HttpServer {
 type TransportError = StreamableHttpError<reqwest::Error>;
 
 impl HttpServer {
+    /// Replaces the tokens of the login, which may have been renewed during the run, in what the server says.
+    pub fn redact(&self, text: &str) -> String {
+        let login = self.login.load().ok().flatten();
+        let secrets = login.iter().flat_map(Login::secrets);
+        secrets.fold(text.to_owned(), |text, secret| {
+            text.replace(secret.value.expose(), &format!("[redacted: {}]", secret.name))
+        })
+    }
+
     /// Connects. Repeats the handshake while the server is busy.
     ///
     /// # Errors
@@ -94,7 +104,9 @@ impl HttpServer {
             match (in_handshake(&error), delay_if_busy(in_handshake(&error), &mut delays)) {
                 (_, Some(delay)) => tokio::time::sleep(delay).await,
                 // Servers of the older protocol answer the unknown method with anything.
-                (None, None) if is_newest => lifecycle = ClientLifecycleMode::Initialize,
+                (None | Some(StreamableHttpError::HttpStatus(_)), None) if is_newest => {
+                    lifecycle = ClientLifecycleMode::Initialize;
+                }
                 (_, None) => return Ok(Err(error)),
             }
         }
@@ -197,8 +209,7 @@ fn needs_login(error: Option<&TransportError>) -> bool {
         Some(
             StreamableHttpError::AuthRequired(_)
             | StreamableHttpError::InsufficientScope(_)
-            // The latter: a refused token, and no login to renew it with.
-            | StreamableHttpError::Auth(AuthError::AuthorizationRequired | AuthError::InternalError(_)),
+            | StreamableHttpError::Auth(AuthError::AuthorizationRequired),
         ) => true,
         // Without `WWW-Authenticate`, only the text contains the status.
         Some(StreamableHttpError::UnexpectedServerResponse(text)) => text.starts_with("HTTP 401"),
@@ -213,13 +224,19 @@ fn explain_transport(server: &str, error: &TransportError) -> String {
         }
         _ => None,
     };
+    if let StreamableHttpError::Auth(AuthError::InternalError(_)) = error {
+        return "it refuses the token of `token_env`".to_owned();
+    }
     match (needs_login(Some(error)), scope) {
         (true, Some(scope)) => format!(
             "it asks for the permission `{scope}`; the user can grant it with `agent mcp login {server} --scope '{scope}'`"
         ),
         (true, None) => format!("it needs a login; the user can log in with `agent mcp login {server}`"),
         (false, _) => match error {
-            StreamableHttpError::Client(error) => shown(error),
+            // Its text contains the address, which may contain a key.
+            StreamableHttpError::Client(error) => {
+                one_line(&harmless(&format!("the request failed: {}", root_cause(error))), ERROR_CHARS)
+            }
             error => shown(error),
         },
     }

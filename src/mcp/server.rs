@@ -1,7 +1,7 @@
 //! A server of a run: starts in the background, is called when its tools are checked, and is started once more after a crash.
 
-use super::ServerSpec;
 use super::connection::{Connection, Listing};
+use super::{ServerSpec, Transport};
 use crate::process::protected::ProtectedChange;
 use rmcp::model::{CallToolResult, JsonObject};
 use std::cell::{Cell, RefCell};
@@ -111,6 +111,14 @@ impl Server {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(why)) => Err(self.failed(&started, &why)),
             Err(_) => Err(timed_out(server, limit)),
+        }
+    }
+
+    /// Removes the tokens for this server from what it says.
+    pub fn redact(&self, text: String) -> String {
+        match &self.spec.transport {
+            Transport::Stdio(_) => text,
+            Transport::Http(server) => server.redact(&text),
         }
     }
 

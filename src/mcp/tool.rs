@@ -50,7 +50,8 @@ impl McpTool {
             () = cx.cancel.cancelled() => return Err("The call was interrupted and cancelled.".to_owned()),
             result = self.server.call(&self.listed.name, &self.accepted, arguments) => result?,
         };
-        Ok(result::output(&result, &self.name, cx))
+        let output = result::output(&result, &self.name, cx);
+        Ok(ToolOutput { text: self.server.redact(output.text), ..output })
     }
 }
 
@@ -84,6 +85,7 @@ impl Tool for McpTool {
     }
 
     fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { self.run(args, cx).await.unwrap_or_else(ToolOutput::error) })
+        let failed = |why| ToolOutput::error(self.server.redact(why));
+        Box::pin(async move { self.run(args, cx).await.unwrap_or_else(failed) })
     }
 }

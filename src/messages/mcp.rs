@@ -132,3 +132,10 @@ pub fn mcp_logged_out(name: &str, was_there: bool, language: Language) -> String
     };
     format!("{done} {name}\n")
 }
+
+/// A login at a server whose token stands in the configuration.
+pub fn mcp_login_unused(name: &str) -> String {
+    format!(
+        "a login at {name} would not be used, because its configuration has a token (`token_env` or `headers`); remove that first"
+    )
+}

@@ -137,13 +137,13 @@ fn o23_questions_are_asked_in_the_language_that_is_set() {
     let server = Server::start(&script(&[vec![write("new.txt", "x")]]));
     let lab = spanish();
     let mut run = AtTerminal::start(&lab, &server, &[]);
-    let shown = run.wait("question", |text| text.contains("a = abortar la ejecución: "));
+    let shown = run.wait("question", |text| text.contains("s = detener la ejecución: "));
     has(
         &shown,
         &[
             "¿Se puede ejecutar write_file new.txt",
             "Se pregunta porque los cambios de archivos requieren aprobación (modo confirm-sensitive)",
-            "s permite hasta que termine esta ejecución: toda llamada a write_file en new.txt",
+            "a permite hasta que termine esta ejecución: toda llamada a write_file en new.txt",
             "¿Permitirlo? y = sí",
         ],
     );

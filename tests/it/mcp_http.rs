@@ -549,3 +549,68 @@ fn mh_hostile_services_end_in_an_error_within_their_limits() {
         assert!(!shown.contains("touch marker; '"), "{}: {shown}", hostile.name);
     }
 }
+
+#[test]
+fn m01_a_token_that_was_renewed_during_the_run_is_redacted_too() {
+    let service = McpService::answering(|request, service| {
+        if request.path == "/token" {
+            let is_renewal = request.body.contains("refresh_token=");
+            let token = if is_renewal { "of-the-login" } else { "expired-token" };
+            let seconds = if is_renewal { 3600 } else { 0 };
+            return Some(ok(&json!({"access_token": token, "token_type": "Bearer", "expires_in": seconds,
+                "refresh_token": "to-renew-it"})));
+        }
+        needs_token(request, service)
+    });
+    let lab = lab(&service, "");
+    login(&lab, &[], |address| address).exits(0);
+    let call = json!({"name": "mcp__test__echo", "arguments": {"text": "of-the-" }});
+    let model = Server::start(&json!({"turns": [{"calls": [call]}, {"text": "done"}]}).to_string());
+    lab.run(&model, &["--mode", "yolo"]).exits(0);
+    let echo = json!({"name": "mcp__test__echo", "arguments": {"text": "of-the-login"}});
+    let model = Server::start(&json!({"turns": [{"calls": [echo]}, {"text": "done"}]}).to_string());
+    lab.run(&model, &["--mode", "yolo"]).exits(0);
+    assert!(results(&model).concat().contains("[redacted: MCP login]"), "{:?}", results(&model));
+}
+
+#[test]
+fn m01_a_refused_token_of_the_configuration_is_told_and_no_login_is_offered() {
+    let service = McpService::with_login();
+    let lab = lab(&service, "token_env: MCP_TOKEN").env("MCP_TOKEN", "tok-123456789");
+    let listed = lab.agent(&["mcp", "list", "--json"]).exits(0).json();
+    assert!(listed[0]["error"].as_str().unwrap().contains("refuses the token of `token_env`"), "{listed}");
+    let done = lab.agent(&["mcp", "login", "test"]).exits(3);
+    assert!(done.stderr.contains("would not be used"), "{}", done.stderr);
+}
+
+#[test]
+fn m01_a_literal_token_in_a_header_is_redacted_and_an_address_with_a_key_is_not_shown() {
+    let service = McpService::start();
+    let file = json!({"mcpServers": {"test": {"url": service.url(), "headers": {"Authorization": "Bearer literal-token-77"}},
+        "gone": {"url": "http://127.0.0.1:1/mcp?api_key=in-the-query"}}});
+    let lab = Lab::new().file("mcp.json", file.to_string());
+    let echo = json!({"name": "mcp__test__echo", "arguments": {"text": "literal-token-77"}});
+    let model = Server::start(&json!({"turns": [{"calls": [echo]}, {"text": "done"}]}).to_string());
+    let finished = lab.run(&model, &["--mode", "yolo", "--mcp-config", "mcp.json"]).exits(0);
+    let results = results(&model).concat();
+    assert!(results.contains("[redacted: ") && !results.contains("literal-token-77"), "{results}");
+    assert!(finished.stderr.contains("the request failed"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("in-the-query"), "{}", finished.stderr);
+}
+
+#[test]
+fn m01_a_server_of_the_older_protocol_that_fails_at_the_new_handshake_is_used() {
+    let service = McpService::answering(|request, _| {
+        (request.message() == "server/discover").then(|| status("500 Internal Server Error", ""))
+    });
+    let (finished, results) = run(&lab(&service, ""));
+    finished.exits(0);
+    assert!(results.contains("echo: hello"), "{results}");
+}
+
+#[test]
+fn m01_a_login_at_a_server_that_says_nothing_ends() {
+    let service = McpService::answering(|_, _| Some(endless(JSON, "{")));
+    let done = lab(&service, "start_timeout_seconds: 1").agent(&["mcp", "login", "test"]).exits(1);
+    assert!(done.stderr.contains("did not answer within 1 s"), "{}", done.stderr);
+}

@@ -233,3 +233,44 @@ fn serve_ends_in_order_for_a_client_that_speaks_something_else() {
         assert!(!finished.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'), "{input:?}");
     }
 }
+
+#[test]
+fn serve_ends_a_call_whose_run_ends_during_an_unanswered_question() {
+    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let mut client = McpClient::start(&lab, &model, &[], &forms());
+    let call = json!({"name": "run", "arguments": {"task": "x", "timeout_seconds": 1}});
+    let id = client.begin("tools/call", &call);
+    client.asked();
+    let ended = client.answer(id)["result"].clone();
+    assert_eq!(
+        (&ended["isError"], &ended["structuredContent"]["stop_reason"]),
+        (&json!(true), &json!("timeout"))
+    );
+}
+
+#[test]
+fn serve_shows_no_control_characters_in_questions() {
+    let hostile = json!({"calls": [{"name": "write_file", "arguments": {"path": "a.txt", "content": "hi\u{1b}[2J\u{202e}"}}]});
+    let (lab, model) = (Lab::new(), server(&json!([hostile, {"text": "done"}])));
+    let mut client = McpClient::start(&lab, &model, &[], &forms());
+    client.begin("tools/call", &json!({"name": "run", "arguments": {"task": "x"}}));
+    let question = client.asked();
+    let message = question["params"]["message"].as_str().unwrap();
+    assert!(message.contains("hi"), "{message:?}");
+    assert!(!message.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{message:?}");
+}
+
+#[test]
+fn serve_refuses_a_message_of_millions_of_values_and_options_that_it_cannot_honour() {
+    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let mut client = McpClient::start(&lab, &model, &[], &json!({}));
+    let zeros = "0,".repeat(1 << 20);
+    client.flood(&format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"tools/call\",\"params\":{{\"name\":\"run\",\"arguments\":{{\"task\":[{zeros}0]}}}}}}"
+    ));
+    assert_eq!(client.leave(), Some(0));
+    for flag in [["--report", "json"], ["--report-file", "r.md"], ["--image", "a.png"]] {
+        let done = lab.agent(&[&["mcp", "serve"], flag.as_slice()].concat()).exits(3);
+        assert!(done.stderr.contains("is for one run at the command line"), "{}", done.stderr);
+    }
+}

@@ -65,10 +65,12 @@ for name in "${!ACTION_@}"; do unset "$name"; done
 # The runner executes commands in lines of the log (`::set-env …`). The log of a run contains text of strangers.
 token=agent_$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 printf '::stop-commands::%s\n' "$token"
-# A runner that cancels a job sends signals to this script only.
+# A runner that cancels a job sends signals to this script only; one before the program runs is passed on when it does.
+running='' cancelled=''
+trap 'cancelled=1; kill -TERM $running 2>/dev/null || true' INT TERM
 "$program" "$command" --json --report=sarif "--report-file=$directory/report.sarif" "${arguments[@]}" "${words[@]}" >"$result" &
 running=$!
-trap 'kill -TERM "$running" 2>/dev/null || true' INT TERM
+[ -z "$cancelled" ] || kill -TERM "$running" 2>/dev/null || true
 code=0
 wait "$running" || code=$?
 while kill -0 "$running" 2>/dev/null; do

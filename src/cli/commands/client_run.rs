@@ -10,6 +10,31 @@ use crate::core::run_result::RunResult;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 
+/// Checks that all options can be honoured for a client, which gets the results.
+///
+/// # Errors
+/// Fails for those that are about the output of one run.
+pub fn check_options(options: &RunOptions) -> CliResult<()> {
+    let given = [
+        ("--report", options.report.is_some()),
+        ("--report-file", options.report_file.is_some()),
+        ("--exit-code-on-partial", options.exit_code_on_partial.is_some()),
+        ("--image", !options.image.is_empty()),
+        ("--output-format", options.output_format.is_some()),
+        ("--show-costs", options.show_costs),
+        ("--cache-clear", options.cache_clear),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            let message = format!(
+                "{flag} is for one run at the command line, not for runs that another program requests"
+            );
+            Err(CliError::new(FailureKind::Usage, message))
+        }
+    }
+}
+
 /// Runs the task, exports its telemetry and returns its result. A panic, which the panic hook has reported, is an error.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ use crate::messages;
 use crate::terminal::Style;
 use serde_json::json;
 use std::io::{BufRead, Read};
+use std::time::Duration;
 
 /// Maximum bytes of the address that the user enters.
 const MAX_ADDRESS_BYTES: u64 = 64 << 10;
@@ -37,7 +38,10 @@ pub async fn login(
     let before = http.login.load().ok().flatten();
     let options = options(app, server, &http, before.as_ref(), scopes).map_err(failed)?;
     let client = Client { server: name.to_owned(), answers: Answers::Decline };
-    let challenge = http.challenge(client).await.map_err(failed)?;
+    let limit = Duration::from_secs(server.start_timeout_seconds);
+    let challenge = tokio::time::timeout(limit, http.challenge(client)).await;
+    let silent = || Err(format!("it did not answer within {} s", limit.as_secs()));
+    let challenge = challenge.unwrap_or_else(|_| silent()).map_err(failed)?;
     let pending = PendingLogin::begin(options, challenge.as_deref()).await.map_err(failed)?;
     app.notify(Style::Plain, messages::mcp_login_address(settings.language));
     app.notify(Style::Plain, pending.address());
@@ -81,6 +85,9 @@ fn http_server(app: &App, settings: &Settings, name: &str, server: &McpServer) -
     let Some(url) = &server.url else {
         return Err(CliError::new(FailureKind::Usage, messages::mcp_no_login(name)));
     };
+    if server.has_token() {
+        return Err(CliError::new(FailureKind::Usage, messages::mcp_login_unused(name)));
+    }
     mcp::http_server(app, settings, url, server)
         .map_err(|why| CliError::new(FailureKind::Config, messages::mcp_server_unusable(name, &why)))
 }

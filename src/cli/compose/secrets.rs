@@ -1,6 +1,7 @@
 //! Collects the secrets of this process: the key of `--api-key`, the key variables, and variables whose name suggests a secret.
 
 use crate::config::environment::Environment;
+use crate::config::mcp::McpServer;
 use crate::config::settings::Settings;
 use crate::core::secret::Secret;
 use crate::http::own_origin;
@@ -19,9 +20,11 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
     let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
     let logins = logins(settings).flat_map(|login| login.secrets());
+    let headers = settings.mcp.enabled().flat_map(|(_, server)| in_headers(environment, server));
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
     let named = chosen
         .chain(logins)
+        .chain(headers)
         .chain(explicit)
         .filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
     in_environment(environment).chain(named).collect()
@@ -48,6 +51,15 @@ pub fn in_value(name: &str, value: &str) -> Vec<NamedSecret> {
 /// get the variable, because a user who sets a URL for commands wants them to have the password.
 pub fn is_whole_variable(environment: &Environment, known: &NamedSecret) -> bool {
     environment.get(&known.name).is_none_or(|value| value == known.value.expose())
+}
+
+/// Returns the secrets in the headers of a remote server.
+fn in_headers(environment: &Environment, server: &McpServer) -> Vec<NamedSecret> {
+    let values = server.headers.iter().filter_map(|(name, source)| {
+        let variable = source.from.as_deref().and_then(|variable| environment.get(variable));
+        Some((name, variable.or(source.value.as_deref())?))
+    });
+    values.flat_map(|(name, value)| in_value(name, value)).collect()
 }
 
 /// Returns the stored logins at the MCP servers of the configuration.

@@ -59,6 +59,11 @@ impl McpClient {
         self.send_line(&message.to_string());
     }
 
+    /// Sends what the server may refuse to read.
+    pub fn flood(&mut self, line: &str) {
+        let _refused = writeln!(self.input.as_mut().unwrap(), "{line}");
+    }
+
     pub fn send_line(&mut self, line: &str) {
         self.send_part(&format!("{line}\n"));
     }

@@ -12,6 +12,7 @@ mod servers;
 mod session;
 mod updates;
 
+use crate::cli::commands::client_run::check_options;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
@@ -48,8 +49,9 @@ const FLUSH_TIME: Duration = Duration::from_millis(50);
 /// Serves until the input ends or a signal arrives; then the runs are interrupted.
 ///
 /// # Errors
-/// Fails when the signal handlers cannot be installed.
+/// Fails for options that cannot be honoured, and when the signal handlers cannot be installed.
 pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
+    check_options(&options)?;
     app.block_on(async {
         let interrupt = app
             .interrupt()?

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// A call of a client.
 pub enum Call {
@@ -29,16 +30,14 @@ pub struct RunCall {
     pub agent: Option<String>,
     /// Maximum number of model calls; lowers the limit of the server.
     #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub max_steps: Option<u32>,
+    pub max_steps: Option<NonZeroU32>,
     /// Maximum cost in US dollars; lowers the limit of the server.
     #[serde(default)]
     #[schemars(with = "Option<f64>")]
     pub budget_usd: Option<Usd>,
     /// Maximum time in seconds; lowers the limit of the server.
     #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub timeout_seconds: Option<u64>,
+    pub timeout_seconds: Option<NonZeroU64>,
 }
 
 /// Arguments of `reply`.
@@ -85,10 +84,23 @@ impl Call {
     /// The protocol's error for an unknown tool or invalid arguments.
     pub fn parse(name: &str, arguments: Option<JsonObject>) -> Result<Self, ErrorData> {
         match name {
-            "run" => Ok(Self::Run(parse(arguments)?)),
-            "reply" => Ok(Self::Reply(parse(arguments)?)),
+            "run" => Self::Run(parse(arguments)?).with_text(),
+            "reply" => Self::Reply(parse(arguments)?).with_text(),
             "session" => Ok(Self::Session(parse(arguments)?)),
             _ => Err(ErrorData::invalid_params(format!("unknown tool `{name}`"), None)),
+        }
+    }
+}
+
+impl Call {
+    fn with_text(self) -> Result<Self, ErrorData> {
+        match &self {
+            Self::Run(RunCall { task: text, .. }) | Self::Reply(ReplyCall { prompt: text, .. })
+                if text.trim().is_empty() =>
+            {
+                Err(ErrorData::invalid_params("the task or prompt is empty", None))
+            }
+            _ => Ok(self),
         }
     }
 }
@@ -113,6 +125,9 @@ mod tests {
             ("run", json!({"task": "x", "workspace": "/"})),
             ("run", json!({"task": "x", "mode": "yolo"})),
             ("run", json!({"task": "x", "max_steps": -1})),
+            ("run", json!({"task": "x", "max_steps": 0})),
+            ("run", json!({"task": "x", "timeout_seconds": 0})),
+            ("run", json!({"task": " "})),
             ("run", json!({"task": "x", "budget_usd": -1.0})),
             ("reply", json!({"session_id": 1, "prompt": "x"})),
         ] {

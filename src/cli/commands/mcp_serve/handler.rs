@@ -14,9 +14,13 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Time for the client to call again with an answer, before its run is interrupted.
+const ANSWER_TIME: Duration = Duration::from_mins(10);
 
 /// Key of the question in a result that asks for input.
 const QUESTION: &str = "approval";
@@ -65,13 +69,13 @@ pub struct Handler {
     jobs: mpsc::Sender<Job>,
     /// The agent that the server was started with, which clients cannot change.
     agent: Option<String>,
-    waiting: Mutex<HashMap<String, WaitingCall>>,
+    waiting: Arc<Mutex<HashMap<String, WaitingCall>>>,
 }
 
 impl Handler {
     /// Creates a server that sends its calls to `jobs`.
     pub fn new(jobs: mpsc::Sender<Job>, agent: Option<String>) -> Self {
-        Self { jobs, agent, waiting: Mutex::default() }
+        Self { jobs, agent, waiting: Arc::default() }
     }
 
     async fn begin(&self, request: CallToolRequestParams) -> Result<RunningCall, ErrorData> {
@@ -153,6 +157,11 @@ impl Handler {
         let state = format!("{:016x}", Clock::new().random());
         let waiting = WaitingCall { call, question };
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(state.clone(), waiting);
+        let (all, abandoned) = (Arc::clone(&self.waiting), state.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(ANSWER_TIME).await;
+            drop(all.lock().unwrap_or_else(PoisonError::into_inner).remove(&abandoned));
+        });
         Ok(InputRequiredResult::new(Some(requests), Some(state)).into())
     }
 }
@@ -179,9 +188,11 @@ fn question_way(context: &RequestContext<RoleServer>) -> QuestionWay {
 }
 
 /// Asks the client by a request. Without an answer the call is refused.
-async fn ask(question: ClientQuestion, cancel: &CancellationToken, context: &RequestContext<RoleServer>) {
+async fn ask(mut question: ClientQuestion, cancel: &CancellationToken, context: &RequestContext<RoleServer>) {
     let Ok(form) = form(&question.question) else { return };
     let result = tokio::select! {
+        // The run no longer waits.
+        () = question.reply.closed() => return,
         () = context.ct.cancelled() => return cancel.cancel(),
         result = context.peer.create_elicitation(form) => result,
     };

@@ -4,7 +4,7 @@ mod calls;
 mod handler;
 mod questions;
 
-use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::client_run::{check_options, run_for_client};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
@@ -20,25 +20,31 @@ use crate::core::failure::FailureKind;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::journal::read;
+use crate::mcp::line_filter::LineFilter;
 use crate::runtime::interrupt::SignalHandlers;
+use crate::terminal::sanitize;
 use calls::{Call, ReplyCall, RunCall, SessionCall};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use handler::{Handler, Job, Outcome};
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Calls that wait for this program to take them.
 const MAX_WAITING_CALLS: usize = 64;
+/// Calls that are performed side by side.
+const MAX_RUNNING_CALLS: usize = 16;
 
 /// Serves until the input ends or a signal arrives; then the runs are interrupted.
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the client does not speak MCP.
 pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
+    check_options(&options)?;
     let settings = app.load_and_notify(&options.flags())?.settings;
     directories::prepare(&settings)?;
     let options = RunOptions {
@@ -55,6 +61,7 @@ pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
             on_second_signal: Box::new(|| ()),
         });
         let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
+        let (input, _violation) = LineFilter::new(input);
         let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
         let handler = Handler::new(jobs, options.agent.clone());
         let service = tokio::select! {
@@ -73,7 +80,7 @@ pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
                 biased;
                 () = interrupt.cancelled() => break,
                 _closed = &mut closed => break,
-                Some(job) = waiting.recv() => running.push(perform(app, &settings, &options, job, interrupt.child_token())),
+                Some(job) = waiting.recv(), if running.len() < MAX_RUNNING_CALLS => running.push(perform(app, &settings, &options, job, interrupt.child_token())),
                 Some(()) = running.next(), if !running.is_empty() => {}
             }
         }
@@ -128,8 +135,8 @@ async fn perform(
 async fn run(app: &App, options: &RunOptions, client: RunClient, call: RunCall) -> Outcome {
     let mut options = options.clone();
     options.agent = call.agent.or(options.agent);
-    options.bounds.max_steps = call.max_steps;
-    options.bounds.timeout = call.timeout_seconds.map(Duration::from_secs);
+    options.bounds.max_steps = call.max_steps.map(NonZeroU32::get);
+    options.bounds.timeout = call.timeout_seconds.map(|seconds| Duration::from_secs(seconds.get()));
     options.bounds.budget = call.budget_usd;
     options.client = Some(client);
     let task =
@@ -162,7 +169,8 @@ fn session(app: &App, settings: &Settings, call: &SessionCall) -> Outcome {
         session_store(settings).journal_path(&call.session_id).map_err(CliError::from).and_then(|path| {
             read::for_each_record(&path, |_line, record| {
                 match record.map(|record| record.event) {
-                    Some(Event::RunStart { .. }) => last = None,
+                    // A damaged record may be the start of a run.
+                    None | Some(Event::RunStart { .. }) => last = None,
                     Some(Event::RunEnd { result }) => last = Some(result),
                     _ => {}
                 }
@@ -183,8 +191,10 @@ fn session(app: &App, settings: &Settings, call: &SessionCall) -> Outcome {
 /// Returns what is told of an event while a run works.
 fn progress_text(event: &Event) -> Option<String> {
     match event {
-        Event::ToolCallStart { call, summary } => Some(format!("{} {summary}", call.name)),
-        Event::Notice { text, .. } => Some(text.clone()),
+        Event::ToolCallStart { call, summary } => {
+            Some(sanitize(&format!("{} {summary}", call.name)).into_owned())
+        }
+        Event::Notice { text, .. } => Some(sanitize(text).into_owned()),
         _ => None,
     }
 }

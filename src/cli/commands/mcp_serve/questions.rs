@@ -1,6 +1,7 @@
 //! Questions of a run as questions of MCP to the client (elicitation).
 
 use crate::engine::approver::{ApproverAnswer, Question};
+use crate::terminal::sanitize;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Value, json};
 
@@ -16,7 +17,8 @@ pub fn form(question: &Question) -> Result<ElicitRequestParams, serde_json::Erro
         message.push('\n');
         message.push_str(line);
     }
-    let always = format!("`{ALWAYS}` covers {always_scope}");
+    let message = sanitize(&message).into_owned();
+    let always = sanitize(&format!("`{ALWAYS}` covers {always_scope}")).into_owned();
     let requested_schema: ElicitationSchema = serde_json::from_value(json!({
         "type": "object",
         "properties": {
