@@ -35,6 +35,9 @@ pub async fn login(
 ) -> CliResult<()> {
     let failed = |why: String| CliError::new(FailureKind::Request, messages::mcp_login_failed(name, &why));
     let http = http_server(app, settings, name, server)?;
+    if server.has_token() {
+        return Err(CliError::new(FailureKind::Usage, messages::mcp_login_unused(name)));
+    }
     let before = http.login.load().ok().flatten();
     let options = options(app, server, &http, before.as_ref(), scopes).map_err(failed)?;
     let client = Client { server: name.to_owned(), answers: Answers::Decline };
@@ -85,9 +88,6 @@ fn http_server(app: &App, settings: &Settings, name: &str, server: &McpServer) -
     let Some(url) = &server.url else {
         return Err(CliError::new(FailureKind::Usage, messages::mcp_no_login(name)));
     };
-    if server.has_token() {
-        return Err(CliError::new(FailureKind::Usage, messages::mcp_login_unused(name)));
-    }
     mcp::http_server(app, settings, url, server)
         .map_err(|why| CliError::new(FailureKind::Config, messages::mcp_server_unusable(name, &why)))
 }
