@@ -1,4 +1,4 @@
-//! Tells when nobody reads standard output any more.
+//! Detects that standard output has no reader any more.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;

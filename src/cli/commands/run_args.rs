@@ -191,7 +191,7 @@ pub struct RunOptions {
     /// Whether the prompt comes from standard input or a file, so that it is not searched for corrections of the user.
     #[arg(skip)]
     pub prompt_is_data: bool,
-    /// Bounds besides those of the settings, such as what is left of `--budget-total` in `agent chat`.
+    /// Bounds in addition to the settings, such as the remaining money of `--budget-total` in `agent chat`.
     #[arg(skip)]
     pub bounds: RunBounds,
     /// The program that drives the run, if it is no user.

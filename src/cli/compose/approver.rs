@@ -1,4 +1,4 @@
-//! Who answers the questions of a run: the user at the terminal, a program that drives the run, or nobody.
+//! Selects the approver of a run: the user at the terminal, the client program, or none.
 
 use crate::cli::compose::app::App;
 use crate::cli::compose::memory::CorrectionStore;
@@ -47,7 +47,7 @@ impl InteractionOptions {
         }
     }
 
-    /// Returns who answers the questions of a run.
+    /// Returns the approver of a run.
     pub fn approver(&self, app: &App, settings: &Settings) -> Rc<dyn Approver> {
         match (&self.client, &self.ask_until) {
             (Some(client), _) => Rc::new(ClientApprover::new(client)),

@@ -450,8 +450,8 @@ fn resolve(app: &App, sources: &BTreeMap<String, ValueSource>) -> Result<BTreeMa
     sources.iter().map(value).collect()
 }
 
-/// Returns how questions of servers are answered. Servers are informed of the setting alone, because they may list other tools for
-/// it; with `ask` and nobody to ask, the questions go to a channel that is closed, which declines them.
+/// Returns how questions of servers are answered. The announced capability depends on the setting alone, because some servers list
+/// other tools for it; with `ask` and no terminal, the questions go to a closed channel, so that they are declined.
 pub fn answers(app: &App, settings: &Settings, ask_until: Option<CancellationToken>) -> Answers {
     match (settings.mcp.elicitation, ask_until) {
         (Elicitation::Defaults, _) => Answers::Defaults,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub struct RunClient {
     /// Receives each event.
     pub listener: Rc<dyn Fn(&Record)>,
-    /// Receives the questions of the run; without a receiver nobody answers them.
+    /// Receives the questions of the run; they get no answer if its receiver is dropped.
     pub questions: mpsc::UnboundedSender<ClientQuestion>,
     /// Receives the files that a call is about to change; absent if the client is no editor.
     pub unsaved: Option<mpsc::UnboundedSender<UnsavedQuestion>>,

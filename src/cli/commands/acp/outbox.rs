@@ -76,7 +76,7 @@ impl Outbox {
         receiver
     }
 
-    /// Passes on the answer to request `id`; one that nobody waits for is dropped.
+    /// Delivers the answer to request `id`; an answer without a waiting request is dropped.
     pub fn resolve(&self, id: &RequestId, answer: Answer) {
         let RequestId::Number(id) = id else { return };
         if let Some(sender) = self.waiting.borrow_mut().remove(id) {

@@ -313,7 +313,7 @@ impl Session {
         UpdateStream::new(id, Rc::clone(outbox), files, self.settings.language, self.mode().name())
     }
 
-    /// Sends what a client is told of a session that it has opened.
+    /// Sends a message for each MCP server of the client that this session does not use.
     pub fn introduce(&self, outbox: &Rc<Outbox>) {
         let updates = self.updates(outbox);
         for name in &self.ignored_servers {

@@ -30,7 +30,7 @@ pub struct CodexConfig {
     pub warnings: Vec<String>,
 }
 
-/// Which calls Codex asks about. Nobody answers in `agent exec`.
+/// When Codex asks for approval. `agent exec` cannot ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ApprovalPolicy {

@@ -93,7 +93,7 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                 when_reader_is_gone(move || when_gone.cancel());
                 options.client = Some(RunClient {
                     listener: Rc::new(move |record: &Record| listener.event(&record.event)),
-                    // Without a receiver nobody answers.
+                    // The receiver is dropped, so that questions get no answer and calls that need one are refused.
                     questions: mpsc::unbounded_channel().0,
                     unsaved: None,
                     interrupt,

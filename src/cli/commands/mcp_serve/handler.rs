@@ -110,7 +110,7 @@ impl Handler {
             .ok_or_else(|| ErrorData::invalid_params("no call waits with this request state", None))?;
         let response = responses.unwrap_or_default().remove(QUESTION).unwrap_or_default();
         if let Ok(result) = serde_json::from_value::<ElicitResult>(response) {
-            // The run may have ended meanwhile, which its outcome tells.
+            // Fails if the run has ended meanwhile; its outcome is the result then.
             let _sent = question.reply.send(answer(&result));
         }
         Ok(call)

@@ -188,7 +188,7 @@ fn session(app: &App, settings: &Settings, call: &SessionCall) -> Outcome {
     }
 }
 
-/// Returns what is told of an event while a run works.
+/// Returns the progress message for an event; `None` if it has none.
 fn progress_text(event: &Event) -> Option<String> {
     match event {
         Event::ToolCallStart { call, summary } => {
