@@ -19,6 +19,13 @@ pub struct SignalHandlers {
     pub on_second_signal: Box<dyn Fn() + Send + Sync>,
 }
 
+impl SignalHandlers {
+    /// Returns handlers for runs of a client program: nothing is printed, and at a second signal the children end with their launchers.
+    pub fn silent() -> Self {
+        Self { on_first_signal: Box::new(|| ()), on_second_signal: Box::new(|| ()) }
+    }
+}
+
 /// The run that the next signal cancels.
 struct Armed {
     token: CancellationToken,

@@ -53,9 +53,7 @@ const FLUSH_TIME: Duration = Duration::from_millis(50);
 pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
     check_options(&options)?;
     app.block_on(async {
-        let interrupt = app
-            .interrupt()?
-            .arm(SignalHandlers { on_first_signal: Box::new(|| ()), on_second_signal: Box::new(|| ()) });
+        let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
         let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
         let mut lines = LineReader::new(input, MAX_LINE_BYTES);
         let (outbox, writer) = Outbox::start(interrupt.clone());

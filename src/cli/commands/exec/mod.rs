@@ -85,10 +85,7 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
         let listener = Rc::clone(&stream);
         catch_panic(|| {
             app.block_on(async {
-                let interrupt = app.interrupt()?.arm(SignalHandlers {
-                    on_first_signal: Box::new(|| ()),
-                    on_second_signal: Box::new(|| ()),
-                });
+                let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
                 let when_gone = interrupt.clone();
                 when_reader_is_gone(move || when_gone.cancel());
                 options.client = Some(RunClient {

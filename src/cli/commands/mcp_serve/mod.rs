@@ -56,10 +56,7 @@ pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
         ..options
     };
     app.block_on(async {
-        let interrupt = app.interrupt()?.arm(SignalHandlers {
-            on_first_signal: Box::new(|| ()),
-            on_second_signal: Box::new(|| ()),
-        });
+        let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
         let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
         let (input, _violation) = LineFilter::new(input);
         let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
