@@ -94,9 +94,14 @@ impl HttpServer {
         mut lifecycle: ClientLifecycleMode,
         credentials: Credentials,
     ) -> Result<Result<Service, ClientInitializeError>, String> {
+        let http = own_origin::client(&self.url, CONNECT_TIME).map_err(|error| error.to_string())?;
+        let authorization = authorization(&self.url, credentials.login, self.login.clone()).await?;
+        let http = AuthClient::new(http, authorization);
         let mut delays = RETRY_DELAYS.into_iter();
         loop {
-            let error = match self.attempt(client.clone(), lifecycle.clone(), credentials.clone()).await? {
+            let attempt =
+                self.attempt(client.clone(), lifecycle.clone(), http.clone(), credentials.token.as_ref());
+            let error = match attempt.await {
                 Ok(service) => return Ok(Ok(service)),
                 Err(error) => error,
             };
@@ -116,25 +121,23 @@ impl HttpServer {
         &self,
         client: Client,
         lifecycle: ClientLifecycleMode,
-        credentials: Credentials,
-    ) -> Result<Result<Service, ClientInitializeError>, String> {
-        let http = own_origin::client(&self.url, CONNECT_TIME).map_err(|error| error.to_string())?;
+        http: AuthClient<reqwest::Client>,
+        token: Option<&Secret>,
+    ) -> Result<Service, ClientInitializeError> {
         let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
             .custom_headers(self.headers.clone())
             .max_sse_event_size(MAX_MESSAGE_BYTES)
             .max_json_response_size(MAX_MESSAGE_BYTES);
-        if let Some(token) = &credentials.token {
+        if let Some(token) = token {
             config = config.auth_header(token.expose());
         }
-        let authorization = authorization(&self.url, credentials.login, self.login.clone()).await?;
-        let transport =
-            StreamableHttpClientTransport::with_client(AuthClient::new(http, authorization), config);
-        Ok(client.serve_with_lifecycle(transport, lifecycle).await)
+        let transport = StreamableHttpClientTransport::with_client(http, config);
+        client.serve_with_lifecycle(transport, lifecycle).await
     }
 }
 
 /// What a connection authorizes itself with.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Credentials {
     token: Option<Secret>,
     login: Option<Login>,
