@@ -6,7 +6,6 @@ use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
 use super::{ServerSpec, StdioServer, Transport};
 use crate::process::launch::CommandSpec;
-use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerHandle;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use rmcp::model::{
@@ -121,11 +120,12 @@ impl Connection {
         program: &StdioServer,
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, String> {
-        let StdioServer { argv, cwd, env, launcher } = program.clone();
+        let StdioServer { argv, cwd, env, launcher, endings } = program.clone();
         let spec = CommandSpec { argv, cwd, env: BTreeMap::new(), stdin: Vec::new(), timeout: Duration::MAX };
         // Preparing the sandbox reads directories.
         let started = tokio::task::spawn_blocking(move || launcher.start_server(spec, env)).await;
         let process = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        endings.lock().unwrap_or_else(PoisonError::into_inner).push(process.handle.ending());
         let (output, violation) = LineFilter::new(process.stdout);
         let transport = AsyncRwTransport::new_client(output, process.stdin);
         let program = Program { process: process.handle, violation };
@@ -198,15 +198,13 @@ impl Connection {
         self.peer.is_transport_closed() || self.program.as_ref().is_some_and(has_ended)
     }
 
-    /// Ends the connection: the program at once or after the time for SIGTERM, a session over HTTP by telling the server. Returns
-    /// the protected files that the program changed.
-    pub async fn close(&self) -> Vec<ProtectedChange> {
+    /// Ends the connection: asks the program to end, or tells the server over HTTP that the session has ended.
+    pub async fn close(&self) {
         self.service.read().await.cancellation_token().cancel();
-        if let Some(program) = &self.program {
-            return program.process.stop().await.protected_changes;
+        match &self.program {
+            Some(program) => program.process.stop(),
+            None => drop(self.service.write().await.close_with_timeout(CLOSE_TIME).await),
         }
-        let _result = self.service.write().await.close_with_timeout(CLOSE_TIME).await;
-        Vec::new()
     }
 
     /// Describes an error of the protocol, with what the program has reported.

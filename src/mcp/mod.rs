@@ -20,8 +20,10 @@ pub mod server;
 pub mod tool;
 
 use crate::process::launch::Launcher;
+use crate::process::server_process::ServerEnding;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The program of a server.
@@ -35,6 +37,8 @@ pub struct StdioServer {
     pub env: BTreeMap<String, String>,
     /// Starts it, with a confinement of its own.
     pub launcher: Launcher,
+    /// The ends of all processes of it that were started: of handshakes that failed, of the present one, and of those before.
+    pub endings: Arc<Mutex<Vec<ServerEnding>>>,
 }
 
 /// How a server is reached.

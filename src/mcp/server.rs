@@ -3,9 +3,11 @@
 use super::connection::{Connection, Listing};
 use super::{ServerSpec, Transport};
 use crate::process::protected::ProtectedChange;
+use crate::process::server_process::ServerEnding;
+use futures_util::future::join_all;
 use rmcp::model::{CallToolResult, JsonObject};
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -150,10 +152,13 @@ impl Server {
             task.abort();
         }
         let started = self.state.send_replace(Some(Err("it was stopped".to_owned())));
-        match started {
-            Some(Ok(started)) => started.connection.close().await,
-            Some(Err(_)) | None => Vec::new(),
+        if let Some(Ok(started)) = started {
+            started.connection.close().await;
         }
+        let Transport::Stdio(program) = &self.spec.transport else { return Vec::new() };
+        let endings = std::mem::take(&mut *program.endings.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = join_all(endings.into_iter().map(ServerEnding::end)).await;
+        ended.into_iter().flat_map(|end| end.protected_changes).collect()
     }
 }
 

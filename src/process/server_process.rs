@@ -44,7 +44,27 @@ pub struct ServerEnd {
 pub struct ServerHandle {
     stderr: Arc<Mutex<VecDeque<u8>>>,
     stop: Arc<StopOnDrop>,
+    ending: ServerEnding,
+}
+
+/// Ends a server and waits for that; unlike a handle, it does not keep the server running.
+#[derive(Debug, Clone)]
+pub struct ServerEnding {
+    stop: CancellationToken,
     ended: watch::Receiver<Option<ServerEnd>>,
+}
+
+impl ServerEnding {
+    /// Sends the server's processes SIGTERM, kills them after 2 s, and waits until they are gone.
+    pub async fn end(self) -> ServerEnd {
+        self.stop.cancel();
+        self.wait().await
+    }
+
+    async fn wait(mut self) -> ServerEnd {
+        let end = self.ended.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        end.unwrap_or_default()
+    }
 }
 
 /// Stops a server when it is dropped.
@@ -60,7 +80,12 @@ impl Drop for StopOnDrop {
 impl ServerHandle {
     /// Returns how the server ended; `None` while it runs.
     pub fn end_state(&self) -> Option<ServerEnd> {
-        self.ended.borrow().clone()
+        self.ending.ended.borrow().clone()
+    }
+
+    /// Returns what ends the server.
+    pub fn ending(&self) -> ServerEnding {
+        self.ending.clone()
     }
 
     /// Returns the end of its standard error.
@@ -70,17 +95,14 @@ impl ServerHandle {
         String::from_utf8_lossy(&[first, second].concat()).into_owned()
     }
 
-    /// Sends its processes SIGTERM, kills them after 2 s, and waits until they are gone.
-    pub async fn stop(&self) -> ServerEnd {
+    /// Sends its processes SIGTERM, and kills them after 2 s.
+    pub fn stop(&self) {
         self.stop.0.cancel();
-        self.wait().await
     }
 
     /// Waits until the server and everything that it started is gone.
     pub async fn wait(&self) -> ServerEnd {
-        let mut ended = self.ended.clone();
-        let end = ended.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
-        end.unwrap_or_default()
+        self.ending().wait().await
     }
 }
 
@@ -108,7 +130,8 @@ impl Launcher {
         let stop = CancellationToken::new();
         tokio::spawn(keep_tail(stderr, Arc::clone(&tail)));
         tokio::spawn(supervise(self.clone(), program, command, stop.clone(), report));
-        let handle = ServerHandle { stderr: tail, stop: Arc::new(StopOnDrop(stop)), ended };
+        let ending = ServerEnding { stop: stop.clone(), ended };
+        let handle = ServerHandle { stderr: tail, stop: Arc::new(StopOnDrop(stop)), ending };
         Ok(ServerProcess { stdin, stdout, handle })
     }
 }

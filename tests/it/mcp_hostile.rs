@@ -38,7 +38,7 @@ fn fault(name: &str, functions: &str) -> Option<String> {
         ("the text for the user", finished.stderr.contains(&wanted("# user:"))),
         ("the next server", read.contains("still here")),
         ("a flood of warnings", finished.stderr.lines().count() < 50),
-        ("processes are left", are_gone_within_a_second(&lab.ws().display().to_string())),
+        ("processes are left", processes_with(&lab.ws().display().to_string()) == 0),
         ("a name was run as a command", !lab.exists("owned")),
     ];
     let failed: Vec<&str> = checks.iter().filter(|(_, holds)| !holds).map(|(what, _)| *what).collect();
@@ -46,17 +46,6 @@ fn fault(name: &str, functions: &str) -> Option<String> {
     (!failed.is_empty()).then(|| {
         format!("{name}, {took:?}: {failed:?}\nmodel: {}\nuser: {}", shown(&read), shown(&finished.stderr))
     })
-}
-
-fn are_gone_within_a_second(text: &str) -> bool {
-    let end = Instant::now() + Duration::from_secs(1);
-    while processes_with(text) > 0 {
-        if Instant::now() > end {
-            return false;
-        }
-        std::thread::yield_now();
-    }
-    true
 }
 
 #[test]

@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -403,7 +404,7 @@ fn stdio(
     let names: Vec<&String> = server.env.keys().collect();
     let identity = json!([argv, cwd, names]);
     let launcher = launcher.for_server(confinement);
-    Ok((Transport::Stdio(StdioServer { argv, cwd, env, launcher }), identity))
+    Ok((Transport::Stdio(StdioServer { argv, cwd, env, launcher, endings: Arc::default() }), identity))
 }
 
 /// Returns how a remote server is reached.
