@@ -1,4 +1,4 @@
-//! Asks the linker for packed relative relocations, which make the program 3 % smaller and quicker to load. glibc reads them since 2.36;
+//! Asks the linker for packed relative relocations, which make the program 3 % smaller. glibc reads them since 2.36;
 //! a linker that does not know the option ignores it.
 #![expect(clippy::disallowed_methods, reason = "a build script has neither a launcher nor a configuration")]
 
