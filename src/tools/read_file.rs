@@ -50,8 +50,7 @@ pub struct Args {
 impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str =
-        "Read a text file or an image. Without a line range, the middle of a long text is omitted.";
+    const DESCRIPTION: &'static str = "Read a text file or image. Of a long text, the middle is omitted.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
