@@ -62,7 +62,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Report(args) => report::report(app, &args),
         Command::Agents(common) => agents::agents(app, &common),
         Command::Mcp(args) => mcp::mcp(app, args),
-        Command::Acp(options) => acp::serve(app, *options),
+        Command::Acp(args) => acp::serve(app, *args),
         Command::Skills { command, common } => skills::skills(app, command, &common),
         Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

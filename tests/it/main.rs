@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests make their own files and processes")]
 
 mod acp;
+mod acp_images;
 mod approvals;
 mod archive;
 mod background;
