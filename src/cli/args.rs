@@ -41,7 +41,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "acp", "memory", "tools", "help",
         ],
     ),
-    ("Machine-readable", &["exec", "apply-patch", "schema", "man", "completions"]),
+    ("Machine-readable", &["serve", "exec", "apply-patch", "schema", "man", "completions"]),
 ];
 
 impl Cli {
@@ -141,6 +141,8 @@ pub enum Command {
     Mcp(McpArgs),
     /// Serve an editor over the Agent Client Protocol; the options of `run` bound what it can do
     Acp(Box<ClientArgs>),
+    /// Serve other programs over JSON-RPC on standard input and output; the options of `run` bound what they can do
+    Serve(Box<ClientArgs>),
     /// List, create, install or remove skills
     Skills {
         /// The subcommand.
@@ -427,6 +429,8 @@ pub enum SchemaArg {
     Report,
     /// The findings of `agent review`
     Review,
+    /// The messages of `agent serve`
+    Rpc,
 }
 
 #[cfg(test)]
