@@ -1,6 +1,7 @@
 //! Definition of the command line: commands, flags and the groups in which `--help` lists them.
 
 use crate::cli::commands::chat::args::ChatArgs;
+use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::ExecArgs;
 use crate::cli::commands::import::ImportArgs;
@@ -9,7 +10,7 @@ use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::review::ReviewArgs;
-use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions, parse_mode};
+use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
@@ -40,7 +41,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "acp", "memory", "tools", "help",
         ],
     ),
-    ("Machine-readable", &["exec", "apply-patch", "schema", "man", "completions"]),
+    ("Machine-readable", &["serve", "exec", "apply-patch", "schema", "man", "completions"]),
 ];
 
 impl Cli {
@@ -139,7 +140,9 @@ pub enum Command {
     /// List MCP servers, show their tools, accept changes
     Mcp(McpArgs),
     /// Serve an editor over the Agent Client Protocol; the options of `run` bound what it can do
-    Acp(Box<RunOptions>),
+    Acp(Box<ClientArgs>),
+    /// Serve other programs over JSON-RPC on standard input and output; the options of `run` bound what they can do
+    Serve(Box<ClientArgs>),
     /// List, create, install or remove skills
     Skills {
         /// The subcommand.
@@ -426,6 +429,8 @@ pub enum SchemaArg {
     Report,
     /// The findings of `agent review`
     Review,
+    /// The messages of `agent serve`
+    Rpc,
 }
 
 #[cfg(test)]

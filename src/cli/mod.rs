@@ -10,7 +10,7 @@ use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec, help,
     history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
-    sessions, skills, start, stats, tools, trust, undo,
+    serve, sessions, skills, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -62,7 +62,8 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Report(args) => report::report(app, &args),
         Command::Agents(common) => agents::agents(app, &common),
         Command::Mcp(args) => mcp::mcp(app, args),
-        Command::Acp(options) => acp::serve(app, *options),
+        Command::Acp(args) => acp::serve(app, *args),
+        Command::Serve(args) => serve::serve(app, *args),
         Command::Skills { command, common } => skills::skills(app, command, &common),
         Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests make their own files and processes")]
 
 mod acp;
+mod acp_images;
 mod approvals;
 mod archive;
 mod background;
@@ -24,6 +25,7 @@ mod configuration;
 mod costs;
 mod crashes;
 mod cuts;
+mod dialects;
 mod display;
 mod edits;
 mod evaluation;
@@ -84,6 +86,9 @@ mod run_loop;
 mod sandbox;
 mod scenarios;
 mod secrets;
+mod serve;
+mod serve_clients;
+mod serve_hostile;
 mod sessions;
 mod skills;
 mod sockets;

@@ -43,6 +43,7 @@ pub mod run_args;
 pub mod run_setup;
 pub mod run_sinks;
 pub mod schema;
+pub mod serve;
 pub mod sessions;
 pub mod skill_install;
 pub mod skills;

@@ -4,6 +4,7 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
+use crate::cli::compose::total_budget::TotalBudget;
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
@@ -194,6 +195,9 @@ pub struct RunOptions {
     /// Bounds in addition to the settings, such as the remaining money of `--budget-total` in `agent chat`.
     #[arg(skip)]
     pub bounds: RunBounds,
+    /// In the commands whose runs another program requests: the budget of all runs.
+    #[arg(skip)]
+    pub total_budget: Option<Rc<TotalBudget>>,
     /// The program that drives the run, if it is no user.
     #[arg(skip)]
     pub client: Option<RunClient>,

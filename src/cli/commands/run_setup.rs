@@ -241,7 +241,10 @@ fn input_images(options: &RunOptions, task: &Task) -> CliResult<InputImages> {
             "--image needs a prompt, whose message contains the image",
         ));
     }
-    InputImages::read(&options.image)
+    match &options.client {
+        Some(client) if options.image.is_empty() => Ok(client.images.clone()),
+        _ => InputImages::read(&options.image),
+    }
 }
 
 /// Returns the steps before the work on the task.

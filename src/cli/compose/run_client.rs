@@ -1,5 +1,6 @@
 //! A program that drives runs instead of a user at the terminal: it receives the events, answers questions and interrupts.
 
+use crate::cli::compose::input_images::InputImages;
 use crate::config::settings::Settings;
 use crate::core::event::Record;
 use crate::core::event_sink::EventSink;
@@ -27,6 +28,8 @@ pub struct RunClient {
     pub takes_deltas: bool,
     /// Id of the session that a new run creates; without it, a new one.
     pub session_id: Option<String>,
+    /// Images of the prompt.
+    pub images: InputImages,
 }
 
 impl std::fmt::Debug for RunClient {

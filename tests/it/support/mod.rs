@@ -10,6 +10,7 @@ pub mod mcp;
 pub mod mcp_client;
 pub mod mcp_service;
 pub mod random;
+pub mod rpc_client;
 pub mod run;
 pub mod schema;
 pub mod server;

@@ -1,8 +1,8 @@
 //! Questions of a run as requests to the client: permission for a call, and the client's text of a file.
 
 use super::files::SessionFiles;
-use super::outbox::Outbox;
 use super::updates::{UpdateStream, kind, text_block, title};
+use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::run_client::{ClientQuestion, UnsavedQuestion};
 use crate::core::language::Language;
 use crate::engine::approver::{ApproverAnswer, Question};

@@ -1,6 +1,7 @@
 //! Sends messages to the client: responses, notifications, and requests whose responses it passes on.
 
-use agent_client_protocol_schema::v1::{Error, RequestId, SessionNotification, SessionUpdate};
+use crate::report::json;
+use agent_client_protocol_schema::v1::{Error, RequestId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -19,13 +20,23 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 /// What a client answers to a request: the result, or the error that it reports.
 pub type Answer = Result<Value, Value>;
 
+/// A notification on the wire.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    jsonrpc: &'static str,
+    #[serde(flatten)]
+    notification: &'a T,
+}
+
 /// The way to the client.
 pub struct Outbox {
     lines: mpsc::UnboundedSender<String>,
     queued: Arc<AtomicUsize>,
     waiting: RefCell<HashMap<i64, oneshot::Sender<Answer>>>,
     last_id: Cell<i64>,
+    is_full: Cell<bool>,
     ended: CancellationToken,
+    has_room: Arc<Notify>,
 }
 
 impl Outbox {
@@ -34,15 +45,35 @@ impl Outbox {
     pub fn start(ended: CancellationToken) -> (Rc<Self>, JoinHandle<()>) {
         let (lines, receiver) = mpsc::unbounded_channel();
         let queued = Arc::new(AtomicUsize::new(0));
-        let writer = tokio::spawn(write(receiver, Arc::clone(&queued), ended.clone()));
-        let (waiting, last_id) = (RefCell::default(), Cell::new(0));
-        (Rc::new(Self { lines, queued, waiting, last_id, ended }), writer)
+        let has_room = Arc::new(Notify::new());
+        let writer = tokio::spawn(write(receiver, Arc::clone(&queued), Arc::clone(&has_room), ended.clone()));
+        let (waiting, last_id, is_full) = (RefCell::default(), Cell::new(0), Cell::new(false));
+        (Rc::new(Self { lines, queued, waiting, last_id, is_full, ended, has_room }), writer)
     }
 
-    fn send(&self, message: &Value) {
-        let line = format!("{message}\n");
+    /// Returns the number of bytes that wait for the client.
+    pub fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Checks whether the client counts as gone because it does not read.
+    pub fn is_full(&self) -> bool {
+        self.is_full.get()
+    }
+
+    /// Waits until at most `bytes` wait for the client.
+    pub async fn drained_to(&self, bytes: usize) {
+        while self.queued() > bytes {
+            self.has_room.notified().await;
+        }
+    }
+
+    fn send(&self, message: &impl Serialize) {
+        // A JSON value can always be serialized.
+        let Ok(line) = json::line(message) else { return };
         let bytes = line.len();
         if self.queued.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > MAX_QUEUED_BYTES {
+            self.is_full.set(true);
             self.ended.cancel();
         } else {
             // The writer ends with the client only.
@@ -58,10 +89,9 @@ impl Outbox {
         });
     }
 
-    /// Sends an update of a session.
-    pub fn update(&self, session: &str, update: SessionUpdate) {
-        let params = SessionNotification::new(session.to_owned(), update);
-        self.send(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
+    /// Sends a notification, which is serialized as an object with `method` and `params`.
+    pub fn notify(&self, notification: &impl Serialize) {
+        self.send(&Envelope { jsonrpc: "2.0", notification });
     }
 
     /// Sends a request. The receiver gets the answer; without one, it fails.
@@ -88,6 +118,7 @@ impl Outbox {
 async fn write(
     mut lines: mpsc::UnboundedReceiver<String>,
     queued: Arc<AtomicUsize>,
+    has_room: Arc<Notify>,
     ended: CancellationToken,
 ) {
     let mut output = tokio::io::stdout();
@@ -100,5 +131,6 @@ async fn write(
             return ended.cancel();
         }
         queued.fetch_sub(line.len(), Ordering::Relaxed);
+        has_room.notify_waiters();
     }
 }
