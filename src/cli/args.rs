@@ -4,6 +4,7 @@ use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::ExecArgs;
+use crate::cli::commands::health::HealthArgs;
 use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::mcp_args::McpArgs;
@@ -31,7 +32,7 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "resume", "demo"]),
+    ("Work", &["run", "chat", "review", "health", "resume", "demo"]),
     ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
@@ -72,6 +73,8 @@ pub enum Command {
     Chat(ChatArgs),
     /// Review the changes since a commit and print the findings
     Review(ReviewArgs),
+    /// Measure the code: complexity and length of functions, repeated blocks
+    Health(HealthArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
     /// List, show, search, export or delete sessions
@@ -427,6 +430,8 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
+    /// The document of `agent health --json`
+    Health,
     /// The findings of `agent review`
     Review,
     /// The messages of `agent serve`

@@ -8,9 +8,9 @@ pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
-    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec, help,
-    history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
-    serve, sessions, skills, start, stats, tools, trust, undo,
+    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec,
+    health, help, history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run,
+    schema, serve, sessions, skills, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -48,6 +48,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Run(args) => return run::run(app, args),
         Command::Exec(args) => return exec::exec(app, &args),
         Command::Review(args) => return review::review(app, args),
+        Command::Health(args) => return code(app, health::health(app, &args)),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),
         Command::Approvals { command, common } => approvals::approvals(app, &command, &common),

@@ -9,6 +9,7 @@ pub mod evaluation;
 pub mod fact_cache;
 pub mod flags;
 pub mod front_matter;
+pub mod health;
 pub mod import;
 pub mod instructions;
 pub mod key_rules;

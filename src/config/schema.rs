@@ -10,6 +10,7 @@
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
+use crate::config::health::HealthSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
 use crate::config::run_loop::RunLoop;
@@ -104,6 +105,8 @@ pub struct Document {
     pub sessions: Sessions,
     /// Export of spans for OpenTelemetry, at the end of a run (`agent help telemetry`).
     pub telemetry: TelemetrySettings,
+    /// Figures on the code: length and complexity of functions, repeated blocks (`agent help health`).
+    pub health: HealthSettings,
 }
 
 /// The language model.

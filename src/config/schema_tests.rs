@@ -185,6 +185,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "evaluation.mode"
             | "evaluation.confidence_threshold"
             | "guardrails.enabled"
+            | "health.enabled"
             | "guardrails.max_files_modified"
             | "guardrails.max_lines_changed"
             | "guardrails.max_commands_executed"

@@ -7,6 +7,7 @@ use super::environment::{Directories, Environment};
 use super::error::{ConfigError, did_you_mean, sanitize};
 use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
+use super::health::HealthSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
 use super::memory::MemorySettings;
@@ -108,6 +109,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// Export of spans; the file is absolute.
     pub telemetry: TelemetrySettings,
+    /// Figures on the code.
+    pub health: HealthSettings,
 }
 
 /// Deserializes the merged layers.
@@ -139,6 +142,7 @@ impl Settings {
         policy.protected_files =
             protect_own_directories(&guardrails.protected_files, &directories, &workspace);
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
+        let telemetry = document.telemetry;
         Ok(Self {
             state: directories.workspace_state(&workspace),
             workspace,
@@ -183,10 +187,8 @@ impl Settings {
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
             sessions: document.sessions,
-            telemetry: TelemetrySettings {
-                file: document.telemetry.file.map(absolute),
-                ..document.telemetry
-            },
+            telemetry: TelemetrySettings { file: telemetry.file.map(absolute), ..telemetry },
+            health: document.health,
         })
     }
 

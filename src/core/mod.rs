@@ -13,6 +13,7 @@ pub mod failure;
 pub mod file_change;
 pub mod finish_reason;
 pub mod guardrail;
+pub mod health;
 pub mod image;
 pub mod image_header;
 pub mod language;

@@ -7,6 +7,7 @@ use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
 use crate::core::event::Event;
+use crate::core::health::CodeHealth;
 use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
@@ -198,6 +199,7 @@ impl Redactor {
         }
         result.files_modified.iter_mut().for_each(|file| self.redact(&mut file.path));
         result.executables.files.iter_mut().for_each(|path| self.redact(path));
+        result.health.iter_mut().for_each(|health| self.redact_code_health(health));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
         for call in &mut result.awaiting_approval {
             for text in [&mut call.tool, &mut call.summary, &mut call.reason] {
@@ -207,6 +209,18 @@ impl Redactor {
         result.guardrails.iter_mut().for_each(|triggered| self.redact(&mut triggered.message));
         result.evaluation.iter_mut().for_each(|evaluation| self.evaluation(evaluation));
         result.error.iter_mut().for_each(|failure| self.redact(&mut failure.message));
+    }
+
+    /// Replaces the secrets in paths and names of functions.
+    pub fn redact_code_health(&self, health: &mut CodeHealth) {
+        for function in &mut health.functions {
+            self.redact(&mut function.path);
+            self.redact(&mut function.name);
+        }
+        for block in &mut health.repeated_blocks {
+            self.redact(&mut block.path);
+            self.redact(&mut block.first_path);
+        }
     }
 
     fn value(&self, value: &mut Value) {

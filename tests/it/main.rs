@@ -41,6 +41,7 @@ mod gates;
 mod given_history;
 mod going_on;
 mod guardrails;
+mod health;
 mod hidden;
 mod hook_scripts;
 mod hooks;

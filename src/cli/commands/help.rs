@@ -29,6 +29,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("exit-codes", "exit codes"),
     page!("evaluation", "self-evaluation of answers"),
     page!("guardrails", "guardrails: limits, blocked commands, code and text rules"),
+    page!("health", "figures on code: complexity and length of functions, repeated blocks"),
     (
         "hooks",
         "hooks: your programs before and after tool and model calls",

@@ -14,6 +14,7 @@ pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod exec;
+pub mod health;
 pub mod help;
 pub mod history;
 pub mod import;

@@ -11,6 +11,7 @@ use crate::cli::commands::run_setup::{RunSetup, Task};
 use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::InteractionOptions;
+use crate::cli::compose::code_health::MeasuredBefore;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::mcp::McpServers;
 use crate::cli::compose::memory::store_correction;
@@ -343,8 +344,12 @@ async fn run_agent(
     preparation: impl Future<Output = Result<(), EmitError>>,
 ) -> RunResult {
     let started_at = app.source.unix_time();
+    let mut measured_before = None;
     let verdict = match emit_startup_events(app, settings, agent, start) {
-        Ok(()) => run::run(agent, preparation).await,
+        Ok(()) => {
+            measured_before = MeasuredBefore::of_run(settings, agent).await;
+            run::run(agent, preparation).await
+        }
         Err(error) => Err(error),
     };
     if let Some(contents) = agent.engine.workspace.content_store() {
@@ -359,6 +364,9 @@ async fn run_agent(
     };
     if may_have_changed_files(agent, settings) {
         result.executables = executables::executables_changed_since(&settings.workspace, started_at);
+    }
+    if let Some(before) = measured_before {
+        result.health = before.compare(settings, agent).await;
     }
     let emitted = agent.emit_run_end(result).and_then(|result| agent.emitter.sync().map(|()| result));
     emitted.unwrap_or_else(|error| agent.end_without_journal(&error))

@@ -159,6 +159,9 @@ pub struct RunOptions {
     /// Have the model evaluate its own answer; `full` sends it feedback before the run becomes partial
     #[arg(long, value_parser = |text: &str| parse_name::<EvaluationMode>("it is one of", text), value_name = "off|basic|full")]
     pub self_eval: Option<EvaluationMode>,
+    /// Measure the code before and after the run: complexity and length of functions, repeated blocks
+    #[arg(long)]
+    pub health: bool,
     /// Run read-only calls, and only describe changes and commands
     #[arg(long)]
     pub dry_run: bool,
@@ -264,6 +267,7 @@ impl RunOptions {
             },
             allow_commands: self.allow_commands,
             no_commands: self.no_commands,
+            health: self.health,
             log_file: self.log_file.clone(),
             ..common_flags(&self.common)
         }

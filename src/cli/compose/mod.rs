@@ -3,6 +3,7 @@
 pub mod app;
 pub mod approver;
 pub mod client_input;
+pub mod code_health;
 pub mod costs;
 pub mod directories;
 pub mod input_history;
