@@ -31,11 +31,32 @@ impl InputImages {
             return Err(unusable(messages::too_many_images(files.len(), MAX_REQUEST_IMAGES)));
         }
         let images = files.iter().map(|file| read_image(file)).collect::<CliResult<Vec<_>>>()?;
-        let total = images.iter().fold(0, |sum: u64, (image, _)| sum.saturating_add(image.bytes));
+        Self(images).within_limits()
+    }
+
+    /// Adds images of a client.
+    ///
+    /// # Errors
+    /// Fails for what is no image or above a limit, and for too many.
+    pub fn with(mut self, contents: &[Vec<u8>]) -> CliResult<Self> {
+        for (index, bytes) in contents.iter().enumerate() {
+            let name = format!("image {}", index.saturating_add(1));
+            let image = Image::check(&name, bytes)
+                .map_err(|error| unusable(messages::image_unusable(&name, &error.to_string())))?;
+            self.0.push((image, bytes.clone()));
+        }
+        self.within_limits()
+    }
+
+    fn within_limits(self) -> CliResult<Self> {
+        if self.0.len() > MAX_REQUEST_IMAGES {
+            return Err(unusable(messages::too_many_images(self.0.len(), MAX_REQUEST_IMAGES)));
+        }
+        let total = self.images().fold(0, |sum: u64, image| sum.saturating_add(image.bytes));
         if total > MAX_REQUEST_IMAGE_BYTES {
             return Err(unusable(messages::images_too_large(total, MAX_REQUEST_IMAGE_BYTES)));
         }
-        Ok(Self(images))
+        Ok(self)
     }
 
     /// Checks that the selected model accepts images, if there are any. Returns a warning if a fallback accepts none.

@@ -3,7 +3,6 @@
 
 mod files;
 mod history;
-mod lines;
 mod message;
 mod outbox;
 mod prompt;
@@ -16,6 +15,7 @@ use crate::cli::commands::client_run::check_options;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
+use crate::cli::compose::client_lines::{Line, LineReader, MAX_LINE_BYTES};
 use crate::cli::error::CliResult;
 use crate::runtime::interrupt::SignalHandlers;
 use agent_client_protocol_schema::ProtocolVersion;
@@ -30,7 +30,6 @@ use agent_client_protocol_schema::v1::{
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use lines::{Line, LineReader, MAX_LINE_BYTES};
 use message::{Malformed, Message, invalid_params, invalid_request, parameters};
 use outbox::Outbox;
 use serde_json::{Value, json};

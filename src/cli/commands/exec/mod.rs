@@ -96,6 +96,8 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     interrupt,
                     takes_deltas: false,
                     session_id: None,
+                    hooks: None,
+                    servers: Vec::new(),
                 });
                 Box::pin(run_session(app, &options, task)).await
             })
