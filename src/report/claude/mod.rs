@@ -56,8 +56,9 @@ pub struct ClaudeEvents {
     finish: Option<&'static str>,
     /// Messages of the model in the session.
     answers: u64,
-    api_ms: u64,
     window: Option<u64>,
+    /// The models of subagents, by the calls that started them.
+    subagent_models: HashMap<String, String>,
     totals: Totals,
 }
 
@@ -70,7 +71,8 @@ impl ClaudeEvents {
     /// Prepares the translation of the next run.
     pub fn begin(&mut self, init: InitInfo) {
         self.init = init;
-        (self.denials, self.finish, self.api_ms) = (Vec::new(), None, 0);
+        (self.denials, self.finish) = (Vec::new(), None);
+        self.totals.begin();
     }
 
     /// Returns the call of the model with this id.
@@ -80,6 +82,7 @@ impl ClaudeEvents {
 
     /// Returns the messages for an event.
     pub fn messages(&mut self, record: &Record) -> Vec<Value> {
+        self.count(&record.event, None);
         match &record.event {
             Event::RunStart { model, tools, bounds, .. } => {
                 shown_model(model).clone_into(&mut self.model);
@@ -92,7 +95,7 @@ impl ClaudeEvents {
             Event::ModelResponse { purpose, message, finish, usage, latency_ms, .. }
                 if !purpose.is_internal() =>
             {
-                self.api_ms = self.api_ms.saturating_add(*latency_ms);
+                self.totals.answer(*latency_ms);
                 self.finish = Some(stop_reason(finish));
                 self.answer(message, finish, usage.unwrap_or_default(), &Value::Null)
             }
@@ -107,6 +110,35 @@ impl ClaudeEvents {
         }
     }
 
+    /// Counts what an event has used; `parent` is the call of the subagent that it belongs to.
+    fn count(&mut self, event: &Event, parent: Option<&str>) {
+        let (usage, cost) = match event {
+            Event::ModelResponse { usage, cost_usd, .. } => (*usage, *cost_usd),
+            Event::Retry { billed: Some(billed), .. } | Event::ModelFailed { billed: Some(billed), .. } => {
+                (Some(billed.usage), billed.cost_usd)
+            }
+            Event::Subagent { call_id, event, .. } => return self.count(event, Some(call_id)),
+            Event::RunStart { model, .. } => {
+                let model = shown_model(model).to_owned();
+                if let Some(call) = parent {
+                    self.subagent_models.insert(call.to_owned(), model);
+                }
+                return;
+            }
+            _ => return,
+        };
+        match parent {
+            None => {
+                self.totals.add_to_turn(usage);
+                self.totals.add(&self.model, usage, cost, self.window);
+            }
+            Some(call) => {
+                let model = self.subagent_models.get(call).unwrap_or(&self.model);
+                self.totals.add(model, usage, cost, None);
+            }
+        }
+    }
+
     /// Returns the message for an event that is no part of the conversation.
     fn report(&mut self, event: &Event) -> Vec<Value> {
         match event {
@@ -116,6 +148,9 @@ impl ClaudeEvents {
                     "retry_delay_ms": delay_ms, "error_status": null, "error": error_name(*kind)}));
                 lines.push(informational(message));
                 lines
+            }
+            Event::ModelFailed { .. } | Event::ModelAbandoned { .. } => {
+                self.pieces.as_mut().map(Pieces::discard).unwrap_or_default()
             }
             Event::ModelSwitched { from, to, failure } => {
                 shown_model(to).clone_into(&mut self.model);

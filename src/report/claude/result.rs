@@ -3,6 +3,7 @@
 use super::ClaudeEvents;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
+use crate::core::price::Usd;
 use crate::core::run_result::{Output, RunResult};
 use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
 use crate::core::usage::Usage;
@@ -10,10 +11,16 @@ use crate::messages;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What all turns of the session have used.
+/// What the conversation has used. The document of a run counts the whole session, also what other processes have used for it.
 #[derive(Debug, Default)]
 pub struct Totals {
     models: BTreeMap<String, ModelTotal>,
+    /// Usage of the turn, without subagents.
+    turn: Usage,
+    /// Answers of the turn.
+    answers: u64,
+    /// Time of the answers in milliseconds.
+    api_ms: u64,
 }
 
 /// What one model was used for.
@@ -22,20 +29,20 @@ struct ModelTotal {
     usage: Usage,
     /// The known part of the cost, in US dollars.
     cost: f64,
-    is_cost_known: bool,
+    /// Whether the cost of a call is not known.
+    has_unknown_cost: bool,
     window: Option<u64>,
 }
 
 impl ClaudeEvents {
     /// Returns the message for a run with this result. Everything but a success has an error as its subtype.
     pub fn result(&mut self, result: &RunResult, language: Language) -> Value {
-        self.add(result);
         let subtype = subtype(result);
         let is_error = subtype != "success";
         let mut message = json!({"type": "result", "subtype": subtype, "is_error": is_error,
-            "duration_ms": milliseconds(result.duration_seconds), "duration_api_ms": self.api_ms,
-            "num_turns": result.steps, "stop_reason": self.finish, "total_cost_usd": self.totals.cost(),
-            "usage": usage(result.usage), "modelUsage": self.totals.by_model(),
+            "duration_ms": milliseconds(result.duration_seconds), "duration_api_ms": self.totals.api_ms,
+            "num_turns": self.totals.answers, "stop_reason": self.finish, "total_cost_usd": self.totals.cost(),
+            "usage": usage(self.totals.turn), "modelUsage": self.totals.by_model(),
             "permission_denials": std::mem::take(&mut self.denials)});
         if is_error {
             message["errors"] = json!([messages::run_not_successful(result, language)]);
@@ -47,30 +54,45 @@ impl ClaudeEvents {
         }
         message
     }
-
-    fn add(&mut self, result: &RunResult) {
-        let Some(model) = &result.model else { return };
-        let is_new = !self.totals.models.contains_key(super::shown_model(model));
-        let total = self.totals.models.entry(super::shown_model(model).to_owned()).or_default();
-        total.usage += result.usage;
-        total.cost += result.cost.by_source.values().copied().map(f64::from).sum::<f64>();
-        total.is_cost_known = result.cost.total_usd.is_some() && (is_new || total.is_cost_known);
-        total.window = self.window.or(total.window);
-    }
 }
 
 impl Totals {
+    /// Starts a turn.
+    pub fn begin(&mut self) {
+        (self.turn, self.answers, self.api_ms) = (Usage::default(), 0, 0);
+    }
+
+    /// Adds an answer of the agent itself.
+    pub fn answer(&mut self, latency_ms: u64) {
+        self.answers = self.answers.saturating_add(1);
+        self.api_ms = self.api_ms.saturating_add(latency_ms);
+    }
+
+    /// Adds a call of the agent itself to those of the turn.
+    pub fn add_to_turn(&mut self, usage: Option<Usage>) {
+        self.turn += usage.unwrap_or_default();
+    }
+
+    /// Adds a call of `model`, whose context window is `window`.
+    pub fn add(&mut self, model: &str, usage: Option<Usage>, cost: Option<Usd>, window: Option<u64>) {
+        let total = self.models.entry(model.to_owned()).or_default();
+        total.usage += usage.unwrap_or_default();
+        total.cost += cost.map_or(0.0, f64::from);
+        total.has_unknown_cost |= cost.is_none();
+        total.window = window.or(total.window);
+    }
+
     /// Returns the known part of the cost: what calls with an unknown price have cost is not part of it.
     fn cost(&self) -> f64 {
-        self.models.values().map(|total| total.cost).sum()
+        self.models.values().fold(0.0, |sum, total| sum + total.cost)
     }
 
     fn by_model(&self) -> Map<String, Value> {
         let shown = |(name, total): (&String, &ModelTotal)| {
-            let ModelTotal { usage, cost, is_cost_known, window } = total;
+            let ModelTotal { usage, cost, has_unknown_cost, window } = total;
             let about = json!({"inputTokens": usage.input, "outputTokens": usage.output, "thinkingTokens": usage.reasoning,
                 "cacheReadInputTokens": usage.cached_read, "cacheCreationInputTokens": usage.cached_write,
-                "webSearchRequests": 0, "costUSD": cost, "costBasis": if *is_cost_known { "list" } else { "unknown" },
+                "webSearchRequests": 0, "costUSD": cost, "costBasis": if *has_unknown_cost { "unknown" } else { "list" },
                 "contextWindow": window.unwrap_or(0), "maxOutputTokens": 0});
             (name.clone(), about)
         };

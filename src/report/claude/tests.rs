@@ -3,6 +3,7 @@ use crate::core::event::{EVENT_SCHEMA_VERSION, Purpose};
 use crate::core::failure::Failure;
 use crate::core::language::Language;
 use crate::core::message::Role;
+use crate::core::price::Usd;
 use crate::core::run_result::{Output, RunResult};
 use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
 use strum::VariantArray;
@@ -125,11 +126,32 @@ fn only_a_success_is_one_and_each_limit_has_its_subtype() {
 #[test]
 fn an_unknown_cost_is_marked_and_turns_add_up() {
     let mut events = ClaudeEvents::new(false);
-    let usage = Usage { input: 5, output: 2, ..Usage::default() };
-    let result = RunResult { model: Some("anthropic/m".to_owned()), usage, ..RunResult::default() };
-    events.result(&result, Language::En);
-    let told = events.result(&result, Language::En);
-    let model = &told["modelUsage"]["m"];
+    let usage = Some(Usage { input: 5, output: 2, ..Usage::default() });
+    let mut turn = |cost_usd| {
+        events.begin(InitInfo::default());
+        let text = vec![Part::Text { text: "x".to_owned() }];
+        let Event::ModelResponse { purpose, message, finish, latency_ms, .. } = response(text) else {
+            unreachable!()
+        };
+        events.messages(&record(Event::ModelResponse {
+            purpose,
+            message,
+            finish,
+            latency_ms,
+            usage,
+            cost_usd,
+        }));
+        events.result(&RunResult::default(), Language::En)
+    };
+    let first = turn(Some(Usd::from_picodollars(1_000_000_000_000)));
+    assert_eq!(
+        (&first["modelUsage"][""]["costBasis"], &first["total_cost_usd"]),
+        (&json!("list"), &json!(1.0))
+    );
+    let second = turn(None);
+    let model = &second["modelUsage"][""];
     assert_eq!((&model["inputTokens"], &model["costBasis"]), (&json!(10), &json!("unknown")));
-    assert_eq!((&told["usage"]["input_tokens"], &told["total_cost_usd"]), (&json!(5), &json!(0.0)));
+    let shown = ["num_turns", "duration_api_ms", "total_cost_usd"].map(|key| second[key].clone());
+    assert_eq!(json!(shown), json!([1, 7, 1.0]));
+    assert_eq!(second["usage"]["input_tokens"], 5);
 }

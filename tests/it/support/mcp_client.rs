@@ -4,7 +4,7 @@ use super::run::{Finished, Lab, Running};
 use super::server::Server;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -38,12 +38,12 @@ impl McpClient {
     pub fn spawn_as(command: &[&str], lab: &Lab, server: &Server, more: &[&str]) -> Self {
         let url = server.url();
         let args = ["--model", "openai/mock", "--api-base", &url, "--api-key", "k-123456789"];
-        let mut child = lab
-            .command(&[command, &args, more].concat())
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        Self::over(lab.command(&[command, &args, more].concat()))
+    }
+
+    /// Starts a command that speaks JSON in lines.
+    pub fn over(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (sender, messages) = channel();
         let output = child.stdout.take().unwrap();
         std::thread::spawn(move || {
@@ -118,9 +118,14 @@ impl McpClient {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
+    /// Ends the input.
+    pub fn close_input(&mut self) {
+        drop(self.input.take());
+    }
+
     /// Ends the input and waits for the end of the server.
     pub fn leave(mut self) -> Option<i32> {
-        drop(self.input.take());
+        self.close_input();
         self.child.wait().unwrap().code()
     }
 }

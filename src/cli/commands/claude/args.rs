@@ -285,7 +285,7 @@ mod tests {
         #[test]
         fn no_part_of_a_list_is_lost(text in "[A-Za-z(), :*]{0,30}") {
             let plain = |text: &str| text.chars().filter(|c| !matches!(c, ',' | ' ')).collect::<String>();
-            prop_assert_eq!(plain(&tool_list(&[text.clone()]).concat()), plain(&text));
+            prop_assert_eq!(plain(&tool_list(std::slice::from_ref(&text)).concat()), plain(&text));
         }
     }
 }

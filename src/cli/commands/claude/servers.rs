@@ -93,17 +93,34 @@ async fn pass(outbox: &Outbox, message: HostedMessage) {
     let answer =
         outbox.request(json!({"subtype": "mcp_message", "server_name": server, "message": message})).await;
     let Some(id) = id else { return };
-    let reply = match answer {
-        Ok(mut answer) => answer["mcp_response"].take(),
+    let reply = match answer.and_then(|answer| response_to(&id, answer)) {
+        Ok(reply) => reply,
         Err(why) => json!({"jsonrpc": "2.0", "id": id, "error": {"code": INTERNAL_ERROR, "message": why}}),
     };
     // The connection has ended meanwhile.
     let _sent = replies.send(reply).await;
 }
 
+/// Returns the response to the message `id` in the answer of the client.
+fn response_to(id: &Value, mut answer: Value) -> Result<Value, String> {
+    let response = answer["mcp_response"].take();
+    let has_outcome = response.get("result").is_some() != response.get("error").is_some();
+    let is_response = response.get("id") == Some(id) && has_outcome;
+    is_response.then_some(response).ok_or_else(|| "the client gave no response of MCP".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_response_to_the_message_is_an_error() {
+        let of = |response: Value| response_to(&json!(1), json!({ "mcp_response": response }));
+        assert!(of(json!({"jsonrpc": "2.0", "id": 1, "result": {}})).is_ok());
+        for wrong in [json!(null), json!({}), json!({"id": 2, "result": {}}), json!({"id": 1}), json!("x")] {
+            assert!(of(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn names_that_tools_cannot_contain_are_refused() {
