@@ -7,10 +7,11 @@ pub mod error;
 pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
+use crate::cli::commands::claude::args::ClaudeArgs;
 use crate::cli::commands::{
-    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec,
-    health, help, history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run,
-    schema, serve, sessions, skills, start, stats, tools, trust, undo,
+    acp, agents, apply_patch, approvals, approve, chat, claude, completions, config, demo, diff, doctor,
+    exec, health, help, history, import, init, man, mcp, memory, models, policy, redo, replay, report,
+    review, run, schema, serve, sessions, skills, start, stats, tools, trust, undo,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -32,6 +33,13 @@ pub fn main() -> std::process::ExitCode {
     process::allocator::configure_allocator();
     let app = App::new(Environment::read());
     panic_hook::install(&app);
+    if let Some(parsed) = claude_arguments() {
+        let code = match parsed {
+            Ok(args) => claude::claude(&app, &args),
+            Err(error) => print_parse_error(&app, &error),
+        };
+        return code.into();
+    }
     let parsed = Cli::grouped_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed {
         Ok(Cli { command: Some(command) }) => run_command_line(&app, command),
@@ -39,6 +47,12 @@ pub fn main() -> std::process::ExitCode {
         Err(error) => print_parse_error(&app, &error),
     };
     code.into()
+}
+
+/// Parses the arguments of this process if the first one is a flag of Claude Code.
+fn claude_arguments() -> Option<Result<ClaudeArgs, clap::Error>> {
+    let first = std::env::args_os().nth(1)?;
+    claude::args::is_flag(first.to_str()?).then(|| claude::args::parse(std::env::args_os()))
 }
 
 /// Runs a parsed command and returns its exit code.

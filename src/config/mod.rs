@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod chat;
+pub mod claude_names;
 pub mod context;
 pub mod environment;
 pub mod error;

@@ -27,7 +27,7 @@ use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::provider_table::{self, ProviderTableError};
-use crate::tools::toolbox;
+use crate::tools::toolbox::{self, MCP_PREFIX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,8 +79,8 @@ pub struct Settings {
     pub trusted_files: Vec<PathBuf>,
     /// Whether commands are not confined at all; only a flag can set this.
     pub sandbox_off: bool,
-    /// Whether neither tools nor commands may change a file of the workspace; a program that drives the run sets this.
-    pub read_only: bool,
+    /// Limits of a program that drives the run.
+    pub client_limits: ClientLimits,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
     /// MCP servers; none with `--disable-mcp`.
@@ -173,7 +173,7 @@ impl Settings {
             },
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
-            read_only: false,
+            client_limits: ClientLimits::default(),
             search_key: document.web.search.key(environment),
             web: document.web,
             mcp: document.mcp.unless(flags.disable_mcp),
@@ -248,6 +248,37 @@ fn check_kept_tools(tools: &Tools, layers: &Layers) -> Result<(), ConfigError> {
             error.hint = did_you_mean(name, known.into_iter());
             Err(layers.locate(error, &key))
         }
+    }
+}
+
+/// Limits of a program that drives the run; by default none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Whether neither tools nor commands may change a file of the workspace.
+    pub read_only: bool,
+    /// The tools that are left.
+    pub tools: OfferedTools,
+}
+
+/// The tools that are left of those that there are; by default all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OfferedTools {
+    /// The tools of this program; `None`: all. Those of MCP servers are not affected.
+    pub only: Option<Vec<String>>,
+    /// Tools that are left out; `NAME*` stands for all that begin so.
+    pub except: Vec<String>,
+}
+
+impl OfferedTools {
+    /// Checks whether the tool `name` is left.
+    pub fn permits(&self, name: &str) -> bool {
+        let fits = |entry: &String| match entry.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => entry == name,
+        };
+        let is_selected = |only: &Vec<String>| only.iter().any(|entry| entry == name);
+        let is_of_server = name.starts_with(MCP_PREFIX);
+        (is_of_server || self.only.as_ref().is_none_or(is_selected)) && !self.except.iter().any(fits)
     }
 }
 

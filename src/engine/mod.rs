@@ -1,5 +1,6 @@
 //! The engine: runs tool calls in a fixed order (look up, plan, decide, hooks, approve, execute, hooks).
 
+mod approval_request;
 pub mod approver;
 mod background;
 pub mod batch;

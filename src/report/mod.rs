@@ -2,6 +2,7 @@
 
 pub mod answer_shown;
 pub mod chat_log;
+pub mod claude;
 pub mod codex_events;
 pub mod costs;
 pub mod dry_run;

@@ -17,6 +17,8 @@ mod chat;
 mod checkpoints;
 mod ci;
 mod ci_action;
+mod claude;
+mod claude_control;
 mod command_classes;
 mod commands;
 mod compaction;

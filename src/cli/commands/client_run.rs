@@ -9,7 +9,6 @@ use crate::cli::compose::total_budget::{TotalBudget, parse_total};
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
 use crate::messages;
 use clap::Args;
 use futures_util::FutureExt;
@@ -71,26 +70,26 @@ fn check_options(options: &RunOptions) -> CliResult<()> {
     }
 }
 
-/// Runs the task within the budget that is left for all runs, exports its telemetry and returns its result.
+/// Runs the task within the budget that is left for all runs, exports its telemetry and returns how it ended.
 ///
 /// # Errors
 /// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
 /// hook has reported, is one.
-pub async fn run_for_client(app: &App, options: &RunOptions, task: Task) -> CliResult<RunResult> {
+pub async fn run_for_client(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
     let Some(total) = &options.total_budget else {
-        return run(app, options, task).await?.map(|finished| finished.result);
+        return run(app, options, task).await?;
     };
     let own = app.load(&options.flags())?.settings.costs.budget_usd.map(Usd::try_from).transpose();
     let own = own.map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
     let most = own.into_iter().chain(options.bounds.budget).min();
     let reserved =
         total.reserve(most).ok_or_else(|| CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED))?;
-    let bounds = RunBounds { budget: Some(reserved), ..options.bounds };
+    let bounds = RunBounds { budget: Some(reserved), ..options.bounds.clone() };
     // After a panic it is not known what was spent: the reservation stays.
     let ended = run(app, &RunOptions { bounds, ..options.clone() }, task).await?;
     let spent = ended.as_ref().map_or(Usd::ZERO, |finished| finished.spent);
     total.release(reserved.saturating_sub(spent));
-    ended.map(|finished| finished.result)
+    ended
 }
 
 /// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.

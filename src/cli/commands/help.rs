@@ -50,7 +50,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("replay", "replay of a session from its journal"),
     page!("scripted", "scripted models for tests and demos"),
     page!("security", "the sandbox: what commands can reach, what is guaranteed"),
-    page!("serve", "driving the agent from editors and other programs: ACP, MCP, Codex, JSON-RPC"),
+    page!("serve", "driving the agent from other programs: ACP, MCP, Codex, Claude Code, JSON-RPC"),
     page!("sessions", "sessions: journal, resume, location"),
     page!("telemetry", "spans of a run for OpenTelemetry, off by default"),
     page!("thinking", "how hard the model thinks"),

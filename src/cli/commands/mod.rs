@@ -6,6 +6,8 @@ pub mod apply_patch;
 pub mod approvals;
 pub mod approve;
 pub mod chat;
+pub mod claude;
+pub mod client_model;
 pub mod client_run;
 pub mod common_args;
 pub mod completions;

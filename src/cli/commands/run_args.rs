@@ -207,6 +207,9 @@ pub struct RunOptions {
     /// MCP servers of the client: the section `mcp` of the configuration, as JSON.
     #[arg(skip)]
     pub mcp_servers: Option<String>,
+    /// JSON Schema of the client that the answer must match.
+    #[arg(skip)]
+    pub schema: Option<String>,
     /// In `agent chat`: messages that the user types while the run works.
     #[arg(skip)]
     pub queue: MessageQueue,

@@ -50,7 +50,7 @@ impl McpClient {
         Self::over(lab.command(&[command, &args, more].concat()))
     }
 
-    /// Starts this command.
+    /// Starts a command that speaks JSON in lines.
     pub fn over(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (sender, messages) = channel();
@@ -127,9 +127,14 @@ impl McpClient {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
+    /// Ends the input.
+    pub fn close_input(&mut self) {
+        drop(self.input.take());
+    }
+
     /// Ends the input and waits for the end of the server.
     pub fn leave(mut self) -> Option<i32> {
-        drop(self.input.take());
+        self.close_input();
         self.child.wait().unwrap().code()
     }
 }

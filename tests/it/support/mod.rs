@@ -1,6 +1,7 @@
 //! What the black-box tests share.
 
 pub mod calls;
+pub mod claude_client;
 pub mod collector;
 pub mod dialect;
 pub mod dying;

@@ -53,7 +53,7 @@ fn permission_request(
     question: &Question,
     language: Language,
 ) -> RequestPermissionRequest {
-    let Question { call_id: _, tool, summary, reason, notes, preview, always_scope } = question;
+    let Question { tool, summary, reason, notes, preview, always_scope, .. } = question;
     let mut text = vec![sanitize(reason).into_owned()];
     text.extend(notes.iter().map(|note| sanitize(note).into_owned()));
     text.extend(preview.as_ref().map(|preview| fenced("", &sanitize(preview))));

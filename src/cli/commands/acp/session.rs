@@ -264,6 +264,8 @@ impl Session {
             takes_deltas: true,
             session_id: Some(self.id.clone()),
             images: prompt.images,
+            hooks: None,
+            servers: Vec::new(),
         };
         let (options, language) = (self.run_options(client), self.settings.language);
         let work = run_for_client(&self.app, &options, self.task(prompt.text));
@@ -286,7 +288,7 @@ impl Session {
             never = answers => match never {},
         };
         let result = match done {
-            Ok(result) => result,
+            Ok(finished) => finished.result,
             Err(_) if interrupt.is_cancelled() => return Ok(StopReason::Cancelled),
             Err(error) => return Err(error_for(&self.app, &error)),
         };
@@ -324,7 +326,7 @@ impl Session {
         RunOptions {
             agent: choices.agent.or_else(|| self.options.agent.clone()),
             effort: choices.effort.or(self.options.effort),
-            bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds },
+            bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds.clone() },
             client: Some(client),
             ..self.options.clone()
         }

@@ -98,6 +98,8 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     takes_deltas: false,
                     session_id: None,
                     images: InputImages::default(),
+                    hooks: None,
+                    servers: Vec::new(),
                 });
                 Box::pin(run_session(app, &options, task)).await
             })

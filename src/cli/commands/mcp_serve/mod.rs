@@ -110,6 +110,8 @@ async fn perform(
         takes_deltas: false,
         session_id: None,
         images: InputImages::default(),
+        hooks: None,
+        servers: Vec::new(),
     };
     let work = async {
         match call {
@@ -149,7 +151,7 @@ async fn reply(app: &App, options: &RunOptions, client: RunClient, call: ReplyCa
 
 async fn perform_task(app: &App, options: &RunOptions, task: Task) -> Outcome {
     match run_for_client(app, options, task).await {
-        Ok(result) => Outcome::of(&result),
+        Ok(finished) => Outcome::of(&finished.result),
         Err(error) => failed(app, &error),
     }
 }

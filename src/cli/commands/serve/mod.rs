@@ -111,7 +111,7 @@ impl<'a> Server<'a> {
         let options = RunOptions {
             agent: selected("agent", self.options.agent.as_ref(), agent)?,
             model: selected("model", self.options.model.as_ref(), model)?,
-            bounds: limits.within(self.options.bounds),
+            bounds: limits.within(self.options.bounds.clone()),
             ..self.options.clone()
         };
         let preparation = Preparation::default();
@@ -121,7 +121,8 @@ impl<'a> Server<'a> {
 
     fn send(&self, Send { session_id, prompt, limits }: Send) -> Result<Reply<'a>, Error> {
         self.journal(&session_id)?;
-        let options = RunOptions { bounds: limits.within(self.options.bounds), ..self.options.clone() };
+        let options =
+            RunOptions { bounds: limits.within(self.options.bounds.clone()), ..self.options.clone() };
         let preparation = Preparation::default();
         let task = Task::Resume { id: Some(session_id.clone()), prompt: Some(prompt), preparation };
         self.begin(session_id, options, task)

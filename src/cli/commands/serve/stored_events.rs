@@ -48,7 +48,7 @@ pub async fn send(
         };
         sent.next_seq = record.seq.saturating_add(1);
         if record.seq >= from_seq {
-            outbox.drained_to(MAX_WAITING).await;
+            outbox.output.drained_to(MAX_WAITING).await;
             send_record(outbox, redactor, session_id, record);
         }
     }

@@ -56,7 +56,7 @@ impl WorkingRun {
             done = run_for_client(app, &options, task) => done,
             never = approvals => match never {},
         };
-        done.unwrap_or_else(|error| app.not_started(&error))
+        done.map_or_else(|error| app.not_started(&error), |finished| finished.result)
     }
 
     /// Sends the result of the run.
@@ -68,7 +68,7 @@ impl WorkingRun {
         let (this, reader) = (Rc::clone(self), RefCell::new(SlowReader::default()));
         RunClient {
             listener: Rc::new(move |record: &Record| {
-                for event in reader.borrow_mut().lines(record, this.outbox.queued()) {
+                for event in reader.borrow_mut().lines(record, this.outbox.output.queued()) {
                     this.outbox.notify(&Notification::Event { session_id: &this.session_id, event });
                 }
             }),
@@ -78,6 +78,8 @@ impl WorkingRun {
             takes_deltas: true,
             session_id: Some(self.session_id.clone()),
             images: InputImages::default(),
+            hooks: None,
+            servers: Vec::new(),
         }
     }
 
@@ -107,7 +109,7 @@ impl WorkingRun {
 }
 
 fn shown(id: String, question: &Question) -> ApprovalQuestion {
-    let Question { call_id, tool, summary, reason, notes, preview, always_scope } = question;
+    let Question { call_id, tool, summary, reason, notes, preview, always_scope, .. } = question;
     let text = |text: &String| sanitize(text).into_owned();
     ApprovalQuestion {
         id,

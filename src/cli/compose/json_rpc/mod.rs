@@ -1,12 +1,12 @@
 //! JSON-RPC 2.0 as lines on standard input and output: reads requests of a client, performs their work and sends responses.
 
-pub mod lines;
 pub mod message;
 pub mod outbox;
 pub mod session_page;
 
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
+use crate::cli::compose::client_lines::{Line, LineReader, MAX_LINE_BYTES};
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::messages;
@@ -15,7 +15,6 @@ use crate::terminal::Style;
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use lines::{Line, LineReader, MAX_LINE_BYTES};
 use message::{Malformed, Message, failed, invalid_params, invalid_request};
 use outbox::Outbox;
 use serde_json::Value;
@@ -83,7 +82,7 @@ pub fn serve<'a, P: Protocol<'a>>(
             }
         }
         end_runs(running, &interrupt).await;
-        if outbox.is_full() {
+        if outbox.output.is_full() {
             app.notify(Style::Warning, messages::CLIENT_DOES_NOT_READ);
         }
         // The writer ends when no outbox is left.
