@@ -4,6 +4,7 @@ use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::ExecArgs;
 use crate::cli::commands::import::ImportArgs;
+use crate::cli::commands::loop_command::args::LoopArgs;
 use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
@@ -14,6 +15,7 @@ use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
 use crate::cli::commands::trust::TrustArgs;
+use crate::cli::commands::work::list::WorkCommand;
 use crate::engine::policy::Mode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;
@@ -30,8 +32,8 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "resume", "demo"]),
-    ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
+    ("Work", &["run", "chat", "review", "loop", "resume", "demo"]),
+    ("Sessions", &["sessions", "work", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",
@@ -71,8 +73,19 @@ pub enum Command {
     Chat(ChatArgs),
     /// Review the changes since a commit and print the findings
     Review(ReviewArgs),
+    /// Repeat a task, each time with a clean conversation, until checks pass
+    Loop(LoopArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
+    /// List, show or remove the records of `agent loop`
+    Work {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: Option<WorkCommand>,
+        /// Configuration and workspace.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// List, show, search, export or delete sessions
     Sessions {
         /// The subcommand.

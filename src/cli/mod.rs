@@ -9,8 +9,8 @@ pub mod exit_code;
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::{
     acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec, help,
-    history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
-    sessions, skills, start, stats, tools, trust, undo,
+    history, import, init, loop_command, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
+    sessions, skills, start, stats, tools, trust, undo, work,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -48,6 +48,8 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Run(args) => return run::run(app, args),
         Command::Exec(args) => return exec::exec(app, &args),
         Command::Review(args) => return review::review(app, args),
+        Command::Loop(args) => return loop_command::run_loop(app, args, run_words),
+        Command::Work { command, common } => work::list::work(app, command, &common),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),
         Command::Approvals { command, common } => approvals::approvals(app, &command, &common),

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod presets;
 pub mod project;
 pub mod run_loop;
+pub mod ralph;
 pub mod schema;
 pub mod settings;
 pub mod skills;

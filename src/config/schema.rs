@@ -10,6 +10,7 @@
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
+use crate::config::ralph::RalphSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
 use crate::config::run_loop::RunLoop;
@@ -83,6 +84,8 @@ pub struct Document {
     pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
+    /// `agent loop`.
+    pub ralph: RalphSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]

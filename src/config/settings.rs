@@ -2,6 +2,7 @@
 
 use super::agents::{self, Agent};
 use super::chat::ChatSettings;
+use super::ralph::RalphSettings;
 use super::context::Context;
 use super::environment::{Directories, Environment};
 use super::error::{ConfigError, did_you_mean, sanitize};
@@ -86,6 +87,8 @@ pub struct Settings {
     pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
+    /// `agent loop`.
+    pub ralph: RalphSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -174,6 +177,7 @@ impl Settings {
             web: document.web,
             mcp: document.mcp.unless(flags.disable_mcp),
             chat: document.chat,
+            ralph: document.ralph,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,

@@ -20,6 +20,7 @@ use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{InstructionFile, RunResult};
 use crate::core::stop_reason::StopReason;
 use crate::core::usage::Usage;
+use crate::core::work::WorkEvent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,9 @@ pub enum Event {
         /// The workspace root before the session was imported (`agent sessions import`).
         #[serde(default, skip_serializing_if = "Option::is_none", alias = "brought_from")]
         imported_from: Option<String>,
+        /// The command of several runs, such as `agent loop`, of which the session is a part.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work_id: Option<String>,
     },
     /// A process starts to work on the session.
     RunStart {
@@ -444,6 +448,11 @@ pub enum Event {
     RunEnd {
         /// The result.
         result: Box<RunResult>,
+    },
+    /// A command of several runs, such as `agent loop`; only in its own journal.
+    Work {
+        /// What happened.
+        part: WorkEvent,
     },
 }
 

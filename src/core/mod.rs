@@ -28,6 +28,7 @@ pub mod secret;
 pub mod skill;
 pub mod stop_reason;
 pub mod usage;
+pub mod work;
 
 /// Implements `name` for an enum that derives [`strum::IntoStaticStr`].
 macro_rules! impl_name {

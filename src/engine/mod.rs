@@ -12,7 +12,7 @@ mod command_changes;
 pub mod command_class;
 mod command_parts;
 mod file_patterns;
-mod gate_runner;
+pub mod gate_runner;
 pub mod git;
 pub mod git_clone;
 pub mod grants;

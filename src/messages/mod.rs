@@ -41,6 +41,7 @@ mod subagents;
 mod telemetry;
 mod trust;
 mod undo;
+mod work;
 mod workspace;
 
 pub use acp::*;
@@ -84,4 +85,5 @@ pub use subagents::*;
 pub use telemetry::*;
 pub use trust::*;
 pub use undo::*;
+pub use work::*;
 pub use workspace::*;

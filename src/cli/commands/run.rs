@@ -232,6 +232,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         prompt_is_data: options.prompt_is_data,
         listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
         id: opened.id,
+        work_id: options.work_id.clone(),
         input_history: setup.input_history,
         first_message,
         images: opened.images,
@@ -300,6 +301,7 @@ fn interaction(
 /// The data of the first events of a run.
 struct StartupEvents {
     id: String,
+    work_id: Option<String>,
     startup: RunStartup,
     /// The messages of `--history`.
     input_history: Vec<HistoryMessage>,
@@ -381,6 +383,7 @@ fn emit_startup_events(
 ) -> Result<(), EmitError> {
     let StartupEvents {
         id,
+        work_id,
         startup,
         input_history,
         first_message,
@@ -401,6 +404,7 @@ fn emit_startup_events(
             workspace: settings.workspace.to_string_lossy().into_owned(),
             program: format!("agent {}", env!("CARGO_PKG_VERSION")),
             imported_from: None,
+            work_id,
         })?;
     }
     emitter.emit(start_event)?;

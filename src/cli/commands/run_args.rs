@@ -194,6 +194,12 @@ pub struct RunOptions {
     /// Bounds in addition to the settings, such as the remaining money of `--budget-total` in `agent chat`.
     #[arg(skip)]
     pub bounds: RunBounds,
+    /// Id of the session that a new run creates; without it, a new one.
+    #[arg(skip)]
+    pub session_id: Option<String>,
+    /// Id of the command of several runs, such as `agent loop`, of which this is one.
+    #[arg(skip)]
+    pub work_id: Option<String>,
     /// The program that drives the run, if it is no user.
     #[arg(skip)]
     pub client: Option<RunClient>,

@@ -25,8 +25,6 @@ pub struct RunClient {
     pub interrupt: CancellationToken,
     /// Whether the listener receives the pieces of streamed answers.
     pub takes_deltas: bool,
-    /// Id of the session that a new run creates; without it, a new one.
-    pub session_id: Option<String>,
 }
 
 impl std::fmt::Debug for RunClient {

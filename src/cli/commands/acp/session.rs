@@ -268,7 +268,6 @@ impl Session {
             unsaved: is_editor.then_some(unsaved),
             interrupt: interrupt.clone(),
             takes_deltas: true,
-            session_id: Some(self.id.clone()),
         };
         let (options, language) = (self.run_options(client), self.settings.language);
         let work = run_for_client(&self.app, &options, self.task(prompt));
@@ -328,6 +327,7 @@ impl Session {
             effort: choices.effort.or(self.options.effort),
             bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds },
             client: Some(client),
+            session_id: Some(self.id.clone()),
             ..self.options.clone()
         }
     }

@@ -95,7 +95,6 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     unsaved: None,
                     interrupt,
                     takes_deltas: false,
-                    session_id: None,
                 });
                 Box::pin(run_session(app, &options, task)).await
             })

@@ -110,7 +110,6 @@ async fn perform(
         unsaved: None,
         interrupt: interrupt.clone(),
         takes_deltas: false,
-        session_id: None,
     };
     let work = async {
         match call {
