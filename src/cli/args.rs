@@ -7,6 +7,7 @@ use crate::cli::commands::exec::args::ExecArgs;
 use crate::cli::commands::health::HealthArgs;
 use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
+use crate::cli::commands::loop_command::args::LoopArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
@@ -16,6 +17,7 @@ use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
 use crate::cli::commands::trust::TrustArgs;
+use crate::cli::commands::work::list::WorkCommand;
 use crate::engine::policy::Mode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;
@@ -32,8 +34,8 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "health", "resume", "demo"]),
-    ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
+    ("Work", &["run", "chat", "review", "loop", "health", "resume", "demo"]),
+    ("Sessions", &["sessions", "work", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",
@@ -75,8 +77,19 @@ pub enum Command {
     Review(ReviewArgs),
     /// Measure the code: complexity and length of functions, repeated blocks
     Health(HealthArgs),
+    /// Repeat a task, each time with a clean conversation, until checks pass
+    Loop(LoopArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
+    /// List, show or remove the records of `agent loop`
+    Work {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: Option<WorkCommand>,
+        /// Configuration and workspace.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// List, show, search, export or delete sessions
     Sessions {
         /// The subcommand.

@@ -21,6 +21,7 @@ pub mod mcp_file;
 pub mod memory;
 pub mod presets;
 pub mod project;
+pub mod ralph;
 pub mod run_loop;
 pub mod schema;
 pub mod settings;

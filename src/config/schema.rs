@@ -13,6 +13,7 @@ use crate::config::chat::ChatSettings;
 use crate::config::health::HealthSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
+use crate::config::ralph::RalphSettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
 use crate::config::subagents::Subagents;
@@ -84,6 +85,8 @@ pub struct Document {
     pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
+    /// `agent loop`.
+    pub ralph: RalphSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]

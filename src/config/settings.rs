@@ -11,6 +11,7 @@ use super::health::HealthSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
 use super::memory::MemorySettings;
+use super::ralph::RalphSettings;
 use super::run_loop::RunLoop;
 use super::schema::{
     AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
@@ -87,6 +88,8 @@ pub struct Settings {
     pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
+    /// `agent loop`.
+    pub ralph: RalphSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -178,6 +181,7 @@ impl Settings {
             web: document.web,
             mcp: document.mcp.unless(flags.disable_mcp),
             chat: document.chat,
+            ralph: document.ralph,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod message;
 pub mod message_origin;
 pub mod notice_level;
+pub mod prefix_hashes;
 pub mod price;
 pub mod quality_gate;
 pub mod review;
@@ -29,6 +30,7 @@ pub mod secret;
 pub mod skill;
 pub mod stop_reason;
 pub mod usage;
+pub mod work;
 
 /// Implements `name` for an enum that derives [`strum::IntoStaticStr`].
 macro_rules! impl_name {

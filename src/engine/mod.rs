@@ -15,7 +15,7 @@ pub mod command_class;
 mod command_parts;
 pub mod earlier_files;
 mod file_patterns;
-mod gate_runner;
+pub mod gate_runner;
 pub mod git;
 pub mod git_clone;
 pub mod grants;

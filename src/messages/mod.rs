@@ -44,6 +44,7 @@ mod subagents;
 mod telemetry;
 mod trust;
 mod undo;
+mod work;
 mod workspace;
 
 pub use acp::*;
@@ -90,4 +91,5 @@ pub use subagents::*;
 pub use telemetry::*;
 pub use trust::*;
 pub use undo::*;
+pub use work::*;
 pub use workspace::*;

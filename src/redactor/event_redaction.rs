@@ -12,6 +12,7 @@ use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Output, RunResult};
+use crate::core::work::WorkEvent;
 use serde_json::{Map, Value};
 
 impl Redactor {
@@ -54,6 +55,7 @@ impl Redactor {
             Event::QualityGates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.redact(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
+            Event::Work { part } => self.work(part),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::RunStart { bounds: Some(bounds), .. } => {
                 bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
@@ -100,6 +102,26 @@ impl Redactor {
         for result in results {
             self.redact(&mut result.name);
             self.redact_for_model(&mut result.output);
+        }
+    }
+
+    fn work(&self, event: &mut WorkEvent) {
+        match event {
+            WorkEvent::Start { words, task, .. } => {
+                self.paths(words.iter_mut());
+                self.redact_for_model(task);
+            }
+            WorkEvent::RunStart { .. } => {}
+            WorkEvent::RunEnd { result, .. } => self.result(result),
+            WorkEvent::Checks { results, .. } => self.gates(results),
+            WorkEvent::End { result } => {
+                for run in &mut result.runs {
+                    self.gates(&mut run.checks);
+                    self.result(&mut run.result);
+                }
+                self.redact_for_model(&mut result.output);
+                result.error.iter_mut().for_each(|error| self.redact(&mut error.message));
+            }
         }
     }
 

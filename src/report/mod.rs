@@ -23,6 +23,7 @@ pub mod stats_page;
 mod subagent_log;
 pub mod telemetry;
 pub mod verbosity;
+pub mod work_report;
 
 use crate::core::event_sink::EventSink;
 use crate::core::language::Language;

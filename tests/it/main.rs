@@ -57,6 +57,7 @@ mod kept_results;
 mod language;
 mod leftovers;
 mod llm;
+mod loop_command;
 mod man;
 mod marking;
 mod mcp;

@@ -39,6 +39,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("init", "setting up a project: presets, import from other agents"),
     page!("json", "the JSON document of --json"),
     page!("limits", "limits and circuit breakers that end a run early"),
+    page!("loop", "repeating a task until checks pass, and resuming that"),
     page!("mcp", "tools of MCP servers"),
     page!("memory", "what is stored for later sessions of a workspace"),
     page!("network", "what reaches the network: hosts of commands, web pages, searches"),

@@ -201,6 +201,12 @@ pub struct RunOptions {
     /// In the commands whose runs another program requests: the budget of all runs.
     #[arg(skip)]
     pub total_budget: Option<Rc<TotalBudget>>,
+    /// Id of the session that a new run creates; without it, a new one.
+    #[arg(skip)]
+    pub session_id: Option<String>,
+    /// Id of the command of several runs, such as `agent loop`, of which this is one.
+    #[arg(skip)]
+    pub work_id: Option<String>,
     /// The program that drives the run, if it is no user.
     #[arg(skip)]
     pub client: Option<RunClient>,

@@ -29,8 +29,6 @@ pub struct RunClient {
     pub interrupt: CancellationToken,
     /// Whether the listener receives the pieces of streamed answers.
     pub takes_deltas: bool,
-    /// Id of the session that a new run creates; without it, a new one.
-    pub session_id: Option<String>,
     /// Images of the prompt.
     pub images: InputImages,
     /// Its hooks.

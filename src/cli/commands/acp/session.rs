@@ -262,7 +262,6 @@ impl Session {
             unsaved: is_editor.then_some(unsaved),
             interrupt: interrupt.clone(),
             takes_deltas: true,
-            session_id: Some(self.id.clone()),
             images: prompt.images,
             hooks: None,
             servers: Vec::new(),
@@ -328,6 +327,7 @@ impl Session {
             effort: choices.effort.or(self.options.effort),
             bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds.clone() },
             client: Some(client),
+            session_id: Some(self.id.clone()),
             ..self.options.clone()
         }
     }

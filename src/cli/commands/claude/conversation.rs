@@ -172,7 +172,6 @@ impl Conversation {
             unsaved: None,
             interrupt,
             takes_deltas: self.takes_pieces,
-            session_id: Some(self.id.clone()),
             images: client_images(prompt.images)?,
             hooks: Some(callbacks),
             servers: self.servers.for_run(&hosted),
@@ -231,6 +230,7 @@ impl Conversation {
             schema: choices.schema.clone(),
             bounds: RunBounds { budget, read_only: is_plan, ..choices.bounds.clone() },
             client: Some(client),
+            session_id: Some(self.id.clone()),
             ..self.setup.options.clone()
         }
     }

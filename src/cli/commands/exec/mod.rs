@@ -96,7 +96,6 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     unsaved: None,
                     interrupt,
                     takes_deltas: false,
-                    session_id: None,
                     images: InputImages::default(),
                     hooks: None,
                     servers: Vec::new(),

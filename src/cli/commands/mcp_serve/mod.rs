@@ -108,7 +108,6 @@ async fn perform(
         unsaved: None,
         interrupt: interrupt.clone(),
         takes_deltas: false,
-        session_id: None,
         images: InputImages::default(),
         hooks: None,
         servers: Vec::new(),

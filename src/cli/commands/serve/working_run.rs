@@ -45,7 +45,8 @@ impl WorkingRun {
     /// Performs the task and returns its result. The client receives the events and the questions.
     pub async fn perform(self: &Rc<Self>, app: &App, options: RunOptions, task: Task) -> RunResult {
         let (questions, mut asked) = mpsc::unbounded_channel();
-        let options = RunOptions { client: Some(self.client(questions)), ..options };
+        let (session_id, client) = (Some(self.session_id.clone()), Some(self.client(questions)));
+        let options = RunOptions { session_id, client, ..options };
         let approvals = async {
             while let Some(question) = asked.recv().await {
                 self.ask(app.source.short_id(), question);
@@ -76,7 +77,6 @@ impl WorkingRun {
             unsaved: None,
             interrupt: self.interrupt.clone(),
             takes_deltas: true,
-            session_id: Some(self.session_id.clone()),
             images: InputImages::default(),
             hooks: None,
             servers: Vec::new(),
