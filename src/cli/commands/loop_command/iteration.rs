@@ -188,10 +188,7 @@ impl<'a> Iterations<'a> {
             Err(reason) => return Ok(Some(reason)),
         };
         let is_recorded = record.ended_runs().iter().any(|run| run.name == name);
-        if self.options.format() == OutputFormat::Text && !self.options.quiet {
-            let line = messages::iteration(number, self.max, self.settings.language);
-            self.app.notify(Style::Bold, &line);
-        }
+        self.log(Style::Bold, &messages::iteration(number, self.max, self.settings.language));
         let prompt = messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks);
         let data = self.data(start, state).await;
         let preparation = Preparation { data, ..Preparation::default() };
@@ -208,7 +205,7 @@ impl<'a> Iterations<'a> {
         let Some(checks) = record.checks(&name, self.run_checks()).await? else {
             return Ok(Some(WorkStopReason::UserInterrupt));
         };
-        self.app.notify(Style::Plain, &messages::checks(&checks, self.settings.language));
+        self.log(Style::Plain, &messages::checks(&checks, self.settings.language));
         if !is_recorded {
             self.add_progress(&name, &result, &checks);
         }
@@ -218,6 +215,13 @@ impl<'a> Iterations<'a> {
         }
         let tree = self.tree(start, &result).await;
         Ok(state.add(tree, WorkRun { name, checks, result }))
+    }
+
+    /// Writes a line of the log for users.
+    fn log(&self, style: Style, text: &str) {
+        if self.options.format() == OutputFormat::Text && !self.options.quiet {
+            self.app.notify(style, text);
+        }
     }
 
     /// Returns the data that follow the prompt of the next iteration.
