@@ -30,6 +30,8 @@ pub enum WorkStopReason {
     NoProgress,
     /// A run failed.
     RunFailed,
+    /// A call of a run needs the user's approval.
+    AwaitingApproval,
     /// SIGINT or SIGTERM.
     UserInterrupt,
 }
@@ -141,6 +143,7 @@ impl WorkStopReason {
             | Self::BudgetExceeded
             | Self::Timeout
             | Self::NoProgress
+            | Self::AwaitingApproval
             | Self::UserInterrupt => Status::Partial,
         }
     }

@@ -43,6 +43,9 @@ pub fn work_is_done(id: &str) -> String {
 pub const LOOP_NEEDS_CHECK: &str =
     "a loop needs at least one `--check CMD`, so that it can tell whether the task is done";
 
+/// Error about a loop that would change nothing.
+pub const LOOP_NEEDS_CHANGES: &str = "a loop repeats changes until checks pass, so it has no `--dry-run`; `agent run --dry-run` shows what one iteration would do";
+
 /// Error about a loop with a task and a file.
 pub const LOOP_TASK_OR_SPEC: &str = "give either a task or `--spec FILE`";
 
@@ -128,6 +131,10 @@ fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
             "las mismas comprobaciones fallaron tres veces con los mismos archivos",
         ),
         Some(WorkStopReason::RunFailed) => ("a run failed", "una ejecución falló"),
+        Some(WorkStopReason::AwaitingApproval) => (
+            "a call waits for approval: agent approvals list",
+            "una llamada espera aprobación: agent approvals list",
+        ),
         Some(WorkStopReason::UserInterrupt) => ("it was interrupted", "se interrumpió"),
     };
     language.pick(en, es)

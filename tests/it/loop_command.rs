@@ -166,6 +166,7 @@ fn a_loop_without_a_check_or_a_task_is_a_usage_error() {
         (&["task"][..], "a loop needs at least one `--check CMD`"),
         (&["task", "--spec", "spec.md", "--check", "true"], "give either a task or `--spec FILE`"),
         (&["--spec", "no.md", "--check", "true"], "there is no such file"),
+        (&["task", "--check", "true", "--dry-run"], "it has no `--dry-run`"),
     ] {
         let done = run_loop(&lab, &server, more).exits(3);
         assert!(done.stderr.contains(why), "{}", done.stderr);
@@ -193,6 +194,25 @@ fn a_loop_whose_run_was_interrupted_is_resumed() {
     let url = again.url();
     let json = lab.agent(&["loop", "resume", id, "--api-base", &url, "--api-key", KEY]).exits(0).json();
     assert_eq!((&json["stop_reason"], json["runs"].as_array().unwrap().len()), (&json!("done"), 1));
+}
+
+#[test]
+fn a_loop_waits_for_an_approval_and_goes_on_with_the_approved_call() {
+    let lab = repository().unprivileged();
+    let server =
+        Server::start("turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: x}}]}]");
+    let url = server.url();
+    let model = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let more = ["task", "--check", "test -e b.txt", "--approvals", "pause", "--json"];
+    let json = lab.agent(&[&["loop"], &model[..], &more].concat()).exits(2).json();
+    assert_eq!(json["stop_reason"], "awaiting_approval", "{json}");
+    let call = json["runs"][0]["awaiting_approval"][0]["id"].as_str().unwrap();
+    lab.agent(&["approve", call]).exits(0);
+    let again = Server::start("turns: [{text: COMPLETE}]");
+    let id = json["work_id"].as_str().unwrap();
+    let json =
+        lab.agent(&["loop", "resume", id, "--api-base", &again.url(), "--api-key", KEY]).exits(0).json();
+    assert_eq!((&json["stop_reason"], lab.read("b.txt")), (&json!("done"), "x".to_owned()));
 }
 
 #[test]

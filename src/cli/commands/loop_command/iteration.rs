@@ -81,6 +81,9 @@ impl<'a> Iterations<'a> {
         options.timeout = least([args.max_time, options.timeout, section.max_time], Ord::cmp);
         let (max, tag) =
             (args.max_iterations.unwrap_or(section.max_iterations), section.completion_tag.clone());
+        if options.dry_run {
+            return Err(usage(messages::LOOP_NEEDS_CHANGES));
+        }
         let checks = std::mem::take(&mut options.check);
         if checks.is_empty() {
             return Err(usage(messages::LOOP_NEEDS_CHECK));
@@ -193,11 +196,16 @@ impl<'a> Iterations<'a> {
         let data = self.data(start, state).await;
         let preparation = Preparation { data, ..Preparation::default() };
         let EndedRun { result, shown } = record.run(self.app, &options, &name, (prompt, preparation)).await?;
+        // A signal from here on interrupts the checks.
+        self.app.interrupt()?.disarm();
         state.number = number;
         state.shown = shown;
         match result.status {
             _ if result.stop_reason == Some(StopReason::UserInterrupt) => {
                 return Ok(Some(WorkStopReason::UserInterrupt));
+            }
+            _ if result.stop_reason == Some(StopReason::AwaitingApproval) => {
+                return Ok(Some(WorkStopReason::AwaitingApproval));
             }
             Status::Failed => return Ok(Some(WorkStopReason::RunFailed)),
             Status::Success | Status::Partial => {}

@@ -26,7 +26,7 @@ pub fn run_loop(app: &App, args: LoopArgs, run_words: fn(&App, Vec<String>) -> C
     let done = Iterations::prepare(app, args).and_then(|loop_run| app.block_on(loop_run.run()));
     let (outcome, code) = match done {
         Ok(outcome) => {
-            let code = exit_code(&outcome.result);
+            let code = exit_code(&outcome.result, options.exit_code_on_partial);
             (outcome, code)
         }
         Err(error) => WorkOutcome::not_started(app, COMMAND, &error),

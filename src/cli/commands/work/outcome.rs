@@ -56,18 +56,21 @@ impl WorkOutcome {
     }
 }
 
-/// Returns the exit code for a result; that of its last run if a run failed.
-pub fn exit_code(result: &WorkResult) -> u8 {
+/// Returns the exit code for a result: that of its last run if a run failed; `on_partial` replaces that of a partial one.
+pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
     let last = result.runs.last().and_then(|run| run.result.stop_reason);
     let code = match result.stop_reason {
         None => ExitCode::Config,
         Some(WorkStopReason::Done) => ExitCode::Success,
-        Some(WorkStopReason::MaxIterations | WorkStopReason::BudgetExceeded | WorkStopReason::NoProgress) => {
-            ExitCode::Partial
-        }
+        Some(
+            WorkStopReason::MaxIterations
+            | WorkStopReason::BudgetExceeded
+            | WorkStopReason::NoProgress
+            | WorkStopReason::AwaitingApproval,
+        ) => ExitCode::Partial,
         Some(WorkStopReason::Timeout) => ExitCode::Timeout,
         Some(WorkStopReason::UserInterrupt) => ExitCode::Interrupted,
         Some(WorkStopReason::RunFailed) => last.map_or(ExitCode::Failed, ExitCode::for_stop_reason),
     };
-    code.code()
+    on_partial.filter(|_| code == ExitCode::Partial).unwrap_or_else(|| code.code())
 }

@@ -332,9 +332,11 @@ fn new(prompt: String, preparation: Preparation) -> Task {
     Task::New { prompt, history: None, config: None, preparation }
 }
 
-/// Checks whether a run that ended like this is resumed: it was interrupted, or its model was unusable.
+/// Checks whether a run that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
 fn can_go_on(result: &RunResult) -> bool {
-    result.status == Status::Failed || result.stop_reason == Some(StopReason::UserInterrupt)
+    let has_paused =
+        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
+    has_paused || result.status == Status::Failed
 }
 
 fn unknown(id: &str, error: &SessionError) -> CliError {

@@ -46,9 +46,20 @@ pub fn resume(
     if work.result.is_some_and(|result| result.stop_reason == Some(WorkStopReason::Done)) {
         return refuse(messages::work_is_done(id));
     }
-    let added = app.environment.arguments().iter().skip(1).filter(|word| *word != RESUME && *word != id);
+    let added = added_words(app.environment.arguments(), id);
     let record = [RECORD_OPTION.to_owned(), id.to_owned()];
-    run_words(app, work.start.words.into_iter().chain(added.cloned()).chain(record).collect())
+    run_words(app, work.start.words.into_iter().chain(added).chain(record).collect())
+}
+
+/// Returns the words of a command line without the command and `resume ID`.
+fn added_words(words: &[String], id: &str) -> Vec<String> {
+    let mut added = words.get(1..).unwrap_or_default().to_vec();
+    for word in [RESUME, id] {
+        if let Some(at) = added.iter().position(|added| added == word) {
+            added.remove(at);
+        }
+    }
+    added
 }
 
 /// Returns the words of a command line that a record keeps: those without the option `--api-key` and its value.
@@ -68,6 +79,12 @@ pub fn kept_words(words: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_beside_the_id_are_added_also_those_with_the_same_words() {
+        let words = ["loop", "resume", "ID", "--agent", "resume", "--max-iterations", "9"].map(str::to_owned);
+        assert_eq!(added_words(&words, "ID"), ["--agent", "resume", "--max-iterations", "9"]);
+    }
 
     #[test]
     fn a_key_is_not_kept_in_either_form() {
