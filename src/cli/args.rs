@@ -443,6 +443,8 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
+    /// The document of `agent loop --json`
+    Work,
     /// The document of `agent health --json`
     Health,
     /// The findings of `agent review`

@@ -5,6 +5,7 @@ use super::stats::Stats;
 use crate::core::event::Record;
 use crate::core::health::HealthDocument;
 use crate::core::run_result::RunResult;
+use crate::core::work::WorkResult;
 use crate::report::json_stream::StreamLine;
 use crate::report::session_report::SessionReport;
 use schemars::JsonSchema;
@@ -38,6 +39,11 @@ pub fn stats() -> String {
 /// Returns the schema of the document of `--report json`.
 pub fn report() -> String {
     text::<SessionReport>()
+}
+
+/// Returns the schema of the document of `agent loop --json`.
+pub fn work() -> String {
+    text::<WorkResult>()
 }
 
 /// Returns the schema of the document of `agent health --json`.
@@ -98,6 +104,11 @@ mod tests {
     #[test]
     fn o19_the_schema_of_reports_is_the_one_of_the_types() {
         file_is("report.json", &report());
+    }
+
+    #[test]
+    fn the_schema_of_a_command_of_several_runs_is_the_one_of_the_types() {
+        file_is("work.json", &work());
     }
 
     #[test]

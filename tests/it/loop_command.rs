@@ -1,6 +1,7 @@
 //! `agent loop` and `agent work`: iterations with clean conversations, checks, limits, resuming.
 
 use crate::support::run::{Finished, KEY, Lab};
+use crate::support::schema;
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -47,6 +48,7 @@ fn a01_all_checks_pass_and_the_tag_stands_in_the_answer() {
         (&json["command"], &json["status"], &json["stop_reason"]),
         (&json!("loop"), &json!("success"), &json!("done"))
     );
+    schema::valid(&schema::of("work"), &json);
     assert_eq!(json["runs"].as_array().unwrap().len(), 2);
     assert_eq!(json["runs"][1]["checks"][0]["passed"], true);
     assert_eq!(server.requests().len(), 2);

@@ -20,6 +20,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
         SchemaArg::Report => include_str!("../../../config/schema/report.json"),
         SchemaArg::Health => include_str!("../../../config/schema/health.json"),
+        SchemaArg::Work => include_str!("../../../config/schema/work.json"),
         SchemaArg::Review => REVIEW_SCHEMA,
         SchemaArg::Rpc => include_str!("../../../config/schema/rpc.json"),
         SchemaArg::Journal => include_str!("../../../config/schema/journal.json"),
