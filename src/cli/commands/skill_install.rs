@@ -119,17 +119,31 @@ fn candidates(root: &Path, name: &str) -> CliResult<Vec<Candidate>> {
     }
     let mut found: Vec<Candidate> = Vec::new();
     for place in PLACES {
+        refuse_link(root, Path::new(place))?;
         let Ok(entries) = root.join(place).read_dir() else { continue };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths.iter().filter(|path| path.join(SKILL_FILE).symlink_metadata().is_ok()) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
+            refuse_link(root, &Path::new(place).join(&*name))?;
             if !found.iter().any(|one| one.skill.name == name) {
                 found.push(candidate(path, &name)?);
             }
         }
     }
     Ok(found)
+}
+
+/// Refuses a directory of the repository in `root` with a link in its `path`, because it could lead out.
+fn refuse_link(root: &Path, path: &Path) -> CliResult<()> {
+    let is_link = |part: &&Path| root.join(part).is_symlink();
+    match path.ancestors().find(is_link) {
+        None => Ok(()),
+        Some(part) => {
+            let part = one_line(&part.to_string_lossy(), usize::MAX);
+            Err(failed(&messages::skill_unusable(&format!("{part} is a symbolic link"))))
+        }
+    }
 }
 
 fn candidate(directory: &Path, name: &str) -> CliResult<Candidate> {
