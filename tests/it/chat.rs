@@ -487,7 +487,7 @@ fn chat_compact_summarizes_the_older_messages_and_replay_knows_it() {
 }
 
 #[test]
-fn chat_class_54_names_of_files_do_not_reach_the_terminal_through_completion() {
+fn chat_class_48_names_of_files_do_not_reach_the_terminal_through_completion() {
     let lab = Lab::new()
         .file("notes\u{1b}]52;c;x\u{7}.txt", "x")
         .file("notes-\u{202e}.txt", "x")
@@ -501,6 +501,30 @@ fn chat_class_54_names_of_files_do_not_reach_the_terminal_through_completion() {
     chat.finish();
     assert!(!shown.contains("\u{1b}]52") && !shown.contains('\u{202e}'), "{shown:?}");
     assert_eq!(user_messages(&server.requests()[0]), ["\"see @notes.txt\""]);
+}
+
+#[test]
+fn chat_class_48_names_of_commands_do_not_reach_the_terminal_through_completion() {
+    let name = "zz\u{1b}]52;c;eA==\u{7}.md";
+    let project =
+        Lab::new().file(&format!(".agent/commands/{name}"), "x").file(".agent/commands/zzz.md", "fine");
+    let user = Lab::new();
+    fs::create_dir(user.home().join("commands")).unwrap();
+    fs::write(user.home().join("commands").join(name), "x").unwrap();
+    fs::write(user.home().join("commands/zzz.md"), "fine").unwrap();
+    for lab in [project, user] {
+        let server = server(&[json!({"text": "ok"})]);
+        let mut chat = AtTerminal::chat(&lab, &server, &["--trust-workspace"]);
+        chat.prompt(1);
+        chat.types("/zz\t\r");
+        chat.prompt(2);
+        chat.types("/help\r");
+        chat.prompt(3);
+        chat.types(END);
+        let shown = chat.finish().stderr;
+        assert!(shown.contains("/zzz") && !shown.contains("\u{1b}]52"), "{shown:?}");
+        assert_eq!(user_messages(&server.requests()[0]), ["\"fine\""]);
+    }
 }
 
 #[test]
