@@ -288,6 +288,32 @@ fn chat_a_command_of_the_user_runs_and_joins_the_next_message_as_data() {
 }
 
 #[test]
+fn chat_a_fork_with_a_command_of_the_user_and_a_skill_replays() {
+    let skill = "---\nname: sql\ndescription: d\nkeywords: [query]\n---\nUse indexes.\n";
+    let lab = Lab::new().file(".agent/skills/sql/SKILL.md", skill);
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    for (number, line) in ["!echo hi", "explain the query", "/fork", "and again"].into_iter().enumerate() {
+        chat.prompt(number + 1);
+        chat.types(&format!("{line}\r"));
+    }
+    chat.prompt(5);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    let requests = server.requests();
+    let first = user_messages(&requests[0]);
+    assert!(first.iter().filter(|text| text.contains("<data ")).count() == 2, "{first:?}");
+    let replayed = lab.agent(&["replay"]).exits(0).stdout;
+    assert!(replayed.contains("identical to its end"), "{replayed}");
+    // Data in both halves of the conversation stands between the delimiters of the session that is sent.
+    let word = |text: &str| text.split("<data ").nth(1).map(|rest| rest[..12].to_owned());
+    let words =
+        |request: &Recorded| user_messages(request).iter().filter_map(|text| word(text)).collect::<Vec<_>>();
+    assert_eq!(words(&requests[0]).len(), words(&requests[1]).len());
+    assert_ne!(words(&requests[0]), words(&requests[1]));
+}
+
+#[test]
 fn chat_budget_total_bounds_all_messages() {
     let lab = Lab::new()
         .file("prices.yaml", "models: {openai/mock: {input: 1, output: 1, output_limit: 10}}")
