@@ -119,7 +119,7 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     fs::write(lab.outside().join("far/SKILL.md"), skill("far", "")).unwrap();
     std::os::unix::fs::symlink(lab.outside().join("far"), lab.ws().join(".agent/skills/far")).unwrap();
     let first = server(&[done()]);
-    let shown = run(&lab, &first, "x", &[]).stderr;
+    let shown = run(&lab, &first, "x", &["-v"]).stderr;
     assert_eq!(shown.matches("skill not used").count(), 2, "{shown}");
     assert!(shown.contains("skill not used: .agent/skills/bad/SKILL.md:3: "), "{shown}");
     let system = messages(&first.requests()[0], "system");
@@ -127,9 +127,12 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
         system.contains("- good: ") && !system.contains("- needs: ") && !system.contains("- far: "),
         "{system}"
     );
-    fs::write(lab.ws().join(".agent/skills/good/SKILL.md"), skill("good", "") + "More.\n").unwrap();
-    let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
-    assert!(shown.contains("the skill `good` has changed"), "{shown}");
+    assert!(shown.contains("skill new in this workspace: good ("), "{shown}");
+    for changed in [skill("good", "keywords: [other]\n"), skill("good", "") + "More.\n"] {
+        fs::write(lab.ws().join(".agent/skills/good/SKILL.md"), changed).unwrap();
+        let shown = run(&lab, &server(&[done()]), "x", &["-v"]).stderr;
+        assert!(shown.contains("the skill `good` has changed") && !shown.contains("skill new"), "{shown}");
+    }
     let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
     assert!(!shown.contains("has changed"), "{shown}");
 }

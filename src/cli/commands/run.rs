@@ -237,7 +237,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         first_message,
         images: opened.images,
         notices: setup.notices,
-        state_problem: opened.state_problem,
+        infos: setup.new_skills.into_iter().chain(opened.state_problem).collect(),
         interrupted_calls: opened.interrupted_calls,
     };
     let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
@@ -307,8 +307,8 @@ struct StartupEvents {
     first_message: Option<String>,
     images: Vec<Image>,
     notices: Vec<String>,
-    /// Why the saved state of the session is unusable.
-    state_problem: Option<String>,
+    /// Notices of the level `info`.
+    infos: Vec<String>,
     /// The calls that were running when the previous run was killed.
     interrupted_calls: InterruptedCalls,
     /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
@@ -394,7 +394,7 @@ fn emit_startup_events(
         first_message,
         images,
         mut notices,
-        state_problem,
+        infos,
         has_system,
         is_chat,
         listed_skills,
@@ -438,7 +438,7 @@ fn emit_startup_events(
     {
         emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
     }
-    if let Some(text) = state_problem {
+    for text in infos {
         emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
     }
     // After the system message: the next session is the first to read it.
