@@ -14,7 +14,7 @@ use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::code_health::MeasuredBefore;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::mcp::McpServers;
-use crate::cli::compose::memory::store_correction;
+use crate::cli::compose::memory::store_corrections;
 use crate::cli::compose::message_queue::with_queue;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
@@ -442,7 +442,7 @@ fn emit_startup_events(
         emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
     }
     // After the system message: the next session is the first to read it.
-    store_correction(settings, agent, prompt.as_deref().unwrap_or_default())
+    store_corrections(settings, agent, prompt.as_deref().unwrap_or_default())
 }
 
 /// Checks whether the session has a system message of `agent`.
