@@ -268,4 +268,10 @@ fn k10_skills_of_a_local_repository_are_installed_with_their_source_and_without_
         assert!(done.stderr.starts_with("error: "), "{}", done.stderr);
     }
     assert!(!lab.exists("marker"));
+    let no_branch = lab.agent(&["skills", "install", &format!("{source}#nosuch"), "--yes"]).exits(1);
+    assert!(
+        no_branch.stderr.contains("fatal: ") && no_branch.stderr.contains("nosuch"),
+        "{}",
+        no_branch.stderr
+    );
 }
