@@ -132,6 +132,11 @@ impl Interrupt {
         self.lock().ignores_interrupt = ignores_interrupt;
     }
 
+    /// Checks whether a signal was received since the last run was armed.
+    pub fn is_pressed(&self) -> bool {
+        self.lock().token.is_cancelled()
+    }
+
     /// Checks whether SIGTERM or SIGHUP was received, which end the process and not only its present run.
     pub fn ends_process(&self) -> bool {
         self.ends_process.load(Ordering::Relaxed)

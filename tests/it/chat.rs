@@ -144,6 +144,21 @@ fn chat_ctrl_c_interrupts_a_model_call_and_a_second_one_soon_ends_with_130() {
 }
 
 #[test]
+fn chat_ctrl_c_ends_a_command_of_the_user_and_a_second_one_soon_ends_with_130() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "never"})]);
+    let seconds = unique_seconds();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types(&format!("!touch begun; sleep {seconds}\r"));
+    lab.wait_for_file("begun");
+    chat.types(INTERRUPT);
+    chat.prompt(2);
+    chat.types(INTERRUPT);
+    assert_eq!((chat.finish().code, survivors(&seconds)), (Some(130), 0));
+}
+
+#[test]
 fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0() {
     let lab = Lab::new().file("a.txt", "one\n");
     let server = server(&[edit("one", "two"), json!({"text": "never"})]);
