@@ -203,7 +203,7 @@ fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_ter
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
     let hears_hangup = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
-    let signals = [Signal::KILL, Signal::TERM, Signal::HUP];
+    let signals = [Signal::KILL, Signal::TERM, Signal::HUP, Signal::QUIT];
     for signal in signals.into_iter().filter(|signal| hears_hangup || *signal != Signal::HUP) {
         let lab = Lab::new();
         let first = server(&[json!({"text": "first"}), json!({"text": "never", "delay_ms": 600_000})]);
