@@ -471,23 +471,33 @@ fn chat_is_what_agent_alone_starts_at_a_terminal_with_a_model() {
 }
 
 #[test]
-fn chat_of_200_messages_grows_by_less_than_2_mib() {
+fn chat_of_200_messages_grows_by_less_than_2_mib_and_leaves_no_process_and_no_mode() {
     let lab = Lab::new();
-    let server = server(&vec![json!({"text": "ok"}); 200]);
-    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    let seconds = unique_seconds();
+    let turns = (1..=200).flat_map(|number| {
+        // Every tenth message leaves a process behind.
+        let leaves = call(
+            "run_command",
+            &json!({ "command": format!("setsid sleep {seconds} > /dev/null 2>&1 & echo {number}") }),
+        );
+        (number % 10 == 0).then_some(leaves).into_iter().chain([json!({"text": "ok"})])
+    });
+    let server = server(&turns.collect::<Vec<_>>());
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     let mut early = 0;
     for number in 1..=200 {
         chat.prompt(number);
-        if number == 10 {
+        if number == 12 {
             early = chat.resident_kib();
         }
         chat.types("hello\r");
     }
     chat.prompt(201);
     let grown = chat.resident_kib().saturating_sub(early);
+    assert_eq!(survivors(&seconds), 0, "a process of a message outlives it");
     chat.types(END);
-    let done = chat.finish();
-    assert_eq!(done.code, Some(0));
+    chat.wait("restored modes", |_| chat.modes() == chat.modes_before);
+    assert_eq!(chat.finish().code, Some(0));
     assert!(grown < 2048, "{early} KiB, and {grown} more");
 }
 
