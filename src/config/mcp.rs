@@ -214,7 +214,7 @@ impl McpSettings {
 
 impl McpServer {
     /// Returns the key, with its dot, and the problem of an inconsistent server.
-    fn check(&self) -> Result<(), (String, String)> {
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
         let problem = |key: &str, why: &str| Err((key.to_owned(), why.to_owned()));
         match (&self.command, &self.url) {
             (Some(_), Some(_)) => {

@@ -16,7 +16,7 @@ const FOREIGN_KEYS: [&str; 9] =
     ["type", "command", "args", "env", "cwd", "url", "headers", "disabled", "description"];
 
 /// Values of `type` for servers over HTTP.
-const HTTP_TYPES: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
+pub(super) const HTTP_TYPES: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
 
 /// Creates the layer of the file `source` with this text. JSON is a subset of YAML, so one parser reads both.
 ///
@@ -71,7 +71,7 @@ fn from_foreign(node: &Node) -> Result<Node, ConfigError> {
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     let mut servers = Vec::new();
     for server in entries(node, FOREIGN_SERVERS)? {
-        let name = server.name.to_ascii_lowercase().replace(' ', "-");
+        let name = own_name(&server.name);
         if let Some(other) = names.insert(name.clone(), &server.name) {
             let both = format!("{} and {}", quoted(other), quoted(&server.name));
             return Err(ConfigError::new(format!("{both} become the same name, {name}: rename one"))
@@ -82,6 +82,11 @@ fn from_foreign(node: &Node) -> Result<Node, ConfigError> {
         servers.push(entry(&name, server.line, foreign_server(&server.node, &key)?));
     }
     Ok(Node { content: Content::Map(servers), line: node.line })
+}
+
+/// Returns the name here of another agent's server.
+pub(super) fn own_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace(' ', "-")
 }
 
 /// Converts one server.
@@ -161,7 +166,7 @@ fn foreign_values(field: &Entry, key: &str) -> Result<(Entry, Option<String>), C
 }
 
 /// Returns the name in `${NAME}`.
-fn variable(text: &str) -> Option<&str> {
+pub(super) fn variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then_some(name)
 }

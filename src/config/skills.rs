@@ -175,6 +175,7 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         requires: list("requires")?,
         directory: directory.to_owned(),
         body: format!("{shown}{rest}"),
+        hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
     })
 }
 

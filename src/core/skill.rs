@@ -17,6 +17,8 @@ pub struct Skill {
     pub directory: String,
     /// The instructions.
     pub body: String,
+    /// Hash of the whole file, in hex.
+    pub hash: String,
 }
 
 impl Skill {
@@ -48,6 +50,7 @@ mod tests {
             requires: Vec::new(),
             directory: String::new(),
             body: String::new(),
+            hash: String::new(),
         };
         for prompt in ["Write a database-migration!", "run SQL", "(sql)"] {
             assert!(skill.is_in_prompt(prompt), "{prompt}");

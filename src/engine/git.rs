@@ -223,9 +223,10 @@ pub(super) fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
     }
 }
 
-/// Returns the first line of git's error output, or how it ended.
+/// Returns the first line of git's error output that states an error, else its first line, or how it ended.
 pub(super) fn error_text(exit: &CommandOutcome) -> String {
     let text = String::from_utf8_lossy(&exit.stderr.head);
-    let line = text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
-    line.unwrap_or_else(|| format!("git: {:?}", exit.reason))
+    let states_error = |line: &&str| ["fatal:", "error:"].iter().any(|start| line.starts_with(start));
+    let line = text.lines().find(states_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    line.map_or_else(|| format!("git: {:?}", exit.reason), str::to_owned)
 }

@@ -6,6 +6,7 @@ use crate::journal::session_store::{JOURNAL_FILE, SessionError, SessionStore, op
 use crate::journal::write::encode_with_blobs;
 use crate::messages;
 use crate::runtime::private_file::create_private_dir;
+use crate::text::delimiter::Delimiter;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::io::{self, Write};
 use std::path::Path;
@@ -54,24 +55,29 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// Rewrites `records` for a new session, optionally in another `workspace`. Pending approvals and their answers are
+/// Rewrites `records` for a new session, optionally in another `workspace`. Data in user messages gets its delimiters. Pending approvals and their answers are
 /// removed: they belong to the original session. Saved states are replaced by a notice, because they cannot be trusted
 /// without the records they follow from; the notice keeps the number of records for replay.
 pub fn rewrite_for_session(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
     let stays =
         |event: &Event| !matches!(event, Event::ToolCallPending { .. } | Event::ApprovalAnswered { .. });
     records.retain(|record| stays(&record.event));
+    let delimiter = Delimiter::for_session(id);
+    let mut before = delimiter.clone();
     for record in &mut records {
         if matches!(record.event, Event::StateSaved { .. }) {
             record.event =
                 Event::Notice { level: NoticeLevel::Info, text: messages::STATE_LEFT_OUT.to_owned() };
         }
         if let Event::SessionStart { session_id, workspace: current, imported_from, .. } = &mut record.event {
-            id.clone_into(session_id);
+            before = Delimiter::for_session(&std::mem::replace(session_id, id.to_owned()));
             if let Some(workspace) = workspace.filter(|workspace| workspace != current) {
                 let was = std::mem::replace(current, workspace.to_owned());
                 imported_from.get_or_insert(was);
             }
+        }
+        if let Event::UserMessage { text, .. } = &mut record.event {
+            *text = text.replace(before.token(), delimiter.token());
         }
     }
     records

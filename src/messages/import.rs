@@ -67,8 +67,29 @@ pub fn import_displaced(used: &str) -> String {
 pub const IMPORT_SECRET: &str = "it contains a secret";
 /// Reason: the setting is not what the other agent documents.
 pub const IMPORT_MALFORMED: &str = "its form is not known";
-/// Reason: MCP servers.
-pub const IMPORT_NO_MCP: &str = "MCP servers are not carried over: use the file with `--mcp-config`, or write them to `mcp.servers` (`agent help mcp`)";
+/// Reason: the value of a variable or header in the `group` (`env` or `headers`) of an MCP server.
+pub fn import_mcp_value(server: &str, group: &str, name: &str) -> String {
+    let mapping = if name.eq_ignore_ascii_case("authorization") {
+        "token_env: VARIABLE".to_owned()
+    } else {
+        format!("{group}: {{{name}: {{from: VARIABLE}}}}")
+    };
+    format!(
+        "its value may be secret: set a variable and write `mcp: {{servers: {{{server}: {{{mapping}}}}}}}`"
+    )
+}
+/// Reason: the transport of an MCP server.
+pub const IMPORT_MCP_TYPE: &str = "only servers over stdio and http are supported (agent help mcp)";
+/// Reason: two MCP servers with one name.
+pub const IMPORT_SAME_SERVER: &str = "another server of that name is carried over";
+/// Reason: the list of MCP servers that are used.
+pub const IMPORT_MCP_ENABLED: &str = "a server here has its own key `enabled` (agent help mcp)";
+/// Reason: an allowed tool of an MCP server.
+pub const IMPORT_MCP_ALLOW: &str =
+    "`read_only` of a server names the tools that run without approval (agent help mcp)";
+/// Note on an imported program of an MCP server.
+pub const IMPORT_MCP_CHECK: &str =
+    "it runs in the sandbox here, without the network unless you set its `network: true` (agent help mcp)";
 /// Reason: the tool does not exist here.
 pub const IMPORT_NO_TOOL: &str = "there is no such tool here";
 /// Reason: no key.

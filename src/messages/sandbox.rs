@@ -44,9 +44,9 @@ pub fn allowed_hosts_need_sandbox(tier: &str) -> String {
     )
 }
 
-/// Warning that the proxy refused hosts to commands.
+/// Warning that the proxy refused requests of commands.
 pub fn hosts_refused(reasons: &[String]) -> String {
-    format!("the proxy refused hosts to commands: {}", reasons.join("; "))
+    format!("the proxy refused requests of commands: {}", reasons.join("; "))
 }
 
 /// Warning about a directory of `sandbox.writable` that does not exist.

@@ -1,5 +1,7 @@
 //! Texts about skills.
 
+use super::workspace::short;
+
 /// The text of a skill for the model; `body` stands between delimiters where it is not a tool result.
 pub fn skill_loaded(name: &str, directory: &str, body: &str) -> String {
     format!(
@@ -20,6 +22,11 @@ pub const SKILLS_SECTION: &str =
 /// Warning for a file of a skill that cannot be used.
 pub fn skill_unusable(problem: &str) -> String {
     format!("skill not used: {problem}")
+}
+
+/// Notice about a skill of the project that no run before has offered; `hash` is that of its file.
+pub fn skill_new(name: &str, hash: &str) -> String {
+    format!("skill new in this workspace: {name} ({})", short(hash))
 }
 
 /// Warning for a skill of the project that has changed.

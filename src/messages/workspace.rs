@@ -81,7 +81,7 @@ pub fn executables(found: &Executables, language: Language) -> Option<String> {
     }
 }
 
-fn short(hash: &str) -> &str {
+pub(super) fn short(hash: &str) -> &str {
     hash.get(..SHORT_HASH).unwrap_or(hash)
 }
 

@@ -135,7 +135,7 @@ impl Launcher {
         self.proxy.as_ref().map(CommandProxy::refusals_of_call)
     }
 
-    /// Returns why the proxy refused hosts to commands in the background since they were taken last, each in one line.
+    /// Returns why the proxy refused requests of commands in the background since they were taken last, each in one line.
     pub fn take_refusals(&self) -> Vec<String> {
         self.proxy.as_ref().map(CommandProxy::take_refusals).unwrap_or_default()
     }

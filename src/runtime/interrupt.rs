@@ -74,11 +74,7 @@ impl Interrupt {
                 }
             }
         });
-        let ending = interrupt.clone();
-        on_signal(SignalKind::terminate(), move || {
-            ending.ends_process.store(true, Ordering::Relaxed);
-            ending.press();
-        })?;
+        interrupt.end_on(SignalKind::terminate())?;
         if !ignores_hangup() {
             // A closing terminal sends SIGHUP more than once, so it never counts as a second signal.
             let ending = interrupt.clone();
@@ -95,6 +91,23 @@ impl Interrupt {
         };
         ctrlc::set_handler(press).map_err(io::Error::other)?;
         Ok(interrupt)
+    }
+
+    /// Makes SIGQUIT have the effect of SIGTERM from now on: without a handler it would end the process with the terminal in the modes
+    /// of a line that is edited. Must be called inside the tokio runtime of the runs.
+    ///
+    /// # Errors
+    /// When the handler cannot be installed.
+    pub fn end_on_quit(&self) -> io::Result<()> {
+        self.end_on(SignalKind::quit())
+    }
+
+    fn end_on(&self, kind: SignalKind) -> io::Result<()> {
+        let ending = self.clone();
+        on_signal(kind, move || {
+            ending.ends_process.store(true, Ordering::Relaxed);
+            ending.press();
+        })
     }
 
     /// Returns the token that the next signal cancels, for a new run with its own `handlers`.
@@ -130,6 +143,11 @@ impl Interrupt {
             on_second_signal: Box::new(move || second()),
         });
         self.lock().ignores_interrupt = ignores_interrupt;
+    }
+
+    /// Checks whether a signal was received since the last run was armed.
+    pub fn is_pressed(&self) -> bool {
+        self.lock().token.is_cancelled()
     }
 
     /// Checks whether SIGTERM or SIGHUP was received, which end the process and not only its present run.

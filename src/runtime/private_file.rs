@@ -23,6 +23,18 @@ pub fn is_own(metadata: &Metadata, forbidden: u32) -> bool {
     metadata.is_file() && is_users && metadata.mode() & forbidden == 0
 }
 
+/// Creates the file `path` and missing parents: private to the user if `is_private`, else with the permissions that the umask leaves.
+///
+/// # Errors
+/// Fails if it exists or cannot be created.
+pub fn create_new(path: &Path, is_private: bool) -> io::Result<File> {
+    let (file, directory) = if is_private { (0o600, 0o700) } else { (0o666, 0o777) };
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(directory).create(parent)?;
+    }
+    OpenOptions::new().write(true).create_new(true).mode(file).open(path)
+}
+
 /// Creates `directory` and missing parents, private to the user.
 ///
 /// # Errors

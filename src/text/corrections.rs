@@ -8,6 +8,9 @@ use std::sync::LazyLock;
 /// Maximum characters of a correction.
 pub const MAX_CHARS: usize = 300;
 
+/// Maximum number of corrections in one text.
+const MAX_SENTENCES: usize = 5;
+
 /// The patterns, one line a family, English then Spanish.
 const PATTERNS: [&str; 12] = [
     r"(?i)^\s*(no|nope|wrong|incorrect|that'?s (wrong|incorrect|not right|not what i))\b[\s,.:;!-]+\S",
@@ -26,16 +29,16 @@ const PATTERNS: [&str; 12] = [
 
 static FAMILIES: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(PATTERNS).ok());
 
-/// Returns the first sentence of `text` that is a correction, on one line and at most [`MAX_CHARS`] long.
-pub fn find_correction(text: &str) -> Option<String> {
-    let families = FAMILIES.as_ref()?;
-    let mut sentences = text.split_inclusive(['\n', '.', '!', '?', ';']);
+/// Returns the sentences of `text` that are corrections, at most [`MAX_SENTENCES`], each on one line and at most [`MAX_CHARS`] long.
+pub fn find_corrections(text: &str) -> Vec<String> {
+    let Some(families) = FAMILIES.as_ref() else { return Vec::new() };
     // A direct correction has its reason in the same paragraph.
-    let opening = text.lines().next().unwrap_or_default();
-    let first = families.matches(opening).iter().any(|family| family < 2).then_some(opening);
-    let found = first.or_else(|| sentences.find(|sentence| families.is_match(sentence)))?;
-    let line = words(found);
-    (line.chars().count() <= MAX_CHARS && !line.is_empty()).then_some(line)
+    let (opening, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let is_direct = families.matches(opening).iter().any(|family| family < 2);
+    let (first, rest) = if is_direct { (Some(opening), rest) } else { (None, text) };
+    let sentences = rest.split_inclusive(['\n', '.', '!', '?', ';']).filter(|text| families.is_match(text));
+    let lines = first.into_iter().chain(sentences).map(words);
+    lines.filter(|line| !line.is_empty() && line.chars().count() <= MAX_CHARS).take(MAX_SENTENCES).collect()
 }
 
 #[cfg(test)]
@@ -59,10 +62,22 @@ mod tests {
             "Eso es mala idea",
             "Nunca hagas commit",
         ] {
-            assert_eq!(find_correction(text).as_deref(), Some(text), "{text}");
+            assert_eq!(find_corrections(text), [text], "{text}");
         }
         let long = format!("Fix the bug.\nNever touch the {} file.", "generated");
-        assert_eq!(find_correction(&long).as_deref(), Some("Never touch the generated file."));
+        assert_eq!(find_corrections(&long), ["Never touch the generated file."]);
+    }
+
+    #[test]
+    fn k11_each_correction_of_a_text_is_found_up_to_five() {
+        let text = "No, use tabs. They are shorter.\nFix it. Never edit a; always test!\nNunca hagas commit";
+        assert_eq!(
+            find_corrections(text),
+            ["No, use tabs. They are shorter.", "Never edit a;", "always test!", "Nunca hagas commit"]
+        );
+        assert_eq!(find_corrections(&"Never do it. ".repeat(9)).len(), MAX_SENTENCES);
+        let long = format!("Never {}. Always test.", "x".repeat(400));
+        assert_eq!(find_corrections(&long), ["Always test."]);
     }
 
     #[test]
@@ -75,8 +90,8 @@ mod tests {
             "Añade una prueba para parse_date",
             "Now change the title",
         ] {
-            assert_eq!(find_correction(text), None, "{text}");
+            assert!(find_corrections(text).is_empty(), "{text}");
         }
-        assert_eq!(find_correction(&format!("never {}", "x".repeat(400))), None, "too long to be a rule");
+        assert!(find_corrections(&format!("never {}", "x".repeat(400))).is_empty(), "too long to be a rule");
     }
 }

@@ -144,6 +144,21 @@ fn chat_ctrl_c_interrupts_a_model_call_and_a_second_one_soon_ends_with_130() {
 }
 
 #[test]
+fn chat_ctrl_c_ends_a_command_of_the_user_and_a_second_one_soon_ends_with_130() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "never"})]);
+    let seconds = unique_seconds();
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    chat.prompt(1);
+    chat.types(&format!("!touch begun; sleep {seconds}\r"));
+    lab.wait_for_file("begun");
+    chat.types(INTERRUPT);
+    chat.prompt(2);
+    chat.types(INTERRUPT);
+    assert_eq!((chat.finish().code, survivors(&seconds)), (Some(130), 0));
+}
+
+#[test]
 fn chat_ctrl_c_at_a_question_refuses_and_ctrl_c_twice_at_the_prompt_ends_with_0() {
     let lab = Lab::new().file("a.txt", "one\n");
     let server = server(&[edit("one", "two"), json!({"text": "never"})]);
@@ -188,7 +203,7 @@ fn chat_goes_on_with_last_after_kill_9_and_signals_at_the_prompt_restore_the_ter
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
     let hears_hangup = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
-    let signals = [Signal::KILL, Signal::TERM, Signal::HUP];
+    let signals = [Signal::KILL, Signal::TERM, Signal::HUP, Signal::QUIT];
     for signal in signals.into_iter().filter(|signal| hears_hangup || *signal != Signal::HUP) {
         let lab = Lab::new();
         let first = server(&[json!({"text": "first"}), json!({"text": "never", "delay_ms": 600_000})]);
@@ -285,6 +300,32 @@ fn chat_a_command_of_the_user_runs_and_joins_the_next_message_as_data() {
         "{first:?}"
     );
     assert_eq!(user_messages(&server.requests()[1]).len(), first.len() + 1, "it is sent once");
+}
+
+#[test]
+fn chat_a_fork_with_a_command_of_the_user_and_a_skill_replays() {
+    let skill = "---\nname: sql\ndescription: d\nkeywords: [query]\n---\nUse indexes.\n";
+    let lab = Lab::new().file(".agent/skills/sql/SKILL.md", skill);
+    let server = server(&[json!({"text": "ok"}), json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
+    for (number, line) in ["!echo hi", "explain the query", "/fork", "and again"].into_iter().enumerate() {
+        chat.prompt(number + 1);
+        chat.types(&format!("{line}\r"));
+    }
+    chat.prompt(5);
+    chat.types(END);
+    assert_eq!(chat.finish().code, Some(0));
+    let requests = server.requests();
+    let first = user_messages(&requests[0]);
+    assert!(first.iter().filter(|text| text.contains("<data ")).count() == 2, "{first:?}");
+    let replayed = lab.agent(&["replay"]).exits(0).stdout;
+    assert!(replayed.contains("identical to its end"), "{replayed}");
+    // Data in both halves of the conversation stands between the delimiters of the session that is sent.
+    let word = |text: &str| text.split("<data ").nth(1).map(|rest| rest[..12].to_owned());
+    let words =
+        |request: &Recorded| user_messages(request).iter().filter_map(|text| word(text)).collect::<Vec<_>>();
+    assert_eq!(words(&requests[0]).len(), words(&requests[1]).len());
+    assert_ne!(words(&requests[0]), words(&requests[1]));
 }
 
 #[test]
@@ -430,23 +471,33 @@ fn chat_is_what_agent_alone_starts_at_a_terminal_with_a_model() {
 }
 
 #[test]
-fn chat_of_200_messages_grows_by_less_than_2_mib() {
+fn chat_of_200_messages_grows_by_less_than_2_mib_and_leaves_no_process_and_no_mode() {
     let lab = Lab::new();
-    let server = server(&vec![json!({"text": "ok"}); 200]);
-    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    let seconds = unique_seconds();
+    let turns = (1..=200).flat_map(|number| {
+        // Every tenth message leaves a process behind.
+        let leaves = call(
+            "run_command",
+            &json!({ "command": format!("setsid sleep {seconds} > /dev/null 2>&1 & echo {number}") }),
+        );
+        (number % 10 == 0).then_some(leaves).into_iter().chain([json!({"text": "ok"})])
+    });
+    let server = server(&turns.collect::<Vec<_>>());
+    let mut chat = AtTerminal::chat(&lab, &server, &["--mode", "yolo"]);
     let mut early = 0;
     for number in 1..=200 {
         chat.prompt(number);
-        if number == 10 {
+        if number == 12 {
             early = chat.resident_kib();
         }
         chat.types("hello\r");
     }
     chat.prompt(201);
     let grown = chat.resident_kib().saturating_sub(early);
+    assert_eq!(survivors(&seconds), 0, "a process of a message outlives it");
     chat.types(END);
-    let done = chat.finish();
-    assert_eq!(done.code, Some(0));
+    chat.wait("restored modes", |_| chat.modes() == chat.modes_before);
+    assert_eq!(chat.finish().code, Some(0));
     assert!(grown < 2048, "{early} KiB, and {grown} more");
 }
 
@@ -487,7 +538,7 @@ fn chat_compact_summarizes_the_older_messages_and_replay_knows_it() {
 }
 
 #[test]
-fn chat_class_54_names_of_files_do_not_reach_the_terminal_through_completion() {
+fn chat_class_48_names_of_files_do_not_reach_the_terminal_through_completion() {
     let lab = Lab::new()
         .file("notes\u{1b}]52;c;x\u{7}.txt", "x")
         .file("notes-\u{202e}.txt", "x")
@@ -501,6 +552,30 @@ fn chat_class_54_names_of_files_do_not_reach_the_terminal_through_completion() {
     chat.finish();
     assert!(!shown.contains("\u{1b}]52") && !shown.contains('\u{202e}'), "{shown:?}");
     assert_eq!(user_messages(&server.requests()[0]), ["\"see @notes.txt\""]);
+}
+
+#[test]
+fn chat_class_48_names_of_commands_do_not_reach_the_terminal_through_completion() {
+    let name = "zz\u{1b}]52;c;eA==\u{7}.md";
+    let project =
+        Lab::new().file(&format!(".agent/commands/{name}"), "x").file(".agent/commands/zzz.md", "fine");
+    let user = Lab::new();
+    fs::create_dir(user.home().join("commands")).unwrap();
+    fs::write(user.home().join("commands").join(name), "x").unwrap();
+    fs::write(user.home().join("commands/zzz.md"), "fine").unwrap();
+    for lab in [project, user] {
+        let server = server(&[json!({"text": "ok"})]);
+        let mut chat = AtTerminal::chat(&lab, &server, &["--trust-workspace"]);
+        chat.prompt(1);
+        chat.types("/zz\t\r");
+        chat.prompt(2);
+        chat.types("/help\r");
+        chat.prompt(3);
+        chat.types(END);
+        let shown = chat.finish().stderr;
+        assert!(shown.contains("/zzz") && !shown.contains("\u{1b}]52"), "{shown:?}");
+        assert_eq!(user_messages(&server.requests()[0]), ["\"fine\""]);
+    }
 }
 
 #[test]

@@ -127,6 +127,31 @@ fn class_56_what_other_commands_keep_is_private_under_any_umask() {
 }
 
 #[test]
+fn class_56_skills_of_the_user_are_private_under_any_umask() {
+    let private = |lab: &Lab, count: usize| {
+        let files = made(&lab.home().join("skills"));
+        assert_eq!(files.len(), count, "{files:?}");
+        for (path, rights) in files {
+            let private = if path.is_dir() { 0o700 } else { 0o600 };
+            assert_eq!(rights, private, "{rights:04o} {}", path.display());
+        }
+    };
+    for_each_user_and_umask(Lab::new, |lab, _| {
+        lab.agent(&["skills", "create", "ours", "--user"]).exits(0);
+        private(lab, 3);
+    });
+    let skill = "---\nname: theirs\ndescription: d\n---\nText.\n";
+    let lab =
+        Lab::new().file("skills/theirs/SKILL.md", skill).file("skills/theirs/a/b.sh", "b\n").umask(0o000);
+    for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "x"]] {
+        lab.git(words);
+    }
+    lab.agent(&["skills", "install", "./", "--user", "--yes"]).exits(0);
+    // Two directories of skills, and a skill with a directory, two files and its source.
+    private(&lab, 6);
+}
+
+#[test]
 fn class_15_what_a_command_made_of_a_protected_file_is_kept_in_a_private_directory() {
     for_each_user_and_umask(
         || Lab::new().file("protected.sh", PROTECTED),

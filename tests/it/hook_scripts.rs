@@ -9,8 +9,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Turns the absence of rustfmt, ruff or shellcheck into a failure; set where they are installed on purpose.
-const REQUIRE_REAL: &str = "AGENT_TEST_REAL_LINTERS";
+/// Turns the absence of rustfmt, ruff, shellcheck or mandoc into a failure; set where they are installed on purpose.
+pub const REQUIRE_REAL: &str = "AGENT_TEST_REAL_LINTERS";
 
 /// What the scripts need besides the tool they are about.
 const COMMON_TOOLS: [&str; 8] = ["sh", "cat", "dirname", "grep", "head", "awk", "sed", "env"];

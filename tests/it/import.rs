@@ -77,6 +77,54 @@ fn import_of_claude_code_carries_over_what_restricts_and_lists_the_rest() {
 }
 
 #[test]
+fn import_of_mcp_servers_needs_trust_and_lists_their_values() {
+    let servers = json!({"mcpServers": {
+        "Git Hub": {"type": "stdio", "command": "npx", "args": ["-y", "hub"], "env": {"A": "t0p-secret", "B": "${TOKEN}"}},
+        "wiki": {"type": "http", "url": "https://wiki.example/mcp", "headers": {"X-Key": "t0p-secret"}, "timeout": 5},
+        "off": {"command": "off-server", "disabled": true},
+        "old": {"type": "sse", "url": "https://old.example/sse"},
+        "none": {},
+        "a: {b": {"command": "x"},
+    }});
+    let denied = json!({"permissions": {"deny": ["mcp__wiki", "mcp__wiki__edit"], "ask": ["mcp__off__x"]}});
+    let lab = Lab::new().file(".mcp.json", servers.to_string()).file(CLAUDE, denied.to_string());
+    let out = import(&lab, &[]).exits(0);
+    assert!(out.stderr.contains("agent trust"), "{}", out.stderr);
+    let text = lab.read(CONFIG);
+    let (_, servers) = text.split_once("mcp:\n").unwrap();
+    let (servers, _) = servers.split_once("policy:\n").unwrap();
+    assert_eq!(
+        servers,
+        "  servers:\n    git-hub:\n      command: \"npx\"\n      args:\n        - \"-y\"\n        - \"hub\"\n      \
+         env:\n        B:\n          from: \"TOKEN\"\n    wiki:\n      url: \"https://wiki.example/mcp\"\n    \
+         off:\n      command: \"off-server\"\n      enabled: false\n"
+    );
+    let (_, skipped) = out.stdout.split_once("not carried over:").unwrap();
+    for line in [
+        "MCP server Git Hub: env A\n      its value may be secret: set a variable and write `mcp: {servers: {git-hub: {env: {A: {from: VARIABLE}}}}}`",
+        "MCP server wiki: headers X-Key\n      its value may be secret: set a variable and write `mcp: {servers: {wiki: {headers: {X-Key: {from: VARIABLE}}}}}`",
+        "MCP server wiki: timeout\n",
+        "MCP server old: type \"sse\"\n",
+        "MCP server none\n",
+        "MCP server a: {b\n",
+    ] {
+        assert!(skipped.contains(line), "{line}: {skipped}");
+    }
+    assert!(!text.contains("t0p-secret") && !out.stdout.contains("t0p-secret"), "{}", out.stdout);
+    for rule in [
+        r#"{action: "deny", tool: "mcp__wiki__*"}"#,
+        r#"{action: "deny", tool: "mcp__wiki__edit"}"#,
+        r#"{action: "ask", tool: "mcp__off__x"}"#,
+    ] {
+        assert!(text.contains(rule), "{rule}: {text}");
+    }
+    let shown = lab.agent(&["mcp", "list"]).stdout;
+    assert!(!shown.contains("git-hub"), "without trust there is no server: {shown}");
+    lab.agent(&["trust", "--yes"]).exits(0);
+    lab.agent(&["config", "validate"]).exits(0);
+}
+
+#[test]
 fn import_of_hooks_needs_trust_and_shows_the_script_that_they_name() {
     let lab = claude();
     let out = import(&lab, &[]).exits(0);
@@ -105,13 +153,16 @@ fn import_twice_changes_nothing_and_an_existing_configuration_is_kept() {
 #[test]
 fn import_of_codex_takes_the_stricter_mode_and_lists_the_rest() {
     let config = "model = \"gpt-5\"\napproval_policy = \"untrusted\"\nsandbox_mode = \"workspace-write\"\n\
-        notify = [\"x\"]\n[sandbox_workspace_write]\nnetwork_access = true\n[mcp_servers.docs]\ncommand = \"npx\"\n";
+        notify = [\"x\"]\n[sandbox_workspace_write]\nnetwork_access = true\n[mcp_servers.docs]\ncommand = \"npx\"\n\
+        startup_timeout_sec = 20\n";
     let lab = Lab::new().file(".codex/config.toml", config).file("AGENTS.md", "ours\n");
     let out = import(&lab, &["codex"]).exits(0).stdout;
     assert!(out.contains("unchanged    AGENTS.md (agent reads it as it is)"), "{out}");
     let text = lab.read(CONFIG);
-    assert!(text.ends_with("\nmode: \"confirm-sensitive\"\ncommands:\n  trust_sandbox: false\n"), "{text}");
-    for name in ["model = \"gpt-5\"", "notify", "sandbox_workspace_write.network_access", "MCP server docs"] {
+    let mode = "\nmode: \"confirm-sensitive\"\ncommands:\n  trust_sandbox: false\n";
+    let server = "mcp:\n  servers:\n    docs:\n      command: \"npx\"\n      start_timeout_seconds: 20\n";
+    assert!(text.ends_with(&format!("{mode}{server}")), "{text}");
+    for name in ["model = \"gpt-5\"", "notify", "sandbox_workspace_write.network_access"] {
         assert!(out.contains(&format!(".codex/config.toml: {name}\n")), "{name}: {out}");
     }
     let never = Lab::new().file(".codex/config.toml", "approval_policy = \"never\"\n");

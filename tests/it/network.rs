@@ -107,7 +107,7 @@ fn class_54_commands_at_the_same_time_are_each_told_why_a_host_was_refused() {
     }
     let results = results(&server);
     for (host, result) in hosts.iter().zip(&results) {
-        let (_, note) = result.split_once("[the proxy refused hosts to commands: ").unwrap();
+        let (_, note) = result.split_once("[the proxy refused requests of commands: ").unwrap();
         assert!(note.contains(&format!("{host} is not one of sandbox.allowed_hosts")), "{results:?}");
     }
 }

@@ -119,7 +119,7 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     fs::write(lab.outside().join("far/SKILL.md"), skill("far", "")).unwrap();
     std::os::unix::fs::symlink(lab.outside().join("far"), lab.ws().join(".agent/skills/far")).unwrap();
     let first = server(&[done()]);
-    let shown = run(&lab, &first, "x", &[]).stderr;
+    let shown = run(&lab, &first, "x", &["-v"]).stderr;
     assert_eq!(shown.matches("skill not used").count(), 2, "{shown}");
     assert!(shown.contains("skill not used: .agent/skills/bad/SKILL.md:3: "), "{shown}");
     let system = messages(&first.requests()[0], "system");
@@ -127,9 +127,12 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
         system.contains("- good: ") && !system.contains("- needs: ") && !system.contains("- far: "),
         "{system}"
     );
-    fs::write(lab.ws().join(".agent/skills/good/SKILL.md"), skill("good", "") + "More.\n").unwrap();
-    let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
-    assert!(shown.contains("the skill `good` has changed"), "{shown}");
+    assert!(shown.contains("skill new in this workspace: good ("), "{shown}");
+    for changed in [skill("good", "keywords: [other]\n"), skill("good", "") + "More.\n"] {
+        fs::write(lab.ws().join(".agent/skills/good/SKILL.md"), changed).unwrap();
+        let shown = run(&lab, &server(&[done()]), "x", &["-v"]).stderr;
+        assert!(shown.contains("the skill `good` has changed") && !shown.contains("skill new"), "{shown}");
+    }
     let shown = run(&lab, &server(&[done()]), "x", &[]).stderr;
     assert!(!shown.contains("has changed"), "{shown}");
 }
@@ -190,6 +193,40 @@ fn git(dir: &std::path::Path, args: &[&str]) {
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
+fn commit(repository: &std::path::Path) {
+    git(repository, &["init", "-q"]);
+    git(repository, &["add", "."]);
+    git(repository, &["commit", "-qm", "x"]);
+}
+
+#[test]
+fn k10_skills_of_a_local_repository_are_not_read_through_a_link_out_of_it() {
+    let lab = Lab::new();
+    let outside = lab.outside().join("skills");
+    fs::create_dir_all(outside.join("far")).unwrap();
+    fs::write(outside.join("far/SKILL.md"), skill("far", "")).unwrap();
+    fs::write(outside.join("far/secret"), "the secret").unwrap();
+    for (number, (link, target)) in [
+        ("skills", outside.clone()),
+        ("skills/far", outside.join("far")),
+        (".claude", lab.outside()),
+        ("far", outside.join("far")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let repository = lab.outside().join(format!("repository{number}"));
+        let link = repository.join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        commit(&repository);
+        let source = repository.to_string_lossy().into_owned();
+        let refused = lab.agent(&["skills", "install", &source, "--yes"]).exits(1);
+        assert!(refused.stderr.contains("is a symbolic link"), "{}", refused.stderr);
+        assert!(!lab.exists(".agent/installed-skills"), "{}", link.display());
+    }
+}
+
 #[test]
 fn k10_skills_of_a_local_repository_are_installed_with_their_source_and_without_its_hooks() {
     let lab = Lab::new();
@@ -200,9 +237,7 @@ fn k10_skills_of_a_local_repository_are_installed_with_their_source_and_without_
         fs::write(dir.join("SKILL.md"), skill(name, "")).unwrap();
         fs::write(dir.join("scripts/run.sh"), "echo hi\n").unwrap();
     }
-    git(&repository, &["init", "-q"]);
-    git(&repository, &["add", "."]);
-    git(&repository, &["commit", "-qm", "x"]);
+    commit(&repository);
     let source = repository.to_string_lossy().into_owned();
     let refused = lab.agent(&["skills", "install", &source]).exits(3);
     assert!(
@@ -225,8 +260,7 @@ fn k10_skills_of_a_local_repository_are_installed_with_their_source_and_without_
     assert!(again.stderr.contains("agent skills remove one"), "{}", again.stderr);
     assert_eq!(lab.agent(&["skills"]).exits(0).stdout.matches("(.agent/installed-skills/").count(), 2);
     std::os::unix::fs::symlink("/etc/passwd", repository.join("skills/one/link")).unwrap();
-    git(&repository, &["add", "."]);
-    git(&repository, &["commit", "-qm", "y"]);
+    commit(&repository);
     let link = lab.agent(&["skills", "install", &source, "--user", "--yes"]).exits(1);
     assert!(link.stderr.contains("skill not used: one"), "{}", link.stderr);
     for (wrong, code) in [("ext::sh -c 'touch marker'", 3), ("no/such", 3), ("/no/such/repository", 1)] {
@@ -234,4 +268,10 @@ fn k10_skills_of_a_local_repository_are_installed_with_their_source_and_without_
         assert!(done.stderr.starts_with("error: "), "{}", done.stderr);
     }
     assert!(!lab.exists("marker"));
+    let no_branch = lab.agent(&["skills", "install", &format!("{source}#nosuch"), "--yes"]).exits(1);
+    assert!(
+        no_branch.stderr.contains("fatal: ") && no_branch.stderr.contains("nosuch"),
+        "{}",
+        no_branch.stderr
+    );
 }

@@ -83,8 +83,10 @@ fn k11_corrections_of_the_person_are_stored_once_and_read_by_the_next_session() 
     let shown = run(&lab, &server, "Fix the bug. Never edit generated files.", &[]).stderr;
     assert!(shown.contains("stored for later sessions: Never edit generated files."), "{shown}");
     let again = run(&lab, &server, "Never edit generated files. Nunca hagas commit.", &[]).stderr;
-    assert!(!again.contains("stored"), "{again}");
-    run(&lab, &server, "Nunca hagas commit.", &[]);
+    assert!(again.contains("stored for later sessions: Nunca hagas commit."), "{again}");
+    assert!(!again.contains("Never edit"), "{again}");
+    let third = run(&lab, &server, "Nunca hagas commit.", &[]).stderr;
+    assert!(!third.contains("stored"), "{third}");
     let requests = server.requests();
     assert!(!system(&requests[0]).contains("# Memory"));
     assert_eq!(system(&requests[1]).matches("Correction: Never edit generated files.").count(), 1);

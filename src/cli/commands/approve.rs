@@ -54,7 +54,7 @@ pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs)
         .map_err(journal_write_error)?;
     if let ApprovalAnswer::Deny { reason: Some(reason) } = answer {
         let store = CorrectionStore::new(&settings, app.redactor(&settings), &app.source);
-        if let Some(notice) = store.and_then(|store| store.store(reason)) {
+        for notice in store.iter().flat_map(|store| store.store(reason)) {
             app.notify(Style::Dim, &notice);
         }
     }

@@ -14,7 +14,7 @@ use crate::cli::compose::approver::InteractionOptions;
 use crate::cli::compose::code_health::MeasuredBefore;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::mcp::McpServers;
-use crate::cli::compose::memory::store_correction;
+use crate::cli::compose::memory::store_corrections;
 use crate::cli::compose::message_queue::with_queue;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
@@ -236,7 +236,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         first_message,
         images: opened.images,
         notices: setup.notices,
-        state_problem: opened.state_problem,
+        infos: setup.new_skills.into_iter().chain(opened.state_problem).collect(),
         interrupted_calls: opened.interrupted_calls,
     };
     let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
@@ -307,8 +307,8 @@ struct StartupEvents<'a> {
     first_message: Option<String>,
     images: Vec<Image>,
     notices: Vec<String>,
-    /// Why the saved state of the session is unusable.
-    state_problem: Option<String>,
+    /// Notices of the level `info`.
+    infos: Vec<String>,
     /// The calls that were running when the previous run was killed.
     interrupted_calls: InterruptedCalls,
     /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
@@ -391,7 +391,7 @@ fn emit_startup_events(
         first_message,
         images,
         mut notices,
-        state_problem,
+        infos,
         has_system,
         listed_skills,
         interrupted_calls,
@@ -435,11 +435,11 @@ fn emit_startup_events(
     {
         emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
     }
-    if let Some(text) = state_problem {
+    for text in infos {
         emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
     }
     // After the system message: the next session is the first to read it.
-    store_correction(settings, agent, prompt.as_deref().unwrap_or_default())
+    store_corrections(settings, agent, prompt.as_deref().unwrap_or_default())
 }
 
 /// Checks whether the session has a system message of `agent`.

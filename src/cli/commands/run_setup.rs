@@ -102,6 +102,8 @@ pub struct RunSetup {
     pub toolbox: Toolbox,
     /// The skills that the run offers.
     pub skills: Vec<Skill>,
+    /// Notices about skills that no run before has offered.
+    pub new_skills: Vec<String>,
     /// Whether the model can load a skill itself.
     pub has_skill_tool: bool,
     /// The limits of the run.
@@ -133,11 +135,9 @@ impl RunSetup {
         context.max_tool_result_tokens = result_tokens(context.max_tool_result_tokens, window);
         let toolbox = toolbox_for(&settings, &models.terms.first.model)?;
         let toolbox = toolbox.with(subagents::dispatch_tool(&settings, &host));
-        let OfferedSkills { skills, has_tool, warnings } = skills::offered(
-            &settings,
-            &toolbox,
-            resumed_session.as_ref().and_then(|it| it.about.last_run.as_ref()),
-        );
+        let last_run = resumed_session.as_ref().and_then(|it| it.about.last_run.as_ref());
+        let OfferedSkills { skills, has_tool, warnings, new_skills } =
+            skills::offered(&settings, &toolbox, last_run);
         notices.extend(warnings);
         let tool = has_tool.then(|| Box::new(UseSkill { skills: skills.clone() }) as Box<dyn Tool>);
         let toolbox = memory::tools(&settings, &app.source)
@@ -170,6 +170,7 @@ impl RunSetup {
             mcp,
             toolbox,
             skills,
+            new_skills,
             has_skill_tool: has_tool,
             limits,
         })

@@ -16,7 +16,7 @@ use crate::process::scratch_dir::private_temp_dir;
 use crate::runtime::private_file;
 use crate::terminal::{PromptAnswer, PromptQuestion, Style, one_line};
 use std::fmt::Write as _;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -44,11 +44,19 @@ struct Candidate {
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// Installs the skills of `source`, an address with an optional `#REF`, into `parent`.
+/// Installs the skills of `source`, an address with an optional `#REF`, into `parent`; `is_private` makes their files private to
+/// the user.
 ///
 /// # Errors
 /// Fails for an address that is not allowed, when git fails, for a repository without usable skills, and when the user declines.
-pub fn install(app: &App, settings: &Settings, source: &str, parent: &Path, yes: bool) -> CliResult<()> {
+pub fn install(
+    app: &App,
+    settings: &Settings,
+    source: &str,
+    parent: &Path,
+    is_private: bool,
+    yes: bool,
+) -> CliResult<()> {
     let (address, reference) = parse_source(source)?;
     let mut named = tempfile::Builder::new();
     let staging = private_temp_dir(named.prefix("agent-skills-"), &std::env::temp_dir())
@@ -76,7 +84,7 @@ pub fn install(app: &App, settings: &Settings, source: &str, parent: &Path, yes:
     }
     confirm(app, &found, &address, &commit, yes)?;
     for one in &found {
-        write(one, parent, &address, &commit).map_err(|error| io_error(&error))?;
+        write(one, parent, is_private, &address, &commit).map_err(|error| io_error(&error))?;
     }
     let names: Vec<&str> = found.iter().map(|one| one.skill.name.as_str()).collect();
     print(&app.terminal, &messages::skills_installed(&names.join(", "), &parent.to_string_lossy()))
@@ -119,17 +127,31 @@ fn candidates(root: &Path, name: &str) -> CliResult<Vec<Candidate>> {
     }
     let mut found: Vec<Candidate> = Vec::new();
     for place in PLACES {
+        refuse_link(root, Path::new(place))?;
         let Ok(entries) = root.join(place).read_dir() else { continue };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths.iter().filter(|path| path.join(SKILL_FILE).symlink_metadata().is_ok()) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
+            refuse_link(root, &Path::new(place).join(&*name))?;
             if !found.iter().any(|one| one.skill.name == name) {
                 found.push(candidate(path, &name)?);
             }
         }
     }
     Ok(found)
+}
+
+/// Refuses a directory of the repository in `root` with a link in its `path`, because it could lead out.
+fn refuse_link(root: &Path, path: &Path) -> CliResult<()> {
+    let is_link = |part: &&Path| root.join(part).is_symlink();
+    match path.ancestors().find(is_link) {
+        None => Ok(()),
+        Some(part) => {
+            let part = one_line(&part.to_string_lossy(), usize::MAX);
+            Err(failed(&messages::skill_unusable(&format!("{part} is a symbolic link"))))
+        }
+    }
 }
 
 fn candidate(directory: &Path, name: &str) -> CliResult<Candidate> {
@@ -207,19 +229,21 @@ fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: boo
 }
 
 /// Writes a skill next to its place and moves it there, so that it is complete or absent.
-fn write(one: &Candidate, parent: &Path, address: &str, commit: &str) -> io::Result<()> {
-    std::fs::create_dir_all(parent)?;
+fn write(one: &Candidate, parent: &Path, is_private: bool, address: &str, commit: &str) -> io::Result<()> {
+    if is_private {
+        private_file::create_private_dir(parent)?;
+    } else {
+        std::fs::create_dir_all(parent)?;
+    }
     let staged = tempfile::Builder::new().prefix(".install-").tempdir_in(parent)?;
     let target = staged.path().join(&one.skill.name);
     let mut hash = blake3::Hasher::new();
     for (path, content) in &one.files {
         hash.update(path.to_string_lossy().as_bytes()).update(&[0]).update(content);
-        let to = target.join(path);
-        DirBuilder::new().recursive(true).create(to.parent().unwrap_or(&target))?;
-        File::create_new(to)?.write_all(content)?;
+        private_file::create_new(&target.join(path), is_private)?.write_all(content)?;
     }
     let source = format!("address: {address}\ncommit: {commit}\nhash: {}\n", hash.finalize().to_hex());
-    File::create(target.join(SOURCE_FILE))?.write_all(source.as_bytes())?;
+    private_file::create_new(&target.join(SOURCE_FILE), is_private)?.write_all(source.as_bytes())?;
     rustix::fs::rename(&target, parent.join(&one.skill.name))?;
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::config::skills::{self, SKILL_FILE, is_name};
 use crate::config::text_file::resolve_inside;
 use crate::core::failure::FailureKind;
 use crate::messages;
+use crate::runtime::private_file::create_new;
 use crate::terminal::Style;
 use clap::Subcommand;
 use std::fmt::Write as _;
@@ -64,11 +65,11 @@ pub fn skills(app: &App, command: Option<SkillsCommand>, common: &CommonArgs) ->
         None | Some(SkillsCommand::List) => list(app, &settings),
         Some(SkillsCommand::Create { name, user }) => {
             let file = directory(&settings, &name, user, OWN)?.join(SKILL_FILE);
-            create(&file, &name).map_err(|error| failed("create", &file, &error))?;
+            create(&file, &name, user).map_err(|error| failed("create", &file, &error))?;
             print(&app.terminal, &messages::skill_created(&file.to_string_lossy()))
         }
         Some(SkillsCommand::Install { source, user, yes }) => {
-            install(app, &settings, &source, &parent(&settings, user, INSTALLED)?, yes)
+            install(app, &settings, &source, &parent(&settings, user, INSTALLED)?, user, yes)
         }
         Some(SkillsCommand::Remove { name, user }) => {
             let directory = directory(&settings, &name, user, INSTALLED)?;
@@ -115,12 +116,8 @@ fn parent(settings: &Settings, user: bool, project: &str) -> CliResult<PathBuf> 
 }
 
 /// Creates the file of a skill with a template; a file that exists stays.
-fn create(file: &Path, name: &str) -> io::Result<()> {
-    if let Some(directory) = file.parent() {
-        std::fs::create_dir_all(directory)?;
-    }
-    let mut written = std::fs::File::create_new(file)?;
-    written.write_all(messages::skill_template(name).as_bytes())
+fn create(file: &Path, name: &str, is_private: bool) -> io::Result<()> {
+    create_new(file, is_private)?.write_all(messages::skill_template(name).as_bytes())
 }
 
 /// Removes the directory of a skill, which must be a directory itself and not a link to one.

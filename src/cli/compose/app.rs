@@ -16,6 +16,7 @@ use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, Terminal, TerminalEnvironment};
 use std::cell::OnceCell;
 use std::future::Future;
+use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
@@ -96,10 +97,16 @@ impl App {
         if let Some(interrupt) = self.interrupt.get() {
             return Ok(interrupt);
         }
-        let interrupt = Interrupt::install().map_err(|error| {
-            CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}"))
-        })?;
+        let interrupt = Interrupt::install().map_err(|error| no_signals(&error))?;
         Ok(self.interrupt.get_or_init(|| interrupt))
+    }
+
+    /// Makes SIGQUIT end the process like SIGTERM. Must be called inside the tokio runtime of the runs.
+    ///
+    /// # Errors
+    /// Fails when the signal handlers cannot be installed.
+    pub fn end_on_quit(&self) -> CliResult<()> {
+        self.interrupt()?.end_on_quit().map_err(|error| no_signals(&error))
     }
 
     /// Returns `text` without the secrets known so far; before settings are loaded, these are the ones of the environment.
@@ -180,4 +187,8 @@ impl App {
 /// Returns the flags of a command that has only the common arguments.
 pub fn common_flags(common: &CommonArgs) -> Flags {
     Flags { config: common.config.clone(), workspace: common.workspace.clone(), ..Flags::default() }
+}
+
+fn no_signals(error: &io::Error) -> CliError {
+    CliError::new(FailureKind::Internal, format!("cannot listen for signals: {error}"))
 }

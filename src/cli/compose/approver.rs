@@ -83,9 +83,9 @@ impl TerminalApprover {
         Self { terminal, interrupt, language, turn: Mutex::new(()), corrections }
     }
 
-    /// Stores the correction in the reason of a refusal and shows it.
-    fn store_correction(&self, reason: &str) {
-        if let Some(notice) = self.corrections.as_ref().and_then(|store| store.store(reason)) {
+    /// Stores the corrections in the reason of a refusal and shows them.
+    fn store_corrections(&self, reason: &str) {
+        for notice in self.corrections.iter().flat_map(|store| store.store(reason)) {
             // The answer counts, whether the notice is seen or not.
             let _shown = self.terminal.eprintln(Style::Dim, &one_line(&notice, NOTICE_CHARS));
         }
@@ -113,7 +113,7 @@ impl Approver for TerminalApprover {
                 terminal::PromptAnswer::Always => ApproverAnswer::Always,
                 terminal::PromptAnswer::No(reason) => {
                     if let Some(reason) = &reason {
-                        self.store_correction(reason);
+                        self.store_corrections(reason);
                     }
                     ApproverAnswer::No(reason)
                 }

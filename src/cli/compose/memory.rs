@@ -8,7 +8,7 @@ use crate::messages;
 use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::EmitError;
-use crate::text::corrections::find_correction;
+use crate::text::corrections::find_corrections;
 use crate::tools::Tool;
 use crate::tools::remember::{Forget, Remember};
 use std::sync::Arc;
@@ -36,28 +36,33 @@ impl CorrectionStore {
         settings.memory.enabled.then(|| Self { memory: memory(), redactor, day: today(source) })
     }
 
-    /// Stores the correction in `text`, which the user wrote, if there is a new one; returns a notice about it.
-    pub fn store(&self, text: &str) -> Option<String> {
-        let correction = find_correction(text)?;
+    /// Stores the corrections in `text`, which the user wrote; returns a notice about each that is new.
+    pub fn store(&self, text: &str) -> Vec<String> {
         let has_secret = |text: &str| self.redactor.text(text) != text;
-        match self.memory.add(&self.day, MemoryKind::Correction, &correction, has_secret) {
+        let store = |correction: &String| match self.memory.add(
+            &self.day,
+            MemoryKind::Correction,
+            correction,
+            has_secret,
+        ) {
             Ok(false) => None,
-            Ok(true) => Some(messages::correction_stored(&correction)),
+            Ok(true) => Some(messages::correction_stored(correction)),
             Err(error) => Some(messages::memory_problem(&error.to_string())),
-        }
+        };
+        find_corrections(text).iter().filter_map(store).collect()
     }
 }
 
-/// Stores the correction in `prompt`, which the user wrote, if there is one and the memory is enabled; reports it.
+/// Stores the corrections in `prompt`, which the user wrote, if the memory is enabled; reports them.
 ///
 /// # Errors
 /// When the journal can no longer be written.
-pub fn store_correction(settings: &Settings, agent: &Agent, prompt: &str) -> Result<(), EmitError> {
+pub fn store_corrections(settings: &Settings, agent: &Agent, prompt: &str) -> Result<(), EmitError> {
     let store = CorrectionStore::new(settings, Arc::clone(agent.emitter.redactor()), &agent.source);
-    match store.and_then(|store| store.store(prompt)) {
-        Some(text) => agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text }).map(drop),
-        None => Ok(()),
+    for text in store.map(|store| store.store(prompt)).unwrap_or_default() {
+        agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
     }
+    Ok(())
 }
 
 fn today(source: &Clock) -> String {

@@ -13,7 +13,7 @@ use crate::text::delimiter::Delimiter;
 use crate::tools::TypedTool;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::use_skill::UseSkill;
-use std::collections::BTreeMap;
+use std::io;
 
 /// The skills that a run offers.
 pub struct OfferedSkills {
@@ -23,6 +23,8 @@ pub struct OfferedSkills {
     pub has_tool: bool,
     /// Warnings about files that cannot be used, and about skills of the project that have changed.
     pub warnings: Vec<String>,
+    /// Notices about skills of the project that no run before has offered.
+    pub new_skills: Vec<String>,
 }
 
 /// Returns the skills of a run with these tools. A resumed session, whose last run began with `last_run`, keeps its tools, so
@@ -32,45 +34,44 @@ pub fn offered(settings: &Settings, toolbox: &Toolbox, last_run: Option<&Event>)
         skills::find(&settings.skills, &settings.workspace, &settings.directories.config);
     skills.retain(|skill| skill.requires.iter().all(|tool| toolbox.names().any(|name| name == tool)));
     skills.truncate(usize::try_from(settings.skills.max_listed).unwrap_or(usize::MAX));
-    warnings.extend(changed(settings, &skills));
+    let (new_skills, changed) = compare(settings, &skills);
+    warnings.extend(changed);
     let allowed = &settings.agent.allowed_tools;
     let is_allowed = allowed.is_empty() || allowed.iter().any(|tool| tool == UseSkill::NAME);
     let has_tool = match last_run {
         Some(Event::RunStart { tools, .. }) => tools.iter().any(|tool| tool == UseSkill::NAME),
         _ => is_allowed && !skills.is_empty(),
     };
-    OfferedSkills { skills, has_tool, warnings }
+    OfferedSkills { skills, has_tool, warnings, new_skills }
 }
 
-/// Compares the project's skills with those of the last run that offered any, and stores their hashes; returns warnings.
-fn changed(settings: &Settings, skills: &[Skill]) -> Vec<String> {
-    let own = skills.iter().filter(|skill| !skill.directory.starts_with('/'));
-    let now: BTreeMap<String, String> = own
-        .map(|skill| (skill.name.clone(), blake3::hash(skill.body.as_bytes()).to_hex().to_string()))
-        .collect();
-    if now.is_empty() {
-        return Vec::new();
+/// Compares the project's skills with those of earlier runs, and stores their hashes. Returns notices about new skills, and
+/// warnings about changed ones.
+fn compare(settings: &Settings, skills: &[Skill]) -> (Vec<String>, Vec<String>) {
+    let own: Vec<&Skill> = skills.iter().filter(|skill| !skill.directory.starts_with('/')).collect();
+    if own.is_empty() {
+        return Default::default();
     }
     let cache = FactCache { state: &settings.state, workspace: &settings.workspace, name: "skills.json" };
+    let not_compared = |error: io::Error| messages::skills_not_compared(&error.to_string());
     let before = match cache.load::<String>() {
         Ok(before) => before.unwrap_or_default(),
-        Err(error) => return vec![messages::skills_not_compared(&error.to_string())],
+        Err(error) => return (Vec::new(), vec![not_compared(error)]),
     };
-    let differs = |skill: &&Skill| {
-        let then = before.get(&skill.name);
-        now.get(&skill.name).is_some_and(|hash| then.is_some_and(|then| then != hash))
-    };
-    let mut warnings: Vec<String> = skills
-        .iter()
-        .filter(differs)
-        .map(|skill| messages::skill_changed(&skill.name, &skill.directory))
-        .collect();
-    if before != now
-        && let Err(error) = cache.store(now)
-    {
-        warnings.push(messages::skills_not_compared(&error.to_string()));
+    let (mut new, mut warnings) = (Vec::new(), Vec::new());
+    for Skill { name, directory, hash, .. } in &own {
+        match before.get(name) {
+            None => new.push(messages::skill_new(name, hash)),
+            Some(then) if then != hash => warnings.push(messages::skill_changed(name, directory)),
+            Some(_) => {}
+        }
     }
-    warnings
+    let mut now = before.clone();
+    now.extend(own.iter().map(|skill| (skill.name.clone(), skill.hash.clone())));
+    if before != now {
+        warnings.extend(cache.store(now).err().map(not_compared));
+    }
+    (new, warnings)
 }
 
 /// Returns the skills for session `id`; those whose text is in the conversation count as loaded.

@@ -1,6 +1,6 @@
 //! Settings of Claude Code: permissions, hooks and MCP servers of `.claude/settings.json` and `.mcp.json`.
 
-use super::{Counterpart, ForeignSetting, Target, claude_hooks, claude_permissions};
+use super::{Counterpart, ForeignSetting, Target, claude_hooks, claude_permissions, mcp_servers};
 use crate::config::error::ConfigError;
 use crate::engine::rules::PolicyRule;
 use crate::messages;
@@ -32,7 +32,7 @@ pub fn settings(file: &str, text: &str, target: Target) -> Result<Vec<ForeignSet
             "env" => found.push(ForeignSetting::skipped(file, key, messages::IMPORT_ENVIRONMENT)),
             "model" => found.push(ForeignSetting::skipped(file, key, messages::IMPORT_MODEL)),
             "enabledMcpjsonServers" | "disabledMcpjsonServers" | "enableAllProjectMcpServers" => {
-                found.push(ForeignSetting::skipped(file, key, messages::IMPORT_NO_MCP));
+                found.push(ForeignSetting::skipped(file, key, messages::IMPORT_MCP_ENABLED));
             }
             _ => found.push(ForeignSetting::skipped(file, key, messages::IMPORT_NO_KEY)),
         }
@@ -74,10 +74,7 @@ pub fn permission(action: &str, rule: &str) -> Result<Permission, String> {
 pub fn mcp_servers(file: &str, text: &str) -> Result<Vec<ForeignSetting>, ConfigError> {
     let all = object(file, text)?;
     let servers = all.get("mcpServers").and_then(Value::as_object);
-    let names = servers.into_iter().flat_map(Map::keys);
-    Ok(names
-        .map(|name| ForeignSetting::skipped(file, &format!("MCP server {name}"), messages::IMPORT_NO_MCP))
-        .collect())
+    Ok(servers.map(|servers| mcp_servers::settings(file, servers)).unwrap_or_default())
 }
 
 fn permissions(file: &str, value: &Value, target: Target, found: &mut Vec<ForeignSetting>) {

@@ -4,6 +4,7 @@
 
 use super::{Counterpart, Target};
 use crate::messages;
+use crate::tools::toolbox::MCP_PREFIX;
 use serde_json::json;
 
 /// Glob of the tools that read files.
@@ -26,9 +27,19 @@ pub(super) fn counterpart(action: &str, rule: &str, target: Target) -> Result<Co
         "Task" | "Agent" if specifier.is_none() && action != "allow" => {
             Ok(Counterpart::rule(action, "tool", "dispatch_subagent"))
         }
-        _ if tool.starts_with("mcp__") => Err(messages::IMPORT_NO_MCP.to_owned()),
+        _ if tool.starts_with(MCP_PREFIX) && (action == "allow" || specifier.is_some()) => {
+            Err(messages::IMPORT_MCP_ALLOW.to_owned())
+        }
+        _ if tool.starts_with(MCP_PREFIX) => Ok(Counterpart::rule(action, "tool", &server_tools(tool))),
         _ => Err(messages::IMPORT_NO_TOOL.to_owned()),
     }
+}
+
+/// Returns the glob of `tool`, which is the tool of a server or all of them. The other agent writes `_` for what is no letter.
+fn server_tools(tool: &str) -> String {
+    let of_server = tool.strip_prefix(MCP_PREFIX).unwrap_or(tool);
+    let (server, tool) = of_server.split_once("__").unwrap_or((of_server, "*"));
+    format!("{MCP_PREFIX}{}__{tool}", server.to_ascii_lowercase().replace('_', "?"))
 }
 
 /// Splits a rule into the tool and the text in parentheses.

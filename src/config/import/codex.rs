@@ -1,6 +1,6 @@
 //! Settings of Codex: approvals, sandbox and MCP servers of `config.toml`.
 
-use super::{Counterpart, ForeignSetting};
+use super::{Counterpart, ForeignSetting, mcp_servers};
 use crate::config::error::ConfigError;
 use crate::messages;
 use serde_json::{Map, Value};
@@ -34,11 +34,7 @@ pub fn settings(file: &str, text: &str) -> Result<Vec<ForeignSetting>, ConfigErr
     };
     for (key, value) in &all {
         match (key.as_str(), value) {
-            ("mcp_servers", Value::Object(servers)) => {
-                servers
-                    .keys()
-                    .for_each(|name| add(format!("MCP server {name}"), Err(messages::IMPORT_NO_MCP)));
-            }
+            ("mcp_servers", Value::Object(_)) => {}
             ("sandbox_workspace_write", Value::Object(options)) => {
                 // They count only in this mode; elsewhere they would permit more than there.
                 let counts = all.get("sandbox_mode").and_then(Value::as_str) == Some("workspace-write");
@@ -51,6 +47,9 @@ pub fn settings(file: &str, text: &str) -> Result<Vec<ForeignSetting>, ConfigErr
             (_, Value::String(word)) => add(format!("{key} = \"{word}\""), word_setting(key, word)),
             _ => add(key.clone(), Err(messages::IMPORT_NO_KEY)),
         }
+    }
+    if let Some(Value::Object(servers)) = all.get("mcp_servers") {
+        found.extend(mcp_servers::settings(file, servers));
     }
     Ok(found)
 }

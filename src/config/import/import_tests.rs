@@ -16,6 +16,9 @@ fn import_a_denied_or_asked_rule_becomes_at_least_as_strict() {
     let command = |action: &str, words: &str| {
         json!({"policy": {"rules": [{"action": action, "command": words}]}}).to_string()
     };
+    let rule_on_tool = |action: &str, tool: &str| {
+        json!({"policy": {"rules": [{"action": action, "tool": tool}]}}).to_string()
+    };
     let blocked = |pattern: &str| json!({"guardrails": {"blocked_commands": [pattern]}}).to_string();
     for (action, text, expected) in [
         ("deny", "Bash(git push:*)", command("deny", "git push")),
@@ -31,13 +34,21 @@ fn import_a_denied_or_asked_rule_becomes_at_least_as_strict() {
             "WebFetch(domain:a.example)",
             json!({"policy": {"rules": [{"action": "deny", "host": "a.example"}]}}).to_string(),
         ),
+        ("deny", "mcp__Git_Hub", rule_on_tool("deny", "mcp__git?hub__*")),
+        ("ask", "mcp__a__b_c", rule_on_tool("ask", "mcp__a__b_c")),
         ("ask", "Bash", json!({"policy": {"rules": [{"action": "ask", "tool": "run_command"}]}}).to_string()),
     ] {
         assert_eq!(rule(action, text, Target::Project), expected, "{action} {text}");
     }
-    for text in
-        ["Bash(git * main)", "Read(~/.ssh/**)", "Read(../x)", "Read(!a)", "mcp__a__b", "Bash(x", "Skill(x)"]
-    {
+    for text in [
+        "Bash(git * main)",
+        "Read(~/.ssh/**)",
+        "Read(../x)",
+        "Read(!a)",
+        "mcp__a__b(x)",
+        "Bash(x",
+        "Skill(x)",
+    ] {
         assert!(!rule("ask", text, Target::Project).starts_with('{'), "{text}");
     }
 }
@@ -137,6 +148,29 @@ fn import_any_text_of_a_rule_is_written_as_data() {
         let keys: Vec<&str> = layer.layer_values().map(|(key, _)| key).collect();
         assert!(keys.iter().all(|key| key.starts_with("guardrails.")), "{text:?}: {keys:?}");
     }
+}
+
+#[test]
+fn import_two_servers_of_one_name_are_one_and_names_are_written_as_data() {
+    let servers = json!({"mcpServers": {
+        "A": {"command": "first", "env": {"B\nhooks": "${X}"}},
+        "a": {"command": "second"},
+        "b: {c": {"command": "third"},
+        "d\nhooks": {"command": "fourth"},
+        "e": {"command": "fifth", "url": "https://e.example/"},
+        "f": {"url": "http://f.example/"},
+        "g": {"command": "x", "enabled": "yes"},
+        "h": 1,
+    }});
+    let found = claude::mcp_servers("f", &servers.to_string()).unwrap();
+    let imported = combine(found, Target::Project, |_| false).unwrap();
+    assert_eq!(imported.config, "mcp:\n  servers:\n    a:\n      command: \"second\"\n");
+    assert_eq!(imported.skipped.len(), 7, "{:?}", imported.skipped);
+    let twice = json!({"mcpServers": {"A": {"command": "first"}, "a": {"command": "second"}}});
+    let found = claude::mcp_servers("f", &twice.to_string()).unwrap();
+    let imported = combine(found, Target::Project, |_| false).unwrap();
+    assert_eq!(imported.config, "mcp:\n  servers:\n    a:\n      command: \"first\"\n");
+    assert_eq!(imported.skipped, [("f: MCP server a".to_owned(), messages::IMPORT_SAME_SERVER.to_owned())]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod claude_hooks;
 mod claude_permissions;
 pub mod codex;
 pub mod instructions;
+mod mcp_servers;
 
 use super::error::ConfigError;
 use super::key_rules::embedded_schema;
@@ -12,10 +13,14 @@ use super::layers::{LayerKind, Layers};
 use super::project::{MAX_CONFIG_BYTES, text_layer};
 use crate::messages;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Maximum number of settings of all files; a real project has fewer than a hundred, and a configuration holds more than these.
 const MAX_SETTINGS: usize = 1_000;
+
+/// Key of the MCP servers.
+const SERVERS: &str = "mcp.servers";
 
 /// The configuration file to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +92,13 @@ impl Counterpart {
         yaml(&settings)
     }
 
-    /// Adds the setting to nested settings; an item joins the list unless it is there already.
+    /// Checks whether both are the MCP server of the same name.
+    fn is_same_server(&self, other: &Self) -> bool {
+        let name = |part: &Self| part.value.as_object().and_then(|servers| servers.keys().next().cloned());
+        self.key == SERVERS && other.key == SERVERS && name(self) == name(other)
+    }
+
+    /// Adds the setting to nested settings; an item joins the list unless it is there already, and a server the other servers.
     fn add_to(&self, settings: &mut Map<String, Value>) {
         let (groups, last) = self.key.rsplit_once('.').unwrap_or(("", self.key));
         let group = groups
@@ -95,7 +106,11 @@ impl Counterpart {
             .filter(|name| !name.is_empty())
             .try_fold(settings, |group, name| group.entry(name).or_insert_with(|| json!({})).as_object_mut());
         let Some(group) = group else { return };
-        if !is_list(self.key) {
+        if self.key == SERVERS {
+            if let Some(servers) = group.entry(last).or_insert_with(|| json!({})).as_object_mut() {
+                servers.extend(self.value.as_object().cloned().unwrap_or_default());
+            }
+        } else if !is_list(self.key) {
             group.insert(last.to_owned(), self.value.clone());
         } else if let Some(list) = group.entry(last).or_insert_with(|| json!([])).as_array_mut()
             && !list.contains(&self.value)
@@ -132,6 +147,9 @@ pub fn combine(
     for ForeignSetting { name, counterpart, restricts_commands } in settings {
         let checked = counterpart.and_then(|counterpart| check(counterpart, target, &has_secret));
         match checked {
+            Ok(counterpart) if accepted.iter().any(|(_, other)| counterpart.is_same_server(other)) => {
+                imported.skipped.push((name, messages::IMPORT_SAME_SERVER.to_owned()));
+            }
             Ok(counterpart) => {
                 // A hook may refuse less here, because it gets another input.
                 may_allow &= !(restricts_commands && counterpart.key.starts_with("hooks."));
@@ -213,6 +231,7 @@ fn yaml(settings: &Map<String, Value>) -> String {
 
 fn write_yaml(settings: &Map<String, Value>, indent: &str, text: &mut String) {
     for (name, value) in settings {
+        let name = flow_name(name);
         let _infallible = match value {
             Value::Object(_) | Value::Array(_) => writeln!(text, "{indent}{name}:"),
             scalar => writeln!(text, "{indent}{name}: {}", flow(scalar)),
@@ -229,12 +248,19 @@ fn write_yaml(settings: &Map<String, Value>, indent: &str, text: &mut String) {
     }
 }
 
-/// Returns a value in one line. The keys of objects are names of this program; every text is quoted.
+/// Returns the name of a key, quoted unless it is a plain word.
+fn flow_name(name: &str) -> Cow<'_, str> {
+    let is_word = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
+    let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.chars().all(is_word);
+    if is_plain { name.into() } else { Value::from(name).to_string().into() }
+}
+
+/// Returns a value in one line; every text is quoted.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let fields: Vec<String> =
-                fields.iter().map(|(name, value)| format!("{name}: {}", flow(value))).collect();
+                fields.iter().map(|(name, value)| format!("{}: {}", flow_name(name), flow(value))).collect();
             format!("{{{}}}", fields.join(", "))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),

@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
 
+/// Port of HTTPS, for which a command asks for a connection.
+const HTTPS_PORT: u16 = 443;
+
 /// Headers that concern only the connection to the proxy (RFC 9110, 7.6.1), and `Host`, which is written anew.
 const NOT_FORWARDED: [&str; 8] = [
     "connection",
@@ -73,6 +76,9 @@ pub fn parse(bytes: &[u8]) -> Result<Option<ProxyRequest>, HeadError> {
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
     let (host, port) = checked(host, port)?;
+    if port == HTTPS_PORT {
+        return Err("plain HTTP to port 443 is not forwarded".into());
+    }
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut head = format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\n");
     for header in request.headers.iter() {
@@ -135,6 +141,7 @@ mod tests {
             "CONNECT a.test:443 HTTP/2.0\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "GET https://a.test/ HTTP/1.1\r\n\r\n",
+            "GET http://a.test:443/ HTTP/1.1\r\n\r\n",
             "GET ftp://a.test/ HTTP/1.1\r\n\r\n",
             "GET http://a.test\\@evil.test/ HTTP/1.1\r\n\r\n",
             "GET http://u:p@a.test/ HTTP/1.1\r\n\r\n",

@@ -37,6 +37,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of refusals that are remembered until they are reported.
 const MAX_REFUSALS: usize = 20;
 
+/// Status of the answer to a request for a host that is not allowed.
+const FORBIDDEN: &str = "403 Forbidden";
+
 /// The proxy of a run.
 #[derive(Debug, Clone)]
 pub struct CommandProxy(Arc<Shared>);
@@ -48,13 +51,13 @@ struct Shared {
     fetcher: Fetcher,
     /// Connections that may still be accepted.
     free: Arc<Semaphore>,
-    /// Why hosts were refused while no call was running, as far as it was not reported yet.
+    /// Why requests were refused while no call was running, as far as it was not reported yet.
     refusals: RefusalList,
     /// The lists of running calls.
     of_calls: Mutex<Vec<Weak<RefusalList>>>,
 }
 
-/// Why hosts were refused, each in one line.
+/// Why requests were refused, each in one line.
 #[derive(Debug, Default)]
 pub struct RefusalList(Mutex<Vec<String>>);
 
@@ -86,7 +89,7 @@ impl CommandProxy {
         Ok(ProxyTask(tokio::spawn(accept(listener, Arc::clone(&self.0))).abort_handle()))
     }
 
-    /// Returns why hosts were refused while no call was running, since they were taken last.
+    /// Returns why requests were refused while no call was running, since they were taken last.
     pub fn take_refusals(&self) -> Vec<String> {
         self.0.refusals.take()
     }
@@ -192,16 +195,17 @@ impl Shared {
                     return Ok((request, rest));
                 }
                 Ok(None) if bytes.len() >= MAX_HEAD_BYTES => {
-                    return Err(refusal(
-                        "431 Request Header Fields Too Large",
-                        "the head of the request is too long",
-                    ));
+                    let reason = "the head of the request is too long".to_owned();
+                    return Err(self.refuse("431 Request Header Fields Too Large", reason));
                 }
                 Ok(None) => {}
-                Err(HeadError::Malformed(reason)) => return Err(refusal("400 Bad Request", reason)),
+                Err(HeadError::Malformed(reason)) => {
+                    return Err(self.refuse("400 Bad Request", reason.to_owned()));
+                }
                 Err(HeadError::Host(host)) => {
                     let host = one_line(&host, QUOTE_CHARS);
-                    return Err(self.refuse(format!("{host} is not the name of a host in ASCII with a port")));
+                    let reason = format!("{host} is not the name of a host in ASCII with a port");
+                    return Err(self.refuse(FORBIDDEN, reason));
                 }
             }
             let room = MAX_HEAD_BYTES.saturating_sub(bytes.len()) as u64;
@@ -215,27 +219,28 @@ impl Shared {
     async fn connect(&self, request: &ProxyRequest) -> Result<TcpStream, Refusal> {
         let ProxyRequest { host, port, .. } = request;
         if !self.hosts.iter().any(|allowed| allowed.allows(host, *port)) {
-            return Err(self.refuse(format!("{host}:{port} is not one of sandbox.allowed_hosts")));
+            let reason = format!("{host}:{port} is not one of sandbox.allowed_hosts");
+            return Err(self.refuse(FORBIDDEN, reason));
         }
         let addresses = self
             .fetcher
             .resolve(host, *port)
             .await
-            .map_err(|error| self.refuse(format!("{host}:{port}: {error}")))?;
+            .map_err(|error| self.refuse(FORBIDDEN, format!("{host}:{port}: {error}")))?;
         TcpStream::connect(addresses.as_slice())
             .await
             .map_err(|error| refusal("502 Bad Gateway", &format!("{host}:{port} cannot be reached: {error}")))
     }
 
-    /// Refuses a host, and remembers the reason until it is reported.
-    fn refuse(&self, reason: String) -> Refusal {
+    /// Refuses a request, and remembers the reason until it is reported.
+    fn refuse(&self, status: &'static str, reason: String) -> Refusal {
         let mut of_calls = locked(&self.of_calls);
         of_calls.retain(|list| list.strong_count() > 0);
         if of_calls.is_empty() {
             self.refusals.add(&reason);
         }
         of_calls.iter().filter_map(Weak::upgrade).for_each(|list| list.add(&reason));
-        Refusal { status: "403 Forbidden", reason }
+        Refusal { status, reason }
     }
 }
 

@@ -95,6 +95,7 @@ fn class_54_no_hostile_head_reaches_a_host() {
             format!("CONNECT localhost:0{port} HTTP/1.1\r\n\r\n"),
             format!("GET http://evil.test@localhost:{port}/ HTTP/1.1\r\n\r\n"),
             format!("GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"),
+            "GET http://localhost:443/ HTTP/1.1\r\n\r\n".to_owned(),
             format!("\u{5}\u{1}\0\u{5}\u{1}\0\u{3}\u{9}localhost{port}"),
             "CONNECT localhost:1 HTTP/1.1\r\n\r\n".to_owned(),
             format!("CONNECT sub.localhost:{port} HTTP/1.1\r\n\r\n"),
@@ -114,6 +115,9 @@ fn class_54_no_hostile_head_reaches_a_host() {
             format!("sub.localhost:{port} is not one of sandbox.allowed_hosts"),
             format!("127.0.0.1:{port} is not the name of a host in ASCII with a port"),
             format!("[::ffff:127.0.0.1]:{port} is not the name of a host in ASCII with a port"),
+            "the request is not HTTP/1".to_owned(),
+            "the head of the request is too long".to_owned(),
+            "plain HTTP to port 443 is not forwarded".to_owned(),
         ] {
             assert!(refusals.contains(&wanted), "{wanted}: {refusals:?}");
         }

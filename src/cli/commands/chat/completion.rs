@@ -9,9 +9,14 @@ use std::path::Path;
 /// Maximum number of paths offered.
 const MAX_PATHS: usize = 100;
 
-/// Returns the `names` that begin with what was typed.
+/// Returns the `names` that begin with what was typed, without those that the terminal must not show.
 pub fn names(names: &[String], typed: &str) -> Vec<String> {
-    names.iter().filter(|name| name.starts_with(typed)).cloned().collect()
+    names.iter().filter(|name| name.starts_with(typed) && is_plain(name)).cloned().collect()
+}
+
+/// Checks that `name` has no control or invisible characters, because the editor writes it to the terminal.
+fn is_plain(name: &str) -> bool {
+    !name.chars().any(needs_escape)
 }
 
 /// Returns the candidates for the last word of `line`, a slash command with arguments: for `/image` the files below `directory`.
@@ -23,7 +28,7 @@ pub fn arguments(directory: &Path, line: &str) -> Vec<String> {
 }
 
 /// Returns the files and directories below `root` that begin with the path that was typed; none for an unreadable
-/// directory. Names with control or invisible characters are left out, because the editor writes them to the terminal.
+/// directory, and without those that the terminal must not show.
 pub fn paths(root: &Path, typed: &str) -> Vec<String> {
     let (directory, name) = typed.rsplit_once('/').map_or(("", typed), |(directory, name)| (directory, name));
     let found = || {
@@ -37,8 +42,7 @@ pub fn paths(root: &Path, typed: &str) -> Vec<String> {
         let file = path.rsplit('/').next().unwrap_or(path);
         let is_hidden = file.starts_with('.') && !name.starts_with('.');
         let end = if entry.kind == EntryKind::Directory { "/" } else { "" };
-        let is_plain = !path.chars().any(needs_escape);
-        (file.starts_with(name) && !is_hidden && is_plain).then(|| format!("{path}{end}"))
+        (file.starts_with(name) && !is_hidden && is_plain(path)).then(|| format!("{path}{end}"))
     });
     candidates.take(MAX_PATHS).collect()
 }

@@ -16,6 +16,7 @@ use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
 use crate::messages;
 use crate::report::{self, OutputFormat};
+use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, one_line};
 use std::time::Duration;
 use tempfile::TempPath;
@@ -167,6 +168,9 @@ impl<'a> Conversation<'a> {
                 self.ran.push((command.to_owned(), result.text));
             }
             Err(error) => self.app.report_error(&error),
+        }
+        if self.app.interrupt().is_ok_and(Interrupt::is_pressed) {
+            self.interrupted = Some((self.app.source.elapsed(), true));
         }
     }
 

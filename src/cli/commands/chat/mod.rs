@@ -67,6 +67,7 @@ struct Chat<'a> {
 
 impl<'a> Chat<'a> {
     fn start(app: &'a App, args: ChatArgs, runtime: &'a Runtime, run_words: RunWords) -> CliResult<Self> {
+        runtime.block_on(async { app.end_on_quit() })?;
         let ChatArgs { last, resume, budget_total, mut options } = args;
         let loaded = app.load_and_notify(&options.flags())?;
         let shown: ShownNotices = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
