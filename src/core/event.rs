@@ -278,7 +278,7 @@ pub enum Event {
     /// A tool call has a result.
     #[serde(rename = "tool_call_end", alias = "tool_end")]
     ToolCallEnd {
-        /// Name of the tool.
+        /// Name of the tool; for a call of `call_tool`, of the tool that it named.
         name: String,
         /// One-line summary of the call.
         summary: String,

@@ -1,6 +1,6 @@
 //! `agent tools` and `agent doctor` with MCP servers.
 
-use crate::support::mcp::{YOLO, configure, peers, processes_with};
+use crate::support::mcp::{YOLO, configure, peers, processes_with, with_search};
 use crate::support::run::Lab;
 
 /// A server that leaves a file when it is started.
@@ -47,9 +47,7 @@ fn a_tool_of_a_server_is_called_under_the_same_rules_and_no_other_server_is_star
 
 #[test]
 fn a_tool_of_a_server_is_called_when_there_are_too_many_to_list() {
-    let lab = peers(&[REPEATER]);
-    let own = std::fs::read_to_string(lab.home().join("config.yaml")).unwrap();
-    let lab = lab.config(&own.replace("mcp:\n", "mcp:\n  listing: search\n"));
+    let lab = with_search(peers(&[REPEATER]));
     assert!(lab.agent(&["tools"]).exits(0).stdout.contains("mcp__test__echo"));
     let called = lab.agent(&["tools", "call", "mcp__test__echo", r#"{"text":"x"}"#, "--mode", "yolo"]);
     assert_eq!(called.exits(0).stdout, "x\n");

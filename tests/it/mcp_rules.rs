@@ -1,8 +1,10 @@
 //! What MCP servers may not do: take the place of other tools, permit anything, get secrets, or change unnoticed.
 
-use crate::support::mcp::{YOLO, call, done, model, names, peers, results, run, run_args};
+use crate::support::mcp::{
+    YOLO, call, configure, done, model, names, peers, results, run, run_args, with_search,
+};
 use crate::support::run::Lab;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 
 /// A list with one tool.
@@ -201,4 +203,30 @@ fn mh_013_line_breaks_in_names_and_descriptions_forge_no_line() {
     assert!(shown.contains("key") && !shown.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{shown:?}");
     let forged: Vec<&str> = shown.lines().filter(|line| line.starts_with("forged")).collect();
     assert!(shown.contains("forged") && forged.is_empty(), "{forged:?} in {shown}");
+}
+
+/// Turns with `count` calls of one tool, directly and through `call_tool` in turn, and their last turn.
+fn mixed(count: usize) -> Vec<Value> {
+    let input = json!({"text": "x"});
+    let turn = |number: usize| match number % 2 {
+        0 => call("mcp__test__echo", &input),
+        _ => call("call_tool", &json!({"name": "mcp__test__echo", "input": input})),
+    };
+    (0..count).map(turn).chain([done()]).collect()
+}
+
+#[test]
+fn t31_breakers_and_the_result_name_the_tool_that_call_tool_calls() {
+    let lab = with_search(peers(&[("test", "", "")]));
+    let stopped = run(&lab, &model(&mixed(6)), &[&YOLO[..], &["--json"]].concat()).exits(2);
+    let json = stopped.json();
+    assert_eq!(json["stop_reason"], "repeated_call");
+    let used = json["tools_used"].as_array().unwrap();
+    assert!(!used.is_empty() && used.iter().all(|used| used["name"] == "mcp__test__echo"), "{used:?}");
+    assert!(stopped.stderr.contains("`mcp__test__echo` is called 3 times in a row"), "{}", stopped.stderr);
+    lab.agent(&["replay"]).exits(0);
+    let exempt = configure(lab, "loop: {repeat_exempt: [mcp__test__echo]}\n");
+    let ended = run(&exempt, &model(&mixed(6)), &[&YOLO[..], &["--json"]].concat()).exits(0);
+    assert_eq!(ended.json()["tools_used"].as_array().unwrap().len(), 6);
+    exempt.agent(&["replay"]).exits(0);
 }
