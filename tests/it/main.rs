@@ -58,6 +58,7 @@ mod mcp;
 mod mcp_commands;
 mod mcp_hostile;
 mod mcp_http;
+mod mcp_layers;
 mod mcp_process;
 mod mcp_questions;
 mod mcp_rules;
