@@ -222,7 +222,7 @@ impl Engine {
                 self.emitter.sync()?;
                 self.call_with_time_limit(ready, cx).await
             }
-            Access::Execute | Access::McpWrite => self.run_and_list_changes(ready, cx).await?,
+            Access::Execute | Access::McpWrite { .. } => self.run_and_list_changes(ready, cx).await?,
         };
         if let Some(text) = output.warning.take() {
             self.warn(text)?;

@@ -261,13 +261,17 @@ fn mh_013_control_characters_of_a_server_reach_neither_the_terminal_nor_the_mode
 
 #[test]
 fn changes_of_a_server_that_may_write_are_listed_and_undone() {
-    let lab = lab(&json!({"MODE": "write"}), "workspace: write").file("changed.txt", "before\n");
-    let model = server(&[echo("x"), done()]);
-    let finished = run(&lab, &model, &["--mode", "yolo", "--json"]).exits(0);
-    assert!(finished.stdout.contains("changed.txt"), "{}", finished.stdout);
-    assert_eq!(lab.read("changed.txt"), "changed\n");
-    lab.agent(&["undo"]).exits(0);
-    assert_eq!(lab.read("changed.txt"), "before\n");
+    let known = "workspace: write, read_only: [echo]";
+    for (keys, mode) in [("workspace: write", "yolo"), (known, "yolo"), (known, "confirm-sensitive")] {
+        let lab = lab(&json!({"MODE": "write"}), keys).file("changed.txt", "before\n");
+        let model = server(&[echo("x"), done()]);
+        let finished = run(&lab, &model, &["--mode", mode, "--json"]).exits(0);
+        let changed = json!([{"path": "changed.txt", "action": "modified", "by": "command"}]);
+        assert_eq!(finished.json()["files_modified"], changed, "{keys}, {mode}");
+        assert_eq!(lab.read("changed.txt"), "changed\n");
+        lab.agent(&["undo"]).exits(0);
+        assert_eq!(lab.read("changed.txt"), "before\n");
+    }
 }
 
 #[test]

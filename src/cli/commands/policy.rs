@@ -79,7 +79,9 @@ fn plan_from_text(tool: &dyn Tool, target_text: &str) -> Result<Plan, String> {
             let host = page_url::parse_page_url(target_text)?.host_str().map(str::to_owned);
             Ok(Plan { summary: target_text.to_owned(), host, ..Plan::default() })
         }
-        Access::Mcp | Access::McpWrite => Ok(Plan { summary: target_text.to_owned(), ..Plan::default() }),
+        Access::Mcp | Access::McpWrite { .. } => {
+            Ok(Plan { summary: target_text.to_owned(), ..Plan::default() })
+        }
         access @ (Access::Read | Access::Write) => Ok(Plan::file(target_text, access == Access::Write)),
     }
 }

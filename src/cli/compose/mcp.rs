@@ -330,11 +330,12 @@ fn is_wanted(server: &McpServer, listed: &ListedTool) -> bool {
 
 fn access(server: &McpServer, listed: &ListedTool) -> Access {
     match server.workspace {
-        _ if server.read_only.contains(&listed.name) => Access::Read,
-        WorkspaceAccess::Write => Access::McpWrite,
+        WorkspaceAccess::Write => Access::McpWrite { is_read_only },
+        _ if is_read_only => Access::Read,
         _ => Access::Mcp,
     }
 }
+    let is_read_only = server.read_only.contains(&listed.name);
 
 /// Returns a warning for a program that may be another one at each start: `npx -y` without a version.
 fn unpinned_package(name: &str, server: &McpServer) -> Option<String> {
