@@ -13,6 +13,7 @@ pub mod http;
 pub mod line_filter;
 pub mod login;
 pub mod login_store;
+pub mod npx;
 pub mod pins;
 pub mod result;
 pub mod search;

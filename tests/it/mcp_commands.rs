@@ -79,3 +79,19 @@ fn doctor_shows_each_server_and_what_to_do() {
     assert!(!lab.exists("started") && !shown.contains('\u{1b}'), "{shown}");
     assert!(!Lab::new().agent(&["doctor"]).stdout.contains("mcp"));
 }
+
+#[test]
+fn an_npx_package_without_a_fixed_version_is_a_warning() {
+    let npx = |args: &str| {
+        let lab = Lab::new()
+            .config(&format!("mcp: {{servers: {{s: {{command: /nowhere/npx, args: [{args}]}}}}}}\n"));
+        lab.agent(&["tools"]).exits(0).stderr
+    };
+    let warned = npx("--yes, --package=@s/thing@latest, start");
+    let wanted =
+        "`npx -y` may install another version of @s/thing@latest at each start; write @s/thing@VERSION";
+    assert!(warned.contains(wanted), "{warned}");
+    for args in ["-y, thing@1.2.3", "-y, -p, '@s/thing@1.2.3', start", "thing"] {
+        assert!(!npx(args).contains("may install"), "{args}");
+    }
+}

@@ -11,6 +11,7 @@ use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, hash_of_all, name_for_model};
 use crate::mcp::http::HttpServer;
 use crate::mcp::login_store::LoginStore;
+use crate::mcp::npx::{unpinned_package, without_version};
 use crate::mcp::pins::{PinChanges, Pins};
 use crate::mcp::search::{CallTool, FindableTool, ToolSearch};
 use crate::mcp::server::Server;
@@ -100,7 +101,11 @@ impl McpServers {
         };
         let answers = answers(app, settings, options.ask_until);
         for (name, server) in settings.mcp.enabled() {
-            this.notices.extend(unpinned_package(name, server));
+            let package = server.command.as_ref().and_then(|command| unpinned_package(command, &server.args));
+            this.notices.extend(
+                package
+                    .map(|package| messages::mcp_unpinned_package(name, package, without_version(package))),
+            );
             let spec = match spec(app, settings, launcher, (name, server), answers.clone()) {
                 Ok(spec) => spec,
                 Err(why) => {
@@ -334,16 +339,6 @@ fn access(server: &McpServer, listed: &ListedTool) -> Access {
         _ if is_read_only => Access::Read,
         _ => Access::Mcp,
     }
-}
-    let is_read_only = server.read_only.contains(&listed.name);
-
-/// Returns a warning for a program that may be another one at each start: `npx -y` without a version.
-fn unpinned_package(name: &str, server: &McpServer) -> Option<String> {
-    let is_npx = server.command.as_deref().is_some_and(|command| command.rsplit('/').next() == Some("npx"));
-    let package = server.args.iter().find(|arg| !arg.starts_with('-'))?;
-    let has_version = package.rfind('@').is_some_and(|at| at > 0);
-    let installs = server.args.iter().any(|arg| arg == "-y" || arg == "--yes");
-    (is_npx && installs && !has_version).then(|| messages::mcp_unpinned_package(name, package))
 }
 
 /// Builds the specification of a server.
