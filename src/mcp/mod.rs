@@ -22,6 +22,7 @@ pub mod tool;
 
 use crate::process::launch::Launcher;
 use crate::process::server_process::ServerEnding;
+use crate::redactor::Redactor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -68,4 +69,6 @@ pub struct ServerSpec {
     pub answers: client::Answers,
     /// The protocol version that it spoke last time; absent: unknown.
     pub protocol: Option<String>,
+    /// Finds secrets in its tools.
+    pub redactor: Arc<Redactor>,
 }

@@ -3,7 +3,7 @@
 use crate::support::mcp::{
     YOLO, call, configure, done, model, names, peers, results, run, run_args, with_search,
 };
-use crate::support::run::Lab;
+use crate::support::run::{Lab, holding};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -183,8 +183,7 @@ fn tr_006_a_project_cannot_change_a_server_of_the_user() {
 
 #[test]
 fn mh_013_line_breaks_in_names_and_descriptions_forge_no_line() {
-    let hostile =
-        r#"'x\nforged: name' 'Text.\nforged: description' '{"type":"object","\u009b2J\u202e\u001bkey":{}}'"#;
+    let hostile = r"'x\nforged: name' 'Text.\nforged: description'";
     let tools = |echo: &str| {
         format!("at_list() {{ answer '{{\"tools\":['\"$(tool echo {echo})\"','\"$(tool {hostile})\"']}}'; }}")
     };
@@ -200,7 +199,6 @@ fn mh_013_line_breaks_in_names_and_descriptions_forge_no_line() {
     for command in [&["mcp", "list"][..], &["mcp", "show", "test"], &["mcp", "pin", "test"], &["tools"]] {
         shown.push_str(&lab.agent(command).exits(0).stdout);
     }
-    assert!(shown.contains("key") && !shown.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{shown:?}");
     let forged: Vec<&str> = shown.lines().filter(|line| line.starts_with("forged")).collect();
     assert!(shown.contains("forged") && forged.is_empty(), "{forged:?} in {shown}");
 }
@@ -229,4 +227,32 @@ fn t31_breakers_and_the_result_name_the_tool_that_call_tool_calls() {
     let ended = run(&exempt, &model(&mixed(6)), &[&YOLO[..], &["--json"]].concat()).exits(0);
     assert_eq!(ended.json()["tools_used"].as_array().unwrap().len(), 6);
     exempt.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn mh_013_tools_whose_names_or_keys_contain_secrets_or_control_characters_are_left_out() {
+    let functions = r#"at_list() {
+        schema='{"type":"object","properties":{"a":{"description":"'"$TOKEN"'"}}}'
+        key() { printf '{"type":"object","properties":{"a":{"properties":{"%s":{}}}}}' "$1"; }
+        answer '{"tools":['"$(tool echo "Uses $TOKEN.")"','"$(tool "$TOKEN")"','"$(tool a x "$(key "x$TOKEN")")"','"$(tool 'b\u202ec')"','"$(tool d x "$(key '\u001bk')")"']}'
+    }"#;
+    let secret = "sekrit-0123456789";
+    let new = || peers(&[("test", functions, "env: {TOKEN: {from: MY_TOKEN}}")]).env("MY_TOKEN", secret);
+    for lab in [new(), with_search(new())] {
+        let search = call("tool_search", &json!({"queries": ["sekrit test uses"]}));
+        let model = model(&[search, call("mcp__test__echo", &json!({"a": "x"})), done()]);
+        let finished = run(&lab, &model, &[&YOLO[..], &["-v"]].concat()).exits(0);
+        let requests = model.requests();
+        assert!(results(&requests[2]).contains("called"), "{}", results(&requests[2]));
+        let mut shown: String = requests.iter().map(|request| request.body.to_string()).collect();
+        shown.push_str(&finished.stderr);
+        assert!(shown.contains("4 of its tools are left out"), "{}", finished.stderr);
+        assert!(shown.contains("Uses [redacted: MY_TOKEN]."), "{shown}");
+        for command in [&["mcp", "list"][..], &["mcp", "show", "test"], &["mcp", "pin", "test"], &["tools"]] {
+            let told = lab.agent(command).exits(0);
+            shown.extend([told.stdout, told.stderr]);
+        }
+        assert!(!shown.contains("sekrit-") && !shown.contains(['\u{202e}', '\u{1b}']), "{shown}");
+        assert_eq!(holding(&lab.home(), secret), Vec::<String>::new());
+    }
 }

@@ -185,11 +185,12 @@ impl McpServers {
                 let withheld: Vec<&str> = pins.withheld.iter().map(String::as_str).collect();
                 self.notices.push(messages::mcp_tools_withheld(name, &withheld.join(", ")));
             }
-            for listed in pins.offered().filter(|listed| is_wanted(&used.settings, listed)) {
+            let wanted = pins.offered().filter(|listed| is_wanted(&used.settings, listed));
+            // A secret may be known now that was not when the tools were accepted.
+            for listed in wanted.filter_map(|listed| listed.clone().screened(redactor)) {
                 if names.insert(name_for_model(name, &listed.name)) {
-                    let access = access(&used.settings, listed);
-                    let tool = McpTool::new(Rc::clone(&used.server), listed.clone(), access);
-                    tools.push(tool.with_texts(|text| redactor.text(text).into_owned()));
+                    let access = access(&used.settings, &listed);
+                    tools.push(McpTool::new(Rc::clone(&used.server), listed, access));
                 } else {
                     self.notices.push(messages::mcp_name_taken(name, &listed.name));
                 }
@@ -334,6 +335,7 @@ fn is_wanted(server: &McpServer, listed: &ListedTool) -> bool {
 }
 
 fn access(server: &McpServer, listed: &ListedTool) -> Access {
+    let is_read_only = server.read_only.contains(&listed.name);
     match server.workspace {
         WorkspaceAccess::Write => Access::McpWrite { is_read_only },
         _ if is_read_only => Access::Read,
@@ -371,6 +373,7 @@ pub fn spec(
         call_timeout: Duration::from_secs(server.call_timeout_seconds),
         answers,
         protocol: None,
+        redactor: app.redactor(settings),
     })
 }
 
