@@ -81,6 +81,20 @@ fn doctor_shows_each_server_and_what_to_do() {
 }
 
 #[test]
+fn t32_list_show_pin_and_doctor_warn_about_a_tool_that_is_listed_twice() {
+    let lab = peers(&[(
+        "test",
+        r#"at_list() { answer '{"tools":['"$(tool echo)"','"$(tool echo other)"']}'; }"#,
+        "",
+    )]);
+    let warning = "MCP server test: it lists the tool `echo` twice; the first one counts";
+    for command in [&["mcp", "list"][..], &["mcp", "show", "test"], &["mcp", "pin", "test"], &["doctor"]] {
+        let told = lab.agent(command);
+        assert_eq!(told.stderr.matches(warning).count(), 1, "{command:?}: {}", told.stderr);
+    }
+}
+
+#[test]
 fn an_npx_package_without_a_fixed_version_is_a_warning() {
     let npx = |args: &str| {
         let lab = Lab::new()
