@@ -95,6 +95,26 @@ fn t32_list_show_pin_and_doctor_warn_about_a_tool_that_is_listed_twice() {
 }
 
 #[test]
+fn policy_test_knows_accepted_tools_and_starts_no_server() {
+    let server = ("test", "at_start() { touch started; }", "workspace: write");
+    let lab = peers(&[server]);
+    lab.agent(&["mcp", "pin", "test"]).exits(0);
+    std::fs::remove_file(lab.ws().join("started")).unwrap();
+    let test = |lab: &Lab| {
+        let flags = ["policy", "test", "--mode", "confirm-sensitive", "mcp__test__echo", r#"{"text":"x"}"#];
+        lab.agent(&flags).exits(0).stdout
+    };
+    let asked = test(&lab);
+    assert!(asked.starts_with("ask: mcp__test__echo ") && asked.contains("calls of MCP servers"), "{asked}");
+    let lab = with_search(lab);
+    assert_eq!(test(&lab), asked);
+    let lab = configure(lab, "policy: {rules: [{action: deny, tool: mcp__test__*}]}\n");
+    let denied = test(&lab);
+    assert!(denied.starts_with("deny: ") && denied.contains("policy.rules[0]"), "{denied}");
+    assert!(!lab.exists("started"));
+}
+
+#[test]
 fn an_npx_package_without_a_fixed_version_is_a_warning() {
     let npx = |args: &str| {
         let lab = Lab::new()
