@@ -63,6 +63,7 @@ mod mcp_process;
 mod mcp_questions;
 mod mcp_rules;
 mod mcp_serve;
+mod mcp_sessions;
 mod mcp_subagents;
 mod memory;
 mod model;

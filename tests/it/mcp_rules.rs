@@ -13,6 +13,30 @@ fn lists(tool: &str) -> String {
 }
 
 #[test]
+fn mh_007_each_answer_reaches_the_call_with_its_id_in_any_order_and_no_other_answer_one() {
+    let mixed = r#"at_call() {
+        [ -n "$first" ] || { first=$id; return; }
+        second=$id
+        for id in 99999 null -1 '"x"' "$second.5"; do text WRONG; done
+        id=$second; text 'of the second'; text WRONG
+        id=$first; text 'of the first'; first=
+    }"#;
+    let lab = peers(&[("test", mixed, "read_only: [echo]")]);
+    let one = json!({"name": "mcp__test__echo", "arguments": {}});
+    let two = json!({"name": "mcp__test__echo", "arguments": {"text": "x"}});
+    let model = model(&[json!({"calls": [one, two]}), json!({"calls": [one, two]}), done()]);
+    run(&lab, &model, &YOLO).exits(0);
+    let requests = model.requests();
+    let messages = requests[2].body["messages"].as_array().unwrap().iter();
+    let read: Vec<String> =
+        messages.filter(|it| it["role"] == "tool").map(|it| it["content"].to_string()).collect();
+    let wanted = ["of the first", "of the second", "of the first", "of the second"];
+    assert_eq!(read.len(), wanted.len());
+    assert!(read.iter().zip(wanted).all(|(text, wanted)| text.contains(wanted)), "{read:?}");
+    assert!(!read.concat().contains("WRONG"), "{read:?}");
+}
+
+#[test]
 fn mh_011_a_built_in_tool_wins_over_one_of_the_same_name() {
     let lab = peers(&[("test", &lists("read_file"), "")]).file("a.txt", "of the file\n");
     let calls =
