@@ -22,6 +22,7 @@ use crate::core::stop_reason::StopReason;
 use crate::core::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Version of [`Record`] and [`Event`] as written to journals and streams.
 pub const EVENT_SCHEMA_VERSION: u32 = 2;
@@ -118,6 +119,9 @@ pub enum Event {
         mode: String,
         /// Names of the tools offered, in order.
         tools: Vec<String>,
+        /// Hashes of the definitions of the MCP tools that can be called, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        mcp_tools: BTreeMap<String, String>,
         /// Step limit of this run.
         max_steps: u32,
         /// Whether the session had earlier runs.

@@ -3,6 +3,7 @@
 use crate::support::mcp::{YOLO, call, done, echo, lab, model, processes_with, results, run, with_search};
 use crate::support::run::Lab;
 use serde_json::json;
+use std::fs;
 
 /// Turns that call a tool directly and through `call_tool`.
 fn turns() -> [serde_json::Value; 4] {
@@ -23,6 +24,28 @@ fn session() -> (Lab, String) {
     assert!(results(&model.requests()[3]).contains("echo: b"));
     let log = lab.read("log.txt");
     (lab, log)
+}
+
+#[test]
+fn o15_a_resumed_session_is_told_once_which_tools_of_servers_have_changed() {
+    let new = || lab(&json!({"DESCRIPTION": "Repeats a text.", "TOOLS": "other"}), "");
+    for lab in [new(), with_search(new())] {
+        run(&lab, &model(&[done()]), &YOLO).exits(0);
+        let path = lab.home().join("config.yaml");
+        let own = fs::read_to_string(&path).unwrap();
+        fs::write(&path, own.replace("Repeats a text.", "Says a text again.")).unwrap();
+        lab.agent(&["mcp", "pin", "test"]).exits(0);
+        for told in [1, 0] {
+            let model = model(&[done()]);
+            let resumed = lab.resume(&model, &["go on"]).exits(0);
+            let notice = "the tools have changed since the previous run; the model is notified: changed: mcp__test__echo\n";
+            assert_eq!(resumed.stderr.matches(notice).count(), told, "{}", resumed.stderr);
+            let request = model.requests()[0].body["messages"].to_string();
+            let message = "Your tools have changed since your last step (changed: mcp__test__echo)";
+            assert_eq!(request.matches(message).count(), 1, "{request}");
+        }
+        lab.agent(&["replay"]).exits(0);
+    }
 }
 
 #[test]

@@ -226,7 +226,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     };
     subagents::install_host(app, &settings, &agent, &setup.mcp.tools, &setup.host);
     let start = StartupEvents {
-        startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
+        startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds, &setup.mcp.tools),
         has_system: has_system(&opened.about, &settings.agent.name),
         is_chat: options.chat.is_some(),
         prompt_is_data: options.prompt_is_data,
