@@ -207,6 +207,7 @@ fn records(events: Vec<Event>) -> Vec<Record> {
         workspace: "/w".into(),
         program: "a".into(),
         imported_from: None,
+        work_id: None,
     };
     let all = [start, run_start(0)].into_iter().chain(events);
     let record = |(seq, event): (u64, Event)| Record {

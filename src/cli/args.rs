@@ -1,19 +1,23 @@
 //! Definition of the command line: commands, flags and the groups in which `--help` lists them.
 
 use crate::cli::commands::chat::args::ChatArgs;
+use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::ExecArgs;
+use crate::cli::commands::health::HealthArgs;
 use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
+use crate::cli::commands::loop_command::args::LoopArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::review::ReviewArgs;
-use crate::cli::commands::run_args::{ResumeArgs, RunArgs, RunOptions, parse_mode};
+use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
 use crate::cli::commands::sessions::args::SessionsCommand;
 use crate::cli::commands::skills::SkillsCommand;
 use crate::cli::commands::stats::StatsArgs;
 use crate::cli::commands::trust::TrustArgs;
+use crate::cli::commands::work::list::WorkCommand;
 use crate::engine::policy::Mode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::fmt::Write;
@@ -30,8 +34,8 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "resume", "demo"]),
-    ("Sessions", &["sessions", "history", "report", "stats", "replay"]),
+    ("Work", &["run", "chat", "review", "loop", "health", "resume", "demo"]),
+    ("Sessions", &["sessions", "work", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",
@@ -40,7 +44,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "acp", "memory", "tools", "help",
         ],
     ),
-    ("Machine-readable", &["exec", "apply-patch", "schema", "man", "completions"]),
+    ("Machine-readable", &["serve", "exec", "apply-patch", "schema", "man", "completions"]),
 ];
 
 impl Cli {
@@ -71,8 +75,21 @@ pub enum Command {
     Chat(ChatArgs),
     /// Review the changes since a commit and print the findings
     Review(ReviewArgs),
+    /// Measure the code: complexity and length of functions, repeated blocks
+    Health(HealthArgs),
+    /// Repeat a task, each time with a clean conversation, until checks pass
+    Loop(LoopArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
+    /// List, show or remove the records of `agent loop`
+    Work {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: Option<WorkCommand>,
+        /// Configuration and workspace.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// List, show, search, export or delete sessions
     Sessions {
         /// The subcommand.
@@ -139,7 +156,9 @@ pub enum Command {
     /// List MCP servers, show their tools, accept changes
     Mcp(McpArgs),
     /// Serve an editor over the Agent Client Protocol; the options of `run` bound what it can do
-    Acp(Box<RunOptions>),
+    Acp(Box<ClientArgs>),
+    /// Serve other programs over JSON-RPC on standard input and output; the options of `run` bound what they can do
+    Serve(Box<ClientArgs>),
     /// List, create, install or remove skills
     Skills {
         /// The subcommand.
@@ -424,8 +443,12 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
+    /// The document of `agent health --json`
+    Health,
     /// The findings of `agent review`
     Review,
+    /// The messages of `agent serve`
+    Rpc,
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ pub mod error;
 pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
+use crate::cli::commands::claude::args::ClaudeArgs;
 use crate::cli::commands::{
-    acp, agents, apply_patch, approvals, approve, chat, completions, config, demo, diff, doctor, exec, help,
-    history, import, init, man, mcp, memory, models, policy, redo, replay, report, review, run, schema,
-    sessions, skills, start, stats, tools, trust, undo,
+    acp, agents, apply_patch, approvals, approve, chat, claude, completions, config, demo, diff, doctor,
+    exec, health, help, history, import, init, loop_command, man, mcp, memory, models, policy, redo, replay,
+    report, review, run, schema, serve, sessions, skills, start, stats, tools, trust, undo, work,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -32,6 +33,13 @@ pub fn main() -> std::process::ExitCode {
     process::allocator::configure_allocator();
     let app = App::new(Environment::read());
     panic_hook::install(&app);
+    if let Some(parsed) = claude_arguments() {
+        let code = match parsed {
+            Ok(args) => claude::claude(&app, &args),
+            Err(error) => print_parse_error(&app, &error),
+        };
+        return code.into();
+    }
     let parsed = Cli::grouped_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed {
         Ok(Cli { command: Some(command) }) => run_command_line(&app, command),
@@ -41,6 +49,12 @@ pub fn main() -> std::process::ExitCode {
     code.into()
 }
 
+/// Parses the arguments of this process if the first one is a flag of Claude Code.
+fn claude_arguments() -> Option<Result<ClaudeArgs, clap::Error>> {
+    let first = std::env::args_os().nth(1)?;
+    claude::args::is_flag(first.to_str()?).then(|| claude::args::parse(std::env::args_os()))
+}
+
 /// Runs a parsed command and returns its exit code.
 pub fn run_command_line(app: &App, command: Command) -> u8 {
     let outcome = match command {
@@ -48,6 +62,9 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Run(args) => return run::run(app, args),
         Command::Exec(args) => return exec::exec(app, &args),
         Command::Review(args) => return review::review(app, args),
+        Command::Health(args) => return code(app, health::health(app, &args)),
+        Command::Loop(args) => return loop_command::run_loop(app, args, run_words),
+        Command::Work { command, common } => work::list::work(app, command, &common),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),
         Command::Approvals { command, common } => approvals::approvals(app, &command, &common),
@@ -62,7 +79,8 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Report(args) => report::report(app, &args),
         Command::Agents(common) => agents::agents(app, &common),
         Command::Mcp(args) => mcp::mcp(app, args),
-        Command::Acp(options) => acp::serve(app, *options),
+        Command::Acp(args) => acp::serve(app, *args),
+        Command::Serve(args) => serve::serve(app, *args),
         Command::Skills { command, common } => skills::skills(app, command, &common),
         Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

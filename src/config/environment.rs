@@ -12,6 +12,7 @@ pub struct Environment {
     undecodable: Vec<String>,
     home: Option<PathBuf>,
     directory: PathBuf,
+    arguments: Vec<String>,
 }
 
 impl Environment {
@@ -21,6 +22,7 @@ impl Environment {
         let mut environment = Self {
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            arguments: std::env::args_os().skip(1).map(|it| it.to_string_lossy().into_owned()).collect(),
             ..Self::default()
         };
         for (name, value) in std::env::vars_os() {
@@ -38,7 +40,7 @@ impl Environment {
     /// Creates an environment with only these variables; the home directory is `HOME`.
     pub fn from_variables(variables: BTreeMap<String, String>, directory: &Path) -> Self {
         let home = variables.get("HOME").map(PathBuf::from);
-        Self { variables, undecodable: Vec::new(), home, directory: directory.to_owned() }
+        Self { variables, home, directory: directory.to_owned(), ..Self::default() }
     }
 
     /// Returns the value of a variable; an empty one counts as absent.
@@ -59,6 +61,11 @@ impl Environment {
     /// Returns the directory in which the program was started.
     pub fn current_dir(&self) -> &Path {
         &self.directory
+    }
+
+    /// Returns the arguments of the program.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
     }
 
     /// Returns the user's home directory.

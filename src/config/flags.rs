@@ -77,6 +77,8 @@ pub struct Flags {
     pub mcp_servers: Option<String>,
     /// `--disable-mcp`: no MCP server is used.
     pub disable_mcp: bool,
+    /// `--health`: the code is measured before and after the run.
+    pub health: bool,
     /// `--log-file`: the path of the JSON log.
     pub log_file: Option<PathBuf>,
 }
@@ -153,6 +155,7 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
             (!flags.allow_write.is_empty()).then(|| flags.allow_write.iter().map(path).collect()),
         ),
         (commands.map_or("", |(flag, _)| flag), "commands.enabled", commands.map(|(_, on)| on.into())),
+        ("--health", "health.enabled", flags.health.then(|| true.into())),
         ("--log-file", "logging.file", flags.log_file.as_ref().map(path)),
     ];
     let mut layer = Layers::default();

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod chat;
+pub mod claude_names;
 pub mod context;
 pub mod environment;
 pub mod error;
@@ -9,6 +10,7 @@ pub mod evaluation;
 pub mod fact_cache;
 pub mod flags;
 pub mod front_matter;
+pub mod health;
 pub mod import;
 pub mod instructions;
 pub mod key_rules;
@@ -19,6 +21,7 @@ pub mod mcp_file;
 pub mod memory;
 pub mod presets;
 pub mod project;
+pub mod ralph;
 pub mod run_loop;
 pub mod schema;
 pub mod settings;

@@ -10,8 +10,10 @@
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
+use crate::config::health::HealthSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
+use crate::config::ralph::RalphSettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
 use crate::config::subagents::Subagents;
@@ -83,6 +85,8 @@ pub struct Document {
     pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
+    /// `agent loop`.
+    pub ralph: RalphSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]
@@ -104,6 +108,8 @@ pub struct Document {
     pub sessions: Sessions,
     /// Export of spans for OpenTelemetry, at the end of a run (`agent help telemetry`).
     pub telemetry: TelemetrySettings,
+    /// Figures on the code: length and complexity of functions, repeated blocks (`agent help health`).
+    pub health: HealthSettings,
 }
 
 /// The language model.

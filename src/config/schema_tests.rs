@@ -185,6 +185,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "evaluation.mode"
             | "evaluation.confidence_threshold"
             | "guardrails.enabled"
+            | "health.enabled"
             | "guardrails.max_files_modified"
             | "guardrails.max_lines_changed"
             | "guardrails.max_commands_executed"
@@ -198,7 +199,10 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
             "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
-            key if ["hooks.", "commands.", "agents.", "mcp."].iter().any(|group| key.starts_with(group)) => {
+            key if ["hooks.", "commands.", "agents.", "mcp.", "ralph."]
+                .iter()
+                .any(|group| key.starts_with(group)) =>
+            {
                 Scope::NeedsTrust
             }
             _ => Scope::Anywhere,

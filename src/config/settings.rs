@@ -7,9 +7,11 @@ use super::environment::{Directories, Environment};
 use super::error::{ConfigError, did_you_mean, sanitize};
 use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
+use super::health::HealthSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
 use super::memory::MemorySettings;
+use super::ralph::RalphSettings;
 use super::run_loop::RunLoop;
 use super::schema::{
     AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
@@ -26,7 +28,7 @@ use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::provider_table::{self, ProviderTableError};
-use crate::tools::toolbox;
+use crate::tools::toolbox::{self, MCP_PREFIX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,14 +80,16 @@ pub struct Settings {
     pub trusted_files: Vec<PathBuf>,
     /// Whether commands are not confined at all; only a flag can set this.
     pub sandbox_off: bool,
-    /// Whether neither tools nor commands may change a file of the workspace; a program that drives the run sets this.
-    pub read_only: bool,
+    /// Limits of a program that drives the run.
+    pub client_limits: ClientLimits,
     /// The tools `web_fetch` and `web_search`.
     pub web: Web,
     /// MCP servers; none with `--disable-mcp`.
     pub mcp: McpSettings,
     /// `agent chat`.
     pub chat: ChatSettings,
+    /// `agent loop`.
+    pub ralph: RalphSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -108,6 +112,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// Export of spans; the file is absolute.
     pub telemetry: TelemetrySettings,
+    /// Figures on the code.
+    pub health: HealthSettings,
 }
 
 /// Deserializes the merged layers.
@@ -139,6 +145,7 @@ impl Settings {
         policy.protected_files =
             protect_own_directories(&guardrails.protected_files, &directories, &workspace);
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
+        let telemetry = document.telemetry;
         Ok(Self {
             state: directories.workspace_state(&workspace),
             workspace,
@@ -169,11 +176,12 @@ impl Settings {
             },
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
-            read_only: false,
+            client_limits: ClientLimits::default(),
             search_key: document.web.search.key(environment),
             web: document.web,
             mcp: document.mcp.unless(flags.disable_mcp),
             chat: document.chat,
+            ralph: document.ralph,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,
@@ -183,10 +191,8 @@ impl Settings {
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
             sessions: document.sessions,
-            telemetry: TelemetrySettings {
-                file: document.telemetry.file.map(absolute),
-                ..document.telemetry
-            },
+            telemetry: TelemetrySettings { file: telemetry.file.map(absolute), ..telemetry },
+            health: document.health,
         })
     }
 
@@ -246,6 +252,37 @@ fn check_kept_tools(tools: &Tools, layers: &Layers) -> Result<(), ConfigError> {
             error.hint = did_you_mean(name, known.into_iter());
             Err(layers.locate(error, &key))
         }
+    }
+}
+
+/// Limits of a program that drives the run; by default none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Whether neither tools nor commands may change a file of the workspace.
+    pub read_only: bool,
+    /// The tools that are left.
+    pub tools: OfferedTools,
+}
+
+/// The tools that are left of those that there are; by default all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OfferedTools {
+    /// The tools of this program; `None`: all. Those of MCP servers are not affected.
+    pub only: Option<Vec<String>>,
+    /// Tools that are left out; `NAME*` stands for all that begin so.
+    pub except: Vec<String>,
+}
+
+impl OfferedTools {
+    /// Checks whether the tool `name` is left.
+    pub fn permits(&self, name: &str) -> bool {
+        let fits = |entry: &String| match entry.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => entry == name,
+        };
+        let is_selected = |only: &Vec<String>| only.iter().any(|entry| entry == name);
+        let is_of_server = name.starts_with(MCP_PREFIX);
+        (is_of_server || self.only.as_ref().is_none_or(is_selected)) && !self.except.iter().any(fits)
     }
 }
 

@@ -15,11 +15,13 @@ use crate::core::limits::RunLimits;
 use crate::core::message::{HistoryMessage, Message, ToolCall, ToolResult};
 pub use crate::core::message_origin::{MessageAuthor, MessageOrigin};
 pub use crate::core::notice_level::NoticeLevel;
+pub use crate::core::prefix_hashes::PrefixHashes;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{InstructionFile, RunResult};
 use crate::core::stop_reason::StopReason;
 use crate::core::usage::Usage;
+use crate::core::work::WorkEvent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,17 +84,6 @@ pub enum HookVerdict {
     Warn,
 }
 
-/// Hashes of the start of the requests of a session, in the order in which providers cache it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PrefixHashes {
-    /// Server, model and parameters of the requests.
-    pub parameters: String,
-    /// The tool definitions.
-    pub tools: String,
-    /// The system message.
-    pub system: String,
-}
-
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -108,6 +99,9 @@ pub enum Event {
         /// The workspace root before the session was imported (`agent sessions import`).
         #[serde(default, skip_serializing_if = "Option::is_none", alias = "brought_from")]
         imported_from: Option<String>,
+        /// The command of several runs, such as `agent loop`, of which the session is a part.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work_id: Option<String>,
     },
     /// A process starts to work on the session.
     RunStart {
@@ -448,6 +442,11 @@ pub enum Event {
     RunEnd {
         /// The result.
         result: Box<RunResult>,
+    },
+    /// A command of several runs, such as `agent loop`; only in its own journal.
+    Work {
+        /// What happened.
+        part: WorkEvent,
     },
 }
 

@@ -13,6 +13,7 @@ pub mod failure;
 pub mod file_change;
 pub mod finish_reason;
 pub mod guardrail;
+pub mod health;
 pub mod image;
 pub mod image_header;
 pub mod language;
@@ -20,6 +21,7 @@ pub mod limits;
 pub mod message;
 pub mod message_origin;
 pub mod notice_level;
+pub mod prefix_hashes;
 pub mod price;
 pub mod quality_gate;
 pub mod review;
@@ -28,6 +30,7 @@ pub mod secret;
 pub mod skill;
 pub mod stop_reason;
 pub mod usage;
+pub mod work;
 
 /// Implements `name` for an enum that derives [`strum::IntoStaticStr`].
 macro_rules! impl_name {

@@ -5,6 +5,7 @@ use crate::core::evaluation::Evaluation;
 use crate::core::failure::Failure;
 use crate::core::file_change::{ChangeAction, ChangedBy};
 use crate::core::guardrail::TriggeredGuardrail;
+use crate::core::health::CodeHealth;
 use crate::core::image::Image;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
@@ -269,6 +270,9 @@ pub struct RunResult {
     /// Result of the evaluation of `output`; absent if no answer was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
+    /// Figures on the code before and after the run; absent without `--health`, or if it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<CodeHealth>,
     /// The sandbox of commands; null if no run started.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

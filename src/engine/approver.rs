@@ -3,6 +3,7 @@
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Handling of a call that needs approval when no user can answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,10 +26,14 @@ pub struct Question {
     pub call_id: String,
     /// Name of the tool.
     pub tool: String,
+    /// Its arguments, without secrets.
+    pub arguments: Value,
     /// Summary of the call, one line.
     pub summary: String,
     /// Why approval is needed.
     pub reason: String,
+    /// Name of the rule that requires it.
+    pub rule: String,
     /// Further notes for the user, one line each, such as the targets of links.
     pub notes: Vec<String>,
     /// The diff or the command.
@@ -44,6 +49,8 @@ pub enum ApproverAnswer {
     Yes,
     /// Run the call, and allow similar calls until the run ends.
     Always,
+    /// Run the call with these arguments instead, if they need no more than this approval.
+    YesWith(Value),
     /// Refuse the call. The model receives the refusal, with the reason if there is one, and continues.
     No(Option<String>),
     /// End the run.

@@ -6,13 +6,11 @@ use crate::core::event::Event;
 use crate::core::guardrail::CallCounts;
 use crate::core::language::Language;
 use crate::core::message::{ToolCall, ToolResult};
-use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
 use crate::engine::call_arguments::effective_call;
 use crate::engine::call_plan::{PlannedCall, PreparedCall};
 use crate::engine::command_class::{CommandClass, CommandVerdict, classify, read_targets};
 use crate::engine::grants::Grant;
 use crate::engine::hook_dispatch::append_paragraph;
-use crate::engine::policy::DECLINED_RULE;
 use crate::engine::{Engine, ResultFormat, links, with_time_limit};
 use crate::messages;
 use crate::runtime::emitter::EmitError;
@@ -26,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Outcome of a call.
 #[derive(Default)]
-struct CallOutcome {
+pub(super) struct CallOutcome {
     output: ToolOutput,
     denial: Option<Denial>,
     simulated: bool,
@@ -37,7 +35,7 @@ struct CallOutcome {
 }
 
 /// Why a call is pending.
-enum Pending {
+pub(super) enum Pending {
     /// An earlier call is pending.
     EarlierCalls,
     /// It needs the user's approval.
@@ -47,6 +45,22 @@ enum Pending {
 impl From<ToolOutput> for CallOutcome {
     fn from(output: ToolOutput) -> Self {
         Self { output, ..Self::default() }
+    }
+}
+
+/// Answer to a request for approval.
+pub(super) enum Approval {
+    /// The call may run.
+    Granted,
+    /// The call may run with these arguments.
+    GrantedWith(Value),
+    /// It does not run.
+    Refused(Box<CallOutcome>),
+}
+
+impl<T: Into<CallOutcome>> From<T> for Approval {
+    fn from(outcome: T) -> Self {
+        Self::Refused(Box::new(outcome.into()))
     }
 }
 
@@ -142,7 +156,7 @@ impl Engine {
         if self.options.dry_run && ready.tool.access() != Access::Read {
             return Ok(dry_run_outcome(ready, &cx, self.policy.language()));
         }
-        let before = self.fire_pre_tool_hooks(ready.view(), cancel).await?;
+        let before = self.fire_pre_tool_hooks(ready.view(&call.id), cancel).await?;
         if cancel.is_cancelled() {
             return Ok(self.not_executed(interrupt).into());
         }
@@ -187,17 +201,44 @@ impl Engine {
         context: Vec<String>,
         interrupt: &CancellationToken,
     ) -> Result<CallOutcome, EmitError> {
-        match self.apply_answer(&cx.call_id, ready.view(), decision) {
+        match self.apply_answer(ready.view(&cx.call_id), decision) {
             Decision::Deny { reason, rule } => Ok(refusal_outcome(ready, reason, rule)),
             Decision::Allow if self.has_pending_call.get() => Ok(pending_outcome(Pending::EarlierCalls)),
             Decision::Allow => self.execute(ready, cx, context).await,
             Decision::Ask { reason, rule } => {
                 match self.ask_approver(ready, cx, (reason, rule), interrupt).await {
-                    Some(outcome) => Ok(outcome),
-                    None => self.execute(ready, cx, context).await,
+                    Approval::Granted => self.execute(ready, cx, context).await,
+                    Approval::GrantedWith(args) => self.execute_with(ready, args, cx, context).await,
+                    Approval::Refused(outcome) => Ok(*outcome),
                 }
             }
         }
+    }
+
+    /// Runs a call that was approved with other arguments, unless these are refused.
+    async fn execute_with(
+        &self,
+        ready: &PlannedCall<'_>,
+        args: Value,
+        cx: &ToolContext,
+        mut context: Vec<String>,
+    ) -> Result<CallOutcome, EmitError> {
+        let plan = match ready.tool.plan(&args) {
+            Ok(plan) => plan,
+            Err(problem) => {
+                return Ok(ToolOutput::error(messages::approved_arguments_invalid(&problem)).into());
+            }
+        };
+        let updated = PlannedCall { tool: ready.tool, args, plan };
+        if let Some(marker) = self.echoed_marker(&updated) {
+            return Ok(ToolOutput::error(messages::secret_marker_refused(&marker)).into());
+        }
+        if let Decision::Deny { reason, rule } = self.decide(&cx.call_id, &updated) {
+            return Ok(refusal_outcome(&updated, reason, rule));
+        }
+        context.push(messages::arguments_changed(&updated.args.to_string()));
+        let outcome = self.execute(&updated, cx, context).await?;
+        Ok(CallOutcome { summary: Some(updated.plan.summary), ..outcome })
     }
 
     /// Runs an allowed call. The journal is synced to disk before a call that may have an effect.
@@ -233,7 +274,7 @@ impl Engine {
             append_paragraph(&mut output.text, &text);
         }
         self.emitter.redactor().redact_for_model(&mut output.text);
-        self.fire_post_tool_hooks(ready.view(), &mut output, &cx.cancel).await?;
+        self.fire_post_tool_hooks(ready.view(&cx.call_id), &mut output, &cx.cancel).await?;
         Ok(CallOutcome { guardrail_counts, ..output.into() })
     }
 
@@ -267,7 +308,7 @@ impl Engine {
     }
 
     /// Returns the grant that covers calls similar to this one.
-    fn grant(&self, ready: &PlannedCall<'_>) -> Grant {
+    pub(super) fn grant(&self, ready: &PlannedCall<'_>) -> Grant {
         Grant::of(ready.tool.name(), &ready.args, &self.resolved(&ready.plan))
     }
 
@@ -323,81 +364,7 @@ impl Engine {
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
-    /// Requests approval while the run has time; `None` means approved. A call that is certain to fail is not asked about.
-    /// An approval becomes invalid when the targets of links change before the answer.
-    async fn ask_approver(
-        &self,
-        ready: &PlannedCall<'_>,
-        cx: &ToolContext,
-        (reason, rule): (String, String),
-        interrupt: &CancellationToken,
-    ) -> Option<CallOutcome> {
-        let tool = ready.tool.name();
-        let preview = match ready.tool.preview(&ready.args, cx) {
-            Ok(preview) => preview,
-            Err(problem) => return Some(ToolOutput::error(problem).into()),
-        };
-        let (links, grant) = (self.links(&ready.plan), self.grant(ready));
-        let redactor = self.emitter.redactor();
-        let question = Question {
-            call_id: cx.call_id.clone(),
-            tool: tool.to_owned(),
-            summary: redactor.text(&ready.plan.summary).into_owned(),
-            reason: redactor.text(&reason).into_owned(),
-            notes: links::notes(&links, self.policy.language())
-                .iter()
-                .map(|note| redactor.text(note).into_owned())
-                .collect(),
-            preview: preview.map(|preview| redactor.text(&preview).into_owned()),
-            always_scope: redactor.text(&grant.description(self.policy.language())).into_owned(),
-        };
-        let answer = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => return Some(self.not_executed(interrupt).into()),
-            answer = self.approver.ask(&question) => answer,
-        };
-        match answer {
-            ApproverAnswer::Yes | ApproverAnswer::Always if self.links(&ready.plan) != links => {
-                Some(ToolOutput::error(messages::links_changed(self.policy.language())).into())
-            }
-            ApproverAnswer::Yes => None,
-            ApproverAnswer::Always => {
-                self.grants.add(grant);
-                None
-            }
-            ApproverAnswer::No(reason) => {
-                let reason = messages::declined(reason.as_deref(), self.policy.language());
-                Some(refusal_outcome(ready, reason, DECLINED_RULE.to_owned()))
-            }
-            ApproverAnswer::NoApprover => Some(self.without_approver(ready, &question, rule, &cx.call_id)),
-            ApproverAnswer::Abort => {
-                interrupt.cancel();
-                Some(self.not_executed(interrupt).into())
-            }
-        }
-    }
-
-    /// Refuses a call without an approver or makes it pending, depending on the settings.
-    fn without_approver(
-        &self,
-        ready: &PlannedCall<'_>,
-        question: &Question,
-        rule: String,
-        call_id: &str,
-    ) -> CallOutcome {
-        let reason = self.policy.no_approver_message(ready.tool.name(), &rule);
-        if self.options.no_approver == NoApprover::Refuse {
-            return refusal_outcome(ready, reason, rule);
-        }
-        match self.pending_approval(call_id, ready.view(), question) {
-            Some(approval) => pending_outcome(Pending::Answer(Box::new(approval))),
-            None => {
-                refusal_outcome(ready, messages::cannot_be_pending(&reason, self.policy.language()), rule)
-            }
-        }
-    }
-
-    fn not_executed(&self, interrupt: &CancellationToken) -> ToolOutput {
+    pub(super) fn not_executed(&self, interrupt: &CancellationToken) -> ToolOutput {
         ToolOutput::error(messages::not_executed(interrupt.is_cancelled(), self.policy.language()))
     }
 
@@ -434,11 +401,11 @@ impl Engine {
     }
 }
 
-fn pending_outcome(pending: Pending) -> CallOutcome {
+pub(super) fn pending_outcome(pending: Pending) -> CallOutcome {
     CallOutcome { pending: Some(pending), ..CallOutcome::default() }
 }
 
-fn refusal_outcome(ready: &PlannedCall<'_>, reason: String, rule: String) -> CallOutcome {
+pub(super) fn refusal_outcome(ready: &PlannedCall<'_>, reason: String, rule: String) -> CallOutcome {
     let tool = ready.tool.name().to_owned();
     let denial = Denial { tool, summary: ready.plan.summary.clone(), reason: reason.clone(), rule };
     CallOutcome { denial: Some(denial), ..ToolOutput::error(reason).into() }

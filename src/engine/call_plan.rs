@@ -26,8 +26,14 @@ pub(super) struct PlannedCall<'a> {
 }
 
 impl PlannedCall<'_> {
-    pub(super) fn view(&self) -> CallView<'_> {
-        CallView { tool: self.tool.name(), access: self.tool.access(), args: &self.args, plan: &self.plan }
+    pub(super) fn view<'a>(&'a self, call_id: &'a str) -> CallView<'a> {
+        CallView {
+            call_id,
+            tool: self.tool.name(),
+            access: self.tool.access(),
+            args: &self.args,
+            plan: &self.plan,
+        }
     }
 }
 

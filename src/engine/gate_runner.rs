@@ -5,12 +5,12 @@ use crate::core::quality_gate::GateResult;
 use crate::engine::Engine;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::process::capture::Captured;
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use crate::process::shell;
 use crate::runtime::emitter::EmitError;
 use crate::tools::run_command::end_text;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -28,33 +28,39 @@ impl Engine {
     pub async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
         let mut results = Vec::new();
         for gate in &self.gates {
-            results.push(self.run_gate(gate, cancel).await);
+            results.push(run_gate(&self.launcher, self.workspace.root(), gate, cancel).await);
         }
         self.emitter.emit(Event::QualityGates { results }).map(drop)
     }
+}
 
-    async fn run_gate(&self, gate: &QualityGate, cancel: &CancellationToken) -> GateResult {
-        let spec = CommandSpec {
-            argv: shell::argv(&gate.command),
-            cwd: PathBuf::from(self.workspace.root()),
-            env: BTreeMap::new(),
-            stdin: Vec::new(),
-            timeout: Duration::from_secs(gate.timeout),
-        };
-        let exit = self.launcher.launch(spec, cancel).await;
-        let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
-        let output = match exit {
-            Ok(exit) if exit.reason == ExitReason::Code(0) => None,
-            Ok(exit) => Some(failure_text(&exit, Duration::from_secs(gate.timeout))),
-            Err(error) => Some(error.to_string()),
-        };
-        GateResult {
-            name: gate.label().to_owned(),
-            required: gate.required,
-            passed: output.is_none(),
-            output: output.unwrap_or_default(),
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-        }
+/// Runs a gate in `root` until `cancel`, and returns its result.
+pub async fn run_gate(
+    launcher: &Launcher,
+    root: &Path,
+    gate: &QualityGate,
+    cancel: &CancellationToken,
+) -> GateResult {
+    let spec = CommandSpec {
+        argv: shell::argv(&gate.command),
+        cwd: root.to_owned(),
+        env: BTreeMap::new(),
+        stdin: Vec::new(),
+        timeout: Duration::from_secs(gate.timeout),
+    };
+    let exit = launcher.launch(spec, cancel).await;
+    let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
+    let output = match exit {
+        Ok(exit) if exit.reason == ExitReason::Code(0) => None,
+        Ok(exit) => Some(failure_text(&exit, Duration::from_secs(gate.timeout))),
+        Err(error) => Some(error.to_string()),
+    };
+    GateResult {
+        name: gate.label().to_owned(),
+        required: gate.required,
+        passed: output.is_none(),
+        output: output.unwrap_or_default(),
+        duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
     }
 }
 

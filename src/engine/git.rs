@@ -1,7 +1,11 @@
 //! Runs git without any program that a repository configures: no hooks, filters or file system monitors.
 
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
+use crate::process::capture::StoredOutput;
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions};
+use std::cell::RefCell;
+use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +41,54 @@ pub(super) async fn git(
     stdin: Vec<u8>,
     settings: &[(String, &str)],
 ) -> Result<CommandOutcome, String> {
+    // An interrupt does not cancel git, because it takes only a moment.
+    let exit = launcher.launch(command(root, words, stdin, settings), &CancellationToken::new()).await;
+    exit.map_err(|error| error.to_string())
+}
+
+/// Runs [`git`] and returns its whole standard output.
+///
+/// # Errors
+/// When git cannot be started or fails, or its output is longer than 64 MiB.
+pub(super) async fn whole_output(
+    launcher: &Launcher,
+    root: &Path,
+    words: &[&str],
+    stdin: Vec<u8>,
+    settings: &[(String, &str)],
+) -> Result<Vec<u8>, String> {
+    let long_output = SharedBuffer::default();
+    let options =
+        OutputOptions { open_file: Some(|| Ok(long_output.clone())), idle_timeout: None, recent: None };
+    let spec = command(root, words, stdin, settings);
+    let exit = launcher.launch_with_output(spec, options, &CancellationToken::new()).await;
+    let exit = exit.map_err(|error| error.to_string())?;
+    match exit.stored {
+        _ if exit.reason != ExitReason::Code(0) => Err(error_text(&exit)),
+        StoredOutput::NoFile => Ok(exit.stdout.head),
+        // Long output contains both streams.
+        StoredOutput::Complete if exit.stderr.total == 0 => Ok(long_output.0.take()),
+        StoredOutput::Complete => Err(error_text(&exit)),
+        StoredOutput::Truncated | StoredOutput::Failed(_) => Err("its output is too long".to_owned()),
+    }
+}
+
+/// Memory for the output of a command.
+#[derive(Clone, Default)]
+struct SharedBuffer(Rc<RefCell<Vec<u8>>>);
+
+impl io::Write for SharedBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn command(root: &Path, words: &[&str], stdin: Vec<u8>, settings: &[(String, &str)]) -> CommandSpec {
     let argv = std::iter::once("git").chain(SAFE_OPTIONS).chain(words.iter().copied());
     let env = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter();
@@ -45,15 +97,13 @@ pub(super) async fn git(
         [(key, name.clone()), (set, (*value).to_owned())]
     });
     let count = [("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
-    let spec = CommandSpec {
+    CommandSpec {
         argv: argv.map(str::to_owned).collect(),
         cwd: root.to_owned(),
         env: env.chain(count).chain(numbered).collect(),
         stdin,
         timeout: MAX_TIME,
-    };
-    // An interrupt does not cancel git, because it takes only a moment.
-    launcher.launch(spec, &CancellationToken::new()).await.map_err(|error| error.to_string())
+    }
 }
 
 /// Deletes checkpoint references from the repository of `root`, all or none. A missing reference is not an error.
@@ -132,6 +182,15 @@ pub(super) fn listed_paths(exit: &CommandOutcome) -> Result<Vec<String>, String>
         return Err("more files differ than can be listed".to_owned());
     }
     Ok(text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+}
+
+/// Returns the paths below `root` that git neither tracks nor ignores.
+///
+/// # Errors
+/// The error message of git.
+pub(super) async fn untracked_files(launcher: &Launcher, root: &Path) -> Result<Vec<String>, String> {
+    let words = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
+    listed_paths(&git(launcher, root, &words, Vec::new(), &[]).await?)
 }
 
 /// Returns settings that disable the filter programs in the repository's configuration.

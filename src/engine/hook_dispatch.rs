@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// The parts of a tool call that are passed to hooks.
 #[derive(Clone, Copy)]
 pub(super) struct CallView<'a> {
+    pub call_id: &'a str,
     pub tool: &'a str,
     pub access: Access,
     pub args: &'a Value,
@@ -119,6 +120,7 @@ impl Engine {
             self.real_path(&touch.path).map_or_else(|| touch.path.clone(), |path| path.as_str().to_owned())
         });
         HookInput {
+            call_id: Some(call.call_id.to_owned()),
             tool_name: Some(call.tool.to_owned()),
             tool_input: Some(call.args.clone()),
             file_path: files.next(),

@@ -1,5 +1,6 @@
 //! The engine: runs tool calls in a fixed order (look up, plan, decide, hooks, approve, execute, hooks).
 
+mod approval_request;
 pub mod approver;
 mod background;
 pub mod batch;
@@ -8,11 +9,13 @@ pub mod call_arguments;
 mod call_plan;
 mod checkpoint_commits;
 pub mod checkpoints;
+pub mod code_health;
 mod command_changes;
 pub mod command_class;
 mod command_parts;
+pub mod earlier_files;
 mod file_patterns;
-mod gate_runner;
+pub mod gate_runner;
 pub mod git;
 pub mod git_clone;
 pub mod grants;

@@ -20,7 +20,6 @@ impl Engine {
     /// are never stored.
     pub(super) fn pending_approval(
         &self,
-        call_id: &str,
         call: CallView<'_>,
         question: &Question,
     ) -> Option<ApprovalRequest> {
@@ -28,7 +27,7 @@ impl Engine {
         let is_plain = matches!(self.emitter.redactor().text(&arguments), Cow::Borrowed(_));
         is_plain.then(|| ApprovalRequest {
             id: self.source.short_id(),
-            call_id: call_id.to_owned(),
+            call_id: call.call_id.to_owned(),
             tool: question.tool.clone(),
             summary: question.summary.clone(),
             reason: question.reason.clone(),
@@ -51,9 +50,9 @@ impl Engine {
     }
 
     /// Applies the user's answer to the decision on a call: it is allowed if it is still the approved call.
-    pub(super) fn apply_answer(&self, call_id: &str, call: CallView<'_>, decision: Decision) -> Decision {
+    pub(super) fn apply_answer(&self, call: CallView<'_>, decision: Decision) -> Decision {
         let (Decision::Allow | Decision::Ask { .. }, Some((request, recorded))) =
-            (&decision, self.approvals.answered(call_id))
+            (&decision, self.approvals.answered(call.call_id))
         else {
             return decision;
         };

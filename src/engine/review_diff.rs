@@ -1,6 +1,8 @@
 //! Diff for a review: the changes from a base commit to the working tree, untracked files included, within limits.
 
-use crate::engine::git::{SAFE_DIFF, commit_id, git, listed_paths, stdout_text, without_filters};
+use crate::engine::git::{
+    SAFE_DIFF, commit_id, git, listed_paths, stdout_text, untracked_files, without_filters,
+};
 use crate::messages;
 use crate::process::launch::{CommandOutcome, Launcher};
 use crate::text::diff::unified_full;
@@ -64,8 +66,7 @@ impl ReviewDiff {
         };
         let words = [against_base(&["--name-only", "-z"]), vec!["."]].concat();
         let tracked = listed_paths(&run(&words).await?)?;
-        let untracked = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
-        let untracked = listed_paths(&run(&untracked).await?)?;
+        let untracked = untracked_files(launcher, workspace.root()).await?;
         let mut diff = Self { base: base.clone(), ..Self::default() };
         let tracked: Vec<String> = tracked.into_iter().filter(|path| diff.accept(path, &hidden)).collect();
         diff.add_tracked(&tracked, async |paths| {
@@ -171,8 +172,11 @@ async fn default_branch(launcher: &Launcher, workspace: &Workspace) -> Option<St
     None
 }
 
-/// Returns the common ancestor of HEAD and `reference`.
-async fn base_commit(
+/// Returns the common ancestor of HEAD and `reference`, by default the default branch.
+///
+/// # Errors
+/// The error message of git.
+pub(super) async fn base_commit(
     launcher: &Launcher,
     workspace: &Workspace,
     reference: Option<&str>,

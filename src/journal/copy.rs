@@ -105,7 +105,7 @@ mod tests {
 
     fn start() -> Event {
         let (session_id, workspace, program) = ("old".to_owned(), "/there".to_owned(), String::new());
-        Event::SessionStart { session_id, workspace, program, imported_from: None }
+        Event::SessionStart { session_id, workspace, program, imported_from: None, work_id: None }
     }
 
     fn step() -> Event {

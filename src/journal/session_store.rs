@@ -5,6 +5,7 @@ use crate::journal::checkpoint_refs;
 use crate::journal::images::IMAGES_DIR;
 use crate::journal::write::Journal;
 use crate::runtime::private_file::create_private_dir;
+use std::cmp::Reverse;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,6 +14,9 @@ use std::time::SystemTime;
 
 /// Name of the journal file in a session's directory.
 pub(super) const JOURNAL_FILE: &str = "journal.jsonl";
+
+/// Characters of an id of this program: `YYYYMMDD-HHMMSS-xxxxxx`.
+const OWN_ID_LENGTH: usize = 22;
 
 /// Prefix of directories of removed sessions; no id starts with it.
 const REMOVED_DIR_PREFIX: &str = ".gone-";
@@ -139,7 +143,7 @@ impl SessionStore {
     /// When the directory exists but cannot be listed.
     pub fn list(&self) -> Result<impl Iterator<Item = String>, SessionError> {
         let mut ids = self.names()?;
-        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids.sort_by_cached_key(|id| Reverse(self.age_key(id)));
         let journal = |id: &String| self.session_dir(id).ok()?.join(JOURNAL_FILE).metadata().ok();
         let has_begun = move |id: &String| journal(id).is_some_and(|file| file.is_file() && file.len() > 0);
         Ok(ids.into_iter().filter(has_begun))
@@ -151,7 +155,7 @@ impl SessionStore {
     /// When the directory exists but cannot be listed.
     pub fn inactive_since(&self, time: SystemTime) -> Result<Vec<String>, SessionError> {
         let mut ids = self.names()?;
-        ids.sort_unstable();
+        ids.sort_by_cached_key(|id| self.age_key(id));
         let is_old = |id: &String| {
             let Ok(dir) = self.session_dir(id) else { return false };
             let touched = dir.join(JOURNAL_FILE).metadata().or_else(|_| dir.metadata());
@@ -191,6 +195,19 @@ impl SessionStore {
             // Files that stay are found by the next call.
             let _ = std::fs::remove_dir_all(entry.path());
         }
+    }
+
+    /// Returns a text that sorts sessions by age: the id, which begins with the time, or for an id of a client, which may be any
+    /// UUID, the time of the last record in the same form.
+    fn age_key(&self, id: &str) -> String {
+        let own_form = |id: &str| id.len() == OWN_ID_LENGTH && id.as_bytes().get(8) == Some(&b'-');
+        if own_form(id) {
+            return id.to_owned();
+        }
+        let journal = self.session_dir(id).ok().map(|dir| dir.join(JOURNAL_FILE));
+        let modified = journal.and_then(|journal| journal.metadata().ok()?.modified().ok());
+        let time = modified.and_then(|time| jiff::Timestamp::try_from(time).ok()).unwrap_or_default();
+        time.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d-%H%M%S-%9f").to_string()
     }
 
     /// Returns the names of the directory entries.
@@ -288,6 +305,19 @@ mod tests {
         store.create("20260103-000000-aaaaaa").unwrap();
         assert_eq!(store.list().unwrap().count(), 2);
         assert_eq!(store.id_or_newest(None).unwrap(), "20260102-000000-aaaaaa");
+    }
+
+    #[test]
+    fn a_session_of_a_client_is_sorted_by_its_last_record() {
+        let (_dir, store) = store();
+        let uuid = "ffffffff-ffff-4fff-8fff-ffffffffffff";
+        for id in ["20010101-000000-aaaaaa", uuid, "29990101-000000-aaaaaa"] {
+            store.create(id).unwrap();
+            let mut journal = open_for_append(&store.journal_path(id).unwrap(), false).unwrap();
+            io::Write::write_all(&mut journal, b"a record").unwrap();
+        }
+        let listed: Vec<String> = store.list().unwrap().collect();
+        assert_eq!(listed, ["29990101-000000-aaaaaa", uuid, "20010101-000000-aaaaaa"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::client::{self, Client};
 use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
+use super::hosted::{HostedServer, HostedTransport};
 use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
 use super::{ServerSpec, StdioServer, Transport};
@@ -78,7 +79,7 @@ impl Connection {
                 Err(_changed) => Self::attempt(spec, auto).await,
             };
         }
-        if let Transport::Http(_) = spec.transport {
+        if let Transport::Http(_) | Transport::Hosted(_) = spec.transport {
             return Self::attempt(spec, auto).await;
         }
         let probe = tokio::time::timeout(spec.start_timeout / PROBE_PART, Self::attempt(spec, auto)).await;
@@ -93,6 +94,16 @@ impl Connection {
         match &spec.transport {
             Transport::Stdio(program) => Self::over_stdio(client, program, lifecycle).await,
             Transport::Http(server) => Self::over_http(client, server, lifecycle).await,
+            Transport::Hosted(server) => Self::to_hosted(client, server).await,
+        }
+    }
+
+    async fn to_hosted(client: Client, server: &HostedServer) -> Result<Self, String> {
+        let transport = HostedTransport::new(server.clone());
+        match client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await {
+            Ok(service) => Self::new(service, None),
+            Err(ClientInitializeError::JsonRpcError(error)) => Err(answered(&error)),
+            Err(error) => Err(short(&error)),
         }
     }
 

@@ -126,7 +126,7 @@ fn has_only_keys(value: &Value, fits: &impl Fn(&str) -> bool) -> bool {
 }
 
 /// Calls `change` for each text value in `value`. Keys stay: they are the names of arguments.
-fn visit_texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+pub fn visit_texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),
         Value::Array(items) => items.iter_mut().for_each(|item| visit_texts(item, change)),

@@ -9,6 +9,7 @@ pub mod client;
 pub mod connection;
 pub mod definition;
 pub mod elicitation;
+pub mod hosted;
 pub mod http;
 pub mod line_filter;
 pub mod login;
@@ -50,6 +51,8 @@ pub enum Transport {
     Stdio(StdioServer),
     /// A service.
     Http(http::HttpServer),
+    /// In the program that drives the run.
+    Hosted(hosted::HostedServer),
 }
 
 /// Everything that is needed to use a server.

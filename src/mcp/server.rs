@@ -119,7 +119,7 @@ impl Server {
     /// Removes the tokens for this server from what it says.
     pub fn redact(&self, text: String) -> String {
         match &self.spec.transport {
-            Transport::Stdio(_) => text,
+            Transport::Stdio(_) | Transport::Hosted(_) => text,
             Transport::Http(server) => server.redact(&text),
         }
     }

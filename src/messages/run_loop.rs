@@ -76,9 +76,14 @@ pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")
 }
 
-/// Note to the model that a hook changed the arguments of its call.
+/// Error for arguments that the approver gave instead of those of the call, and that the tool does not accept.
+pub fn approved_arguments_invalid(problem: &str) -> String {
+    format!("The call was approved with other arguments, which are invalid: {problem}")
+}
+
+/// Note to the model that a hook or the approver changed the arguments of its call.
 pub fn arguments_changed(args: &str) -> String {
     let shown: String = args.chars().take(MAX_SHOWN_ARGUMENTS_CHARS).collect();
     let rest = if shown.len() < args.len() { "…" } else { "" };
-    format!("A hook changed the arguments of this call to {shown}{rest}")
+    format!("The arguments of this call were changed to {shown}{rest}")
 }

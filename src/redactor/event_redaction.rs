@@ -7,10 +7,12 @@ use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
 use crate::core::event::Event;
+use crate::core::health::CodeHealth;
 use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Output, RunResult};
+use crate::core::work::WorkEvent;
 use serde_json::{Map, Value};
 
 impl Redactor {
@@ -53,6 +55,7 @@ impl Redactor {
             Event::QualityGates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.redact(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
+            Event::Work { part } => self.work(part),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::RunStart { bounds: Some(bounds), .. } => {
                 bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
@@ -99,6 +102,26 @@ impl Redactor {
         for result in results {
             self.redact(&mut result.name);
             self.redact_for_model(&mut result.output);
+        }
+    }
+
+    fn work(&self, event: &mut WorkEvent) {
+        match event {
+            WorkEvent::Start { words, task, .. } => {
+                self.paths(words.iter_mut());
+                self.redact_for_model(task);
+            }
+            WorkEvent::RunStart { .. } => {}
+            WorkEvent::RunEnd { result, .. } => self.result(result),
+            WorkEvent::Checks { results, .. } => self.gates(results),
+            WorkEvent::End { result } => {
+                for run in &mut result.runs {
+                    self.gates(&mut run.checks);
+                    self.result(&mut run.result);
+                }
+                self.redact_for_model(&mut result.output);
+                result.error.iter_mut().for_each(|error| self.redact(&mut error.message));
+            }
         }
     }
 
@@ -198,6 +221,7 @@ impl Redactor {
         }
         result.files_modified.iter_mut().for_each(|file| self.redact(&mut file.path));
         result.executables.files.iter_mut().for_each(|path| self.redact(path));
+        result.health.iter_mut().for_each(|health| self.redact_code_health(health));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
         for call in &mut result.awaiting_approval {
             for text in [&mut call.tool, &mut call.summary, &mut call.reason] {
@@ -207,6 +231,18 @@ impl Redactor {
         result.guardrails.iter_mut().for_each(|triggered| self.redact(&mut triggered.message));
         result.evaluation.iter_mut().for_each(|evaluation| self.evaluation(evaluation));
         result.error.iter_mut().for_each(|failure| self.redact(&mut failure.message));
+    }
+
+    /// Replaces the secrets in paths and names of functions.
+    pub fn redact_code_health(&self, health: &mut CodeHealth) {
+        for function in &mut health.functions {
+            self.redact(&mut function.path);
+            self.redact(&mut function.name);
+        }
+        for block in &mut health.repeated_blocks {
+            self.redact(&mut block.path);
+            self.redact(&mut block.first_path);
+        }
     }
 
     fn value(&self, value: &mut Value) {

@@ -383,7 +383,8 @@ impl EventSink for HumanLog {
             | Event::StateSaved { .. }
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
-            | Event::Restored { .. } => Ok(()),
+            | Event::Restored { .. }
+            | Event::Work { .. } => Ok(()),
             event @ Event::Retry { delay_ms, message, .. } => self.retry(event, *delay_ms, message),
             Event::TextDelta { text } => self.text_delta(text),
             Event::ThinkingDelta { text } => {

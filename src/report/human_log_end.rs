@@ -50,6 +50,9 @@ impl HumanLog {
                 &self.log_style.indented(&one_line(&text, NOTICE_CHARS)),
             )?;
         }
+        for line in result.health.iter().flat_map(|health| messages::code_health(health, self.language())) {
+            self.log(Verbosity::Human, Style::Plain, &self.log_style.indented(&line))?;
+        }
         // After `context_full` the same model would stop again; the answer describes how to continue.
         let can_resume =
             result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);

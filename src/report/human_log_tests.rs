@@ -239,7 +239,7 @@ proptest! {
             bounds: None,
         };
         let records = [
-            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone(), imported_from: Some(hostile.clone()) },
+            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone(), imported_from: Some(hostile.clone()), work_id: Some(hostile.clone()) },
             start,
             script::end("c1", &hostile, &hostile, Some(&hostile), None),
             Event::Notice { level: NoticeLevel::Error, text: hostile.clone() },

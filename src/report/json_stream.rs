@@ -82,39 +82,49 @@ pub fn last_line(result: &RunResult) -> io::Result<String> {
     json::line(&StreamLine::Result(ResultLine { result }))
 }
 
+/// Selects the lines that a slow reader gets.
+#[derive(Default)]
+pub struct SlowReader {
+    missed: u64,
+}
+
+impl SlowReader {
+    /// Returns the lines for `record` while `waiting` bytes are queued for the reader. The end of a run has none: the result
+    /// replaces it.
+    pub fn lines<'r>(&mut self, record: &'r Record, waiting: usize) -> impl Iterator<Item = StreamLine<'r>> {
+        let limit = if record.event.is_delta() { MAX_WAITING_PIECES } else { MAX_WAITING };
+        let is_line = !matches!(record.event, Event::RunEnd { .. });
+        let is_sent = is_line && waiting <= limit;
+        if is_line && !is_sent {
+            self.missed = self.missed.saturating_add(1);
+        }
+        let events = if is_sent { std::mem::take(&mut self.missed) } else { 0 };
+        let missed = (events > 0).then_some(StreamLine::Missed(MissedLine { events }));
+        missed.into_iter().chain(is_sent.then(|| record.into()))
+    }
+}
+
 /// Event sink that writes every event except the last; the result line replaces it.
 pub struct JsonStream {
     lines: LineWriter,
-    missed: u64,
+    reader: SlowReader,
 }
 
 impl JsonStream {
     /// Starts a stream on standard output.
     pub fn start(terminal: Arc<Terminal>) -> (Self, LineWriterGuard) {
         let (lines, end) = LineWriter::start(terminal);
-        (Self { lines, missed: 0 }, end)
-    }
-
-    fn send(&self, line: &StreamLine<'_>) -> io::Result<()> {
-        self.lines.send(json::line(line)?)
+        (Self { lines, reader: SlowReader::default() }, end)
     }
 }
 
 impl EventSink for JsonStream {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
-        if matches!(record.event, Event::RunEnd { .. }) {
-            return Ok(());
+        let lines = self.reader.lines(record, self.lines.waiting());
+        for line in lines {
+            self.lines.send(json::line(&line)?)?;
         }
-        let limit = if record.event.is_delta() { MAX_WAITING_PIECES } else { MAX_WAITING };
-        if self.lines.waiting() > limit {
-            self.missed = self.missed.saturating_add(1);
-            return Ok(());
-        }
-        if self.missed > 0 {
-            let events = std::mem::take(&mut self.missed);
-            self.send(&StreamLine::Missed(MissedLine { events }))?;
-        }
-        self.send(&record.into())
+        Ok(())
     }
 }
 
@@ -181,7 +191,7 @@ mod tests {
             stream.emit(&piece).unwrap();
         }
         assert!(stream.lines.waiting() < MAX_WAITING_PIECES + 2_000);
-        let missed = stream.missed;
+        let missed = stream.reader.missed;
         stream.emit(&script::record(1, Event::StepEnd)).unwrap();
         *reader.0.0.lock().unwrap() = true;
         reader.0.1.notify_all();

@@ -2,6 +2,7 @@
 
 pub mod answer_shown;
 pub mod chat_log;
+pub mod claude;
 pub mod codex_events;
 pub mod costs;
 pub mod dry_run;
@@ -22,6 +23,7 @@ pub mod stats_page;
 mod subagent_log;
 pub mod telemetry;
 pub mod verbosity;
+pub mod work_report;
 
 use crate::core::event_sink::EventSink;
 use crate::core::language::Language;

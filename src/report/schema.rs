@@ -3,6 +3,7 @@
 use super::pending_approvals::PendingApprovalList;
 use super::stats::Stats;
 use crate::core::event::Record;
+use crate::core::health::HealthDocument;
 use crate::core::run_result::RunResult;
 use crate::report::json_stream::StreamLine;
 use crate::report::session_report::SessionReport;
@@ -37,6 +38,11 @@ pub fn stats() -> String {
 /// Returns the schema of the document of `--report json`.
 pub fn report() -> String {
     text::<SessionReport>()
+}
+
+/// Returns the schema of the document of `agent health --json`.
+pub fn health() -> String {
+    text::<HealthDocument>()
 }
 
 /// Generates the schema for readers of the output: a key that is always written is required.
@@ -92,6 +98,11 @@ mod tests {
     #[test]
     fn o19_the_schema_of_reports_is_the_one_of_the_types() {
         file_is("report.json", &report());
+    }
+
+    #[test]
+    fn o29_the_schema_of_code_health_is_the_one_of_the_types() {
+        file_is("health.json", &health());
     }
 
     /// Returns the code in the first cells of a page's table rows.

@@ -150,6 +150,7 @@ fn opening() -> Vec<Event> {
             workspace: "/w".into(),
             program: "agent 0.1.0".into(),
             imported_from: None,
+            work_id: None,
         },
         Event::RunStart {
             agent: "build".into(),

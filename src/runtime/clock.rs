@@ -99,6 +99,18 @@ impl Clock {
         format!("{}-{:03x}{random:03x}", second.strftime("%Y%m%d-%H%M%S"), wall.subsec_millis())
     }
 
+    /// Creates a random UUID (version 4, RFC 9562).
+    pub fn uuid(&self) -> String {
+        let (high, low) = (self.random(), self.random());
+        let (time, node) = (high & !0xf000 | 0x4000, low & !(0b11 << 62) | 0b10 << 62);
+        let part = |value: u64, shift: u32, digits: usize| {
+            let mask = (1_u64 << (4 * digits)) - 1;
+            format!("{:0digits$x}", value >> shift & mask)
+        };
+        [part(time, 32, 8), part(time, 16, 4), part(time, 0, 4), part(node, 48, 4), part(node, 0, 12)]
+            .join("-")
+    }
+
     /// Creates a short random id for runs and temporary names.
     pub fn short_id(&self) -> String {
         format!("{:012x}", self.random() >> 16)
@@ -115,6 +127,18 @@ pub(crate) fn thread_cpu_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_uuid_has_its_form_version_and_variant() {
+        let clock = Clock::new();
+        let uuid = clock.uuid();
+        let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
+        assert!(uuid.chars().all(|c| c == '-' || c.is_ascii_hexdigit()), "{uuid}");
+        assert_eq!(uuid.chars().nth(14), Some('4'), "{uuid}");
+        assert!("89ab".contains(uuid.chars().nth(19).unwrap()), "{uuid}");
+        assert_ne!(uuid, clock.uuid());
+    }
 
     #[test]
     fn session_ids_sort_by_age_within_a_second() {

@@ -1,13 +1,13 @@
 //! Shared parts of the search and listing tools: blocking execution with a time limit, globs and the format of results.
 
+use crate::runtime::blocking;
 use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
 use crate::tools::ToolContext;
 use crate::workspace::search::{ResultLine, SearchResults};
 use crate::workspace::walk::{Listing, MAX_ENTRIES};
 use globset::{GlobBuilder, GlobMatcher};
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Time limit of one search or listing (spec.md 1.6), after which the results so far are returned.
@@ -20,15 +20,6 @@ pub const MAX_LISTED: usize = 1000;
 const UNREADABLE: &str =
     "unreadable, with a line that is too long, or with an ignore file that is not a regular file";
 
-/// Sets a flag when dropped, so that an abandoned search ends.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Runs `work` on a blocking thread. Its stop flag is set at the time limit, on cancellation, and when this future is
 /// dropped.
 ///
@@ -38,20 +29,7 @@ pub async fn run_blocking<T: Send + 'static>(
     cx: &ToolContext,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, String> {
-    let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
-    let flag = Arc::clone(&stop.0);
-    let mut task = tokio::task::spawn_blocking(move || work(&flag));
-    let done = tokio::select! {
-        done = &mut task => Some(done),
-        () = cx.cancel.cancelled() => None,
-        () = tokio::time::sleep(TIME_LIMIT) => None,
-    };
-    let done = if let Some(done) = done {
-        done
-    } else {
-        stop.0.store(true, Ordering::Relaxed);
-        task.await
-    };
+    let done = blocking::run_blocking(TIME_LIMIT, &cx.cancel, work).await;
     done.map_err(|error| format!("The search failed: {error}"))
 }
 

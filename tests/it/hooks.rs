@@ -317,7 +317,7 @@ fn h04_new_arguments_are_decided_on_again_and_told() {
     let json = moved.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
     assert_eq!((moved.exists("b.txt"), moved.read("moved.txt").as_str()), (false, "y\n"));
     let text = results(&server).remove(0);
-    assert!(text.contains("A hook changed the arguments") && text.contains("moved.txt"), "{text}");
+    assert!(text.contains("The arguments of this call were changed") && text.contains("moved.txt"), "{text}");
     assert_eq!(json["files_modified"][0]["path"], "moved.txt");
 
     let config = json!({"hooks": rewrite(".env"), "guardrails": {"sensitive_files": [".env"]}});

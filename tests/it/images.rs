@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// A PNG file with a header of this size, and `bytes` bytes in all.
-fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
+pub fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
     let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
     let mut png = [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(), &size, b"\x08\x02\0\0\0"].concat();
     png.resize(bytes.max(png.len()), 7);
@@ -19,7 +19,7 @@ fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
 }
 
 /// A GIF file of 258 x 3 pixels.
-const GIF: &[u8] = b"GIF89a\x02\x01\x03\0\0\0\0;";
+pub const GIF: &[u8] = b"GIF89a\x02\x01\x03\0\0\0\0;";
 
 const PNG_LABEL: &str = "[image photo.png (PNG, 640x480, 12 KB)]";
 
@@ -32,7 +32,7 @@ fn lab() -> Lab {
     Lab::new().file("photo.png", photo()).file("shot.png", GIF)
 }
 
-fn base64(bytes: &[u8]) -> String {
+pub fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// What the first requests meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub enum Fault {
     /// Three times status 500.
     ServerErrors,
     /// The connection ends in the middle.
@@ -32,7 +32,7 @@ enum Fault {
     Reset,
 }
 
-const FAULTS: [Fault; 6] =
+pub const FAULTS: [Fault; 6] =
     [Fault::ServerErrors, Fault::Drop, Fault::BadJson, Fault::CutJson, Fault::Stall, Fault::Reset];
 
 /// The command line of each output mode, and whether its answers are streamed.
@@ -41,13 +41,13 @@ const MODES: [(&[&str], bool); 3] =
 
 /// An answer of one format as the pieces of its body.
 #[derive(Clone)]
-struct Answer {
+pub struct Answer {
     content_type: &'static str,
     pieces: Vec<String>,
 }
 
 impl Answer {
-    fn new(format: WireFormat, turn: &Turn, streamed: bool) -> Self {
+    pub fn new(format: WireFormat, turn: &Turn, streamed: bool) -> Self {
         if !streamed {
             let text = body(format, turn, 0);
             let (first, second) = text.split_at(text.len() / 2);
@@ -74,12 +74,12 @@ impl Answer {
         if ends { stream.write_all(b"0\r\n\r\n") } else { Ok(()) }
     }
 
-    fn whole(&self, stream: &mut TcpStream) -> Result<()> {
+    pub fn whole(&self, stream: &mut TcpStream) -> Result<()> {
         self.write(stream, &self.pieces, true)
     }
 
     /// Writes the answer with `fault`. Text comes before a call, so the middle lies before the call.
-    fn broken(&self, stream: &mut TcpStream, fault: Fault) -> Result<()> {
+    pub fn broken(&self, stream: &mut TcpStream, fault: Fault) -> Result<()> {
         let middle = self.pieces.len() / 2;
         let first = &self.pieces[..middle];
         match fault {

@@ -283,7 +283,13 @@ impl SimulatedSession {
         if !resumed {
             let (workspace, program) = ("/work".to_owned(), "agent".to_owned());
             let session_id = format!("session-{}", scenario.seed);
-            emitter.emit(Event::SessionStart { session_id, workspace, program, imported_from: None })?;
+            emitter.emit(Event::SessionStart {
+                session_id,
+                workspace,
+                program,
+                imported_from: None,
+                work_id: None,
+            })?;
         }
         let began_us = u64::try_from(agent.started_at.as_micros()).unwrap();
         let schema = self.schema.as_ref().map(|schema| schema.text().to_owned());

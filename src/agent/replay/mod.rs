@@ -185,7 +185,7 @@ async fn replay_bounded(
     };
     if let Ok(outcome) = run::run(&agent, given).await {
         let mut result = agent.session.borrow().result(outcome, agent.elapsed());
-        result.executables = playback.executables();
+        playback.copy_file_findings(&mut result);
         // The end of the playback reports whether this event was recorded.
         let _ = agent.emitter.emit(Event::RunEnd { result: Box::new(result) });
     }

@@ -5,7 +5,7 @@ use crate::agent::session::Session;
 use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, MessageOrigin, Purpose, Record};
 use crate::core::event_sink::EventSink;
-use crate::core::run_result::Executables;
+use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
 use crate::engine::hooks::HookEvent;
 use crate::runtime::clock::Clock;
@@ -158,11 +158,11 @@ impl Playback {
         }
     }
 
-    /// Returns the executable files recorded at the end of the run; a replay does not inspect files.
-    pub fn executables(&self) -> Executables {
-        match self.peek() {
-            Some(Event::RunEnd { result }) => result.executables.clone(),
-            _ => Executables::default(),
+    /// Copies to `result` what was found in the files at the end of the recorded run; a replay does not inspect files.
+    pub fn copy_file_findings(&self, result: &mut RunResult) {
+        if let Some(Event::RunEnd { result: recorded }) = self.peek() {
+            result.executables.clone_from(&recorded.executables);
+            result.health.clone_from(&recorded.health);
         }
     }
 

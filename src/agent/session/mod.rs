@@ -380,7 +380,8 @@ impl Session {
             | Event::StepEnd
             | Event::StateSaved { .. }
             | Event::Notice { .. }
-            | Event::RunEnd { .. } => {}
+            | Event::RunEnd { .. }
+            | Event::Work { .. } => {}
         }
     }
 

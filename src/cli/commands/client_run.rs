@@ -1,20 +1,55 @@
-//! A run for a program that drives this one.
+//! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
-use crate::cli::commands::run::run_session;
-use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run::{FinishedRun, run_session};
+use crate::cli::commands::run_args::{RunOptions, parse_usd};
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
+use crate::cli::compose::run_client::RunBounds;
+use crate::cli::compose::total_budget::{TotalBudget, parse_total};
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
-use crate::core::run_result::RunResult;
+use crate::core::price::Usd;
+use crate::messages;
+use clap::Args;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+
+/// Arguments of the commands whose runs another program requests.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ClientArgs {
+    /// Maximum cost of all runs together; `--budget` limits each
+    #[arg(long, value_name = "USD", value_parser = parse_usd)]
+    pub budget_total: Option<f64>,
+    /// Options shared with `run`; they apply to each run.
+    #[command(flatten)]
+    pub options: RunOptions,
+}
+
+impl ClientArgs {
+    /// Returns the options of each run.
+    ///
+    /// # Errors
+    /// Fails for those that are about the output of one run, and for an invalid budget.
+    pub fn into_options(self) -> CliResult<RunOptions> {
+        let Self { budget_total, options } = self;
+        check_options(&options)?;
+        let total = budget_total.map(parse_total).transpose()?;
+        Ok(RunOptions {
+            json: true,
+            output_format: None,
+            prompt_is_data: true,
+            total_budget: total.map(TotalBudget::new).map(Rc::new),
+            ..options
+        })
+    }
+}
 
 /// Checks that all options can be honoured for a client, which gets the results.
 ///
 /// # Errors
 /// Fails for those that are about the output of one run.
-pub fn check_options(options: &RunOptions) -> CliResult<()> {
+fn check_options(options: &RunOptions) -> CliResult<()> {
     let given = [
         ("--report", options.report.is_some()),
         ("--report-file", options.report_file.is_some()),
@@ -35,20 +70,39 @@ pub fn check_options(options: &RunOptions) -> CliResult<()> {
     }
 }
 
-/// Runs the task, exports its telemetry and returns its result. A panic, which the panic hook has reported, is an error.
+/// Runs the task within the budget that is left for all runs, exports its telemetry and returns how it ended.
 ///
 /// # Errors
-/// Fails when the run cannot start; a run that ends early is no error.
-pub async fn run_for_client(app: &App, options: &RunOptions, task: Task) -> CliResult<RunResult> {
+/// Fails when the run cannot start, or nothing is left of the budget; a run that ends early is no error. A panic, which the panic
+/// hook has reported, is one.
+pub async fn run_for_client(app: &App, options: &RunOptions, task: Task) -> CliResult<FinishedRun> {
+    let Some(total) = &options.total_budget else {
+        return run(app, options, task).await?;
+    };
+    let own = app.load(&options.flags())?.settings.costs.budget_usd.map(Usd::try_from).transpose();
+    let own = own.map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+    let most = own.into_iter().chain(options.bounds.budget).min();
+    let reserved =
+        total.reserve(most).ok_or_else(|| CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED))?;
+    let bounds = RunBounds { budget: Some(reserved), ..options.bounds.clone() };
+    // After a panic it is not known what was spent: the reservation stays.
+    let ended = run(app, &RunOptions { bounds, ..options.clone() }, task).await?;
+    let spent = ended.as_ref().map_or(Usd::ZERO, |finished| finished.spent);
+    total.release(reserved.saturating_sub(spent));
+    ended
+}
+
+/// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.
+async fn run(app: &App, options: &RunOptions, task: Task) -> CliResult<CliResult<FinishedRun>> {
     let run = async {
-        let finished = Box::pin(run_session(app, options, task)).await?;
-        if let Some(telemetry) = finished.telemetry {
+        let mut finished = Box::pin(run_session(app, options, task)).await?;
+        if let Some(telemetry) = finished.telemetry.take() {
             telemetry.export(&app.terminal).await;
         }
-        Ok(finished.result)
+        Ok(finished)
     };
     AssertUnwindSafe(run)
         .catch_unwind()
         .await
-        .unwrap_or_else(|_| Err(CliError::new(FailureKind::Internal, "a bug in agent ended the run")))
+        .map_err(|_| CliError::new(FailureKind::Internal, "a bug in agent ended the run"))
 }

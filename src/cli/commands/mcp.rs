@@ -1,5 +1,6 @@
 //! `agent mcp`: lists the MCP servers, shows the tools of one, and accepts them.
 
+use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::mcp_args::{McpArgs, McpCommand};
 use crate::cli::commands::mcp_login::{login, logout};
 use crate::cli::commands::mcp_serve::serve;
@@ -41,10 +42,11 @@ pub struct Contacted {
 /// Fails for an invalid configuration, an unknown server, a server that cannot be started, and when a file cannot be written.
 pub fn mcp(app: &App, args: McpArgs) -> CliResult<()> {
     match args.command {
-        Some(McpCommand::Serve(options)) => return serve(app, *options),
+        Some(McpCommand::Serve(args)) => return serve(app, *args),
         None if is_piped() && !args.json => {
             let McpArgs { mcp_config, common, .. } = args;
-            return serve(app, RunOptions { common, mcp_config, ..RunOptions::default() });
+            let options = RunOptions { common, mcp_config, ..RunOptions::default() };
+            return serve(app, ClientArgs { options, ..ClientArgs::default() });
         }
         _ => {}
     }

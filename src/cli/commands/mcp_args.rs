@@ -1,7 +1,7 @@
 //! The arguments of `agent mcp`.
 
+use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::run_args::RunOptions;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub enum McpCommand {
         server: String,
     },
     /// Offer this agent to other programs as an MCP server on standard input and output; the options of `run` bound what they can do
-    Serve(Box<RunOptions>),
+    Serve(Box<ClientArgs>),
     /// Accept the tools of a server as they are now, and show what has changed
     Pin {
         /// Name of the server.

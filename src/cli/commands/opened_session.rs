@@ -69,9 +69,10 @@ impl OpenedSession {
     ) -> CliResult<Self> {
         let settings = &setup.settings;
         let resumed_session = setup.resumed_session.take();
-        let reserved = options.client.as_ref().and_then(|client| client.session_id.clone());
-        let LockedSession { id, journal, opened, about } = resumed_session
-            .map_or_else(|| LockedSession::create(app, &session_store(settings), reserved), Ok)?;
+        let LockedSession { id, journal, opened, about } = resumed_session.map_or_else(
+            || LockedSession::create(app, &session_store(settings), options.session_id.clone()),
+            Ok,
+        )?;
         let state_problem = opened.problem.as_deref().map(messages::state_unusable);
         let state_saver = StateSaver::new(session_store(settings).journal_path(&id)?, &opened);
         let bounds = bounds(setup.started_at, &setup.limits, setup.schema.as_deref());

@@ -79,7 +79,7 @@ async fn with_accepted_tools(
     launcher: &Launcher,
     toolbox: Toolbox,
 ) -> CliResult<Toolbox> {
-    let options = McpOptions { dry_run: true, ask_until: None };
+    let options = McpOptions { dry_run: true, ask_until: None, hosted: Vec::new() };
     let mut servers = McpServers::start(app, settings, launcher, options).await;
     let toolbox = servers.add_to(toolbox, settings, &app.redactor(settings));
     servers.show_notices(app);

@@ -23,6 +23,7 @@ use crate::workspace::Workspace;
 use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use clap::Args;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of diffs in a report.
@@ -116,10 +117,24 @@ impl RequestedReport {
             report.set_result(result);
             rendered(self.form, &report)
         });
+        self.write_or_warn(app, text.map_err(|error| error.to_string()), id);
+    }
+
+    /// Writes the text that `render` makes, or a warning; `id` names what the report is about.
+    pub fn write_rendered(
+        &self,
+        app: &App,
+        render: impl Fn(ReportFormat) -> io::Result<String>,
+        id: Option<&str>,
+    ) {
+        self.write_or_warn(app, render(self.form).map_err(|error| error.to_string()), id);
+    }
+
+    fn write_or_warn(&self, app: &App, text: Result<String, String>, id: Option<&str>) {
         match text {
             Ok(text) => self.write_text(app, &text, id),
             Err(error) => {
-                let why = app.redact(&error.to_string());
+                let why = app.redact(&error);
                 app.notify(Style::Warning, &messages::report_not_written(self.file(), &why, id));
             }
         }

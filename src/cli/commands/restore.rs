@@ -39,11 +39,46 @@ struct RestoreOutcome {
     problems: Vec<String>,
 }
 
+/// What was restored.
+#[derive(Default)]
+pub struct Restored {
+    /// The changes.
+    pub changed: Vec<Change>,
+    /// Warnings on replaced content that could not be stored.
+    pub warnings: Vec<String>,
+    /// Why some of the files could not be restored.
+    pub problem: Option<String>,
+}
+
+/// Restores the files selected by `direction` and the arguments, and prints what was done.
+///
+/// # Errors
+/// Fails as [`restore_files`] does, when some files could not be restored, and when standard output cannot be written.
+pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_step: u32) -> CliResult<()> {
+    let Restored { changed, warnings, problem } = restore_files(app, args, direction, to_step)?;
+    for warning in warnings {
+        app.notify(Style::Warning, &warning);
+    }
+    if !changed.is_empty() {
+        print(&app.terminal, &app.redact(&messages::restored(direction, &changed)))?;
+    }
+    match problem {
+        Some(problem) => Err(CliError::new(FailureKind::Request, problem)),
+        None if changed.is_empty() => print(&app.terminal, messages::nothing_to_restore(direction)),
+        None => Ok(()),
+    }
+}
+
 /// Restores the files selected by `direction` and the arguments, and records it in the session's journal.
 ///
 /// # Errors
-/// Fails for an unknown session or one in use, a file that someone else changed since, and a file that cannot be restored.
-pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_step: u32) -> CliResult<()> {
+/// Fails for an unknown session or one in use, a file that someone else changed since, and when the journal cannot be written.
+pub fn restore_files(
+    app: &App,
+    args: &RestoreArgs,
+    direction: RestoreDirection,
+    to_step: u32,
+) -> CliResult<Restored> {
     let loaded_session = SessionHistory::open_locked(app, &args.common, args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| loaded_session.history_path(file)).transpose()?;
     let planned = match direction {
@@ -51,7 +86,7 @@ pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_st
         RestoreDirection::Redo => loaded_session.history.redo(file.as_deref()),
     };
     if planned.is_empty() {
-        return print(&app.terminal, messages::nothing_to_restore(direction));
+        return Ok(Restored::default());
     }
     let tasks = plan(&loaded_session, planned)?;
     if !(tasks.changed.is_empty() && tasks.not_storable.is_empty() || args.force) {
@@ -62,24 +97,18 @@ pub fn restore(app: &App, args: &RestoreArgs, direction: RestoreDirection, to_st
     if !tasks.missing.is_empty() {
         problems.insert(0, messages::contents_not_stored(&tasks.missing));
     }
-    for warning in warnings {
-        app.notify(Style::Warning, &loaded_session.redact(&warning));
-    }
     if !changed.is_empty() {
-        let text = loaded_session.redact(&messages::restored(direction, &changed));
-        let event = Event::Restored { direction, to_step, changed };
+        let event = Event::Restored { direction, to_step, changed: changed.clone() };
         loaded_session
             .emitter
             .emit(event)
             .and_then(|_| loaded_session.emitter.sync())
             .map_err(journal_write_error)?;
         loaded_session.contents.prune();
-        print(&app.terminal, &text)?;
     }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(CliError::new(FailureKind::Request, loaded_session.redact(&problems.join("\n"))))
+    let problem = (!problems.is_empty()).then(|| loaded_session.redact(&problems.join("\n")));
+    let warnings = warnings.iter().map(|warning| loaded_session.redact(warning)).collect();
+    Ok(Restored { changed, warnings, problem })
 }
 
 /// Restores each file, even if others fail, and then removes the directories that were created for them.

@@ -7,11 +7,12 @@ use crate::cli::commands::run_args::{RunOptions, parse_name};
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
-use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::preparation::{Preparation, PromptData};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::core::message_origin::MessageOrigin;
 use crate::core::review::{FindingSeverity, Review};
 use crate::core::run_result::{Output, RESULT_SCHEMA_VERSION, RunResult};
 use crate::core::stop_reason::Status;
@@ -67,7 +68,9 @@ pub fn review(app: &App, args: ReviewArgs) -> u8 {
         app.notify(Style::Warning, &messages::never_in_review_diff(&diff.not_shown, language));
     }
     options.review = Some(Rc::new(outcome));
-    let preparation = Preparation { review: Some((diff.base, diff.text)), ..Preparation::default() };
+    let heading = messages::review_changes(&diff.base);
+    let data = vec![PromptData { heading, text: diff.text, origin: MessageOrigin::GitDiff }];
+    let preparation = Preparation { data, ..Preparation::default() };
     let prompt = messages::REVIEW_TASK.to_owned();
     let task = Task::New { prompt, history: None, config: Some(config), preparation };
     run_task(app, &options, Ok(task))

@@ -11,6 +11,7 @@ use crate::cli::commands::run_setup::{RunSetup, Task};
 use crate::cli::commands::run_sinks;
 use crate::cli::compose::app::App;
 use crate::cli::compose::approver::InteractionOptions;
+use crate::cli::compose::code_health::MeasuredBefore;
 use crate::cli::compose::interrupted_calls::InterruptedCalls;
 use crate::cli::compose::mcp::McpServers;
 use crate::cli::compose::memory::store_correction;
@@ -228,8 +229,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let start = StartupEvents {
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds, &setup.mcp.tools),
         has_system: has_system(&opened.about, &settings.agent.name),
-        is_chat: options.chat.is_some(),
-        prompt_is_data: options.prompt_is_data,
+        options,
         listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
         id: opened.id,
         input_history: setup.input_history,
@@ -298,7 +298,8 @@ fn interaction(
 }
 
 /// The data of the first events of a run.
-struct StartupEvents {
+struct StartupEvents<'a> {
+    options: &'a RunOptions,
     id: String,
     startup: RunStartup,
     /// The messages of `--history`.
@@ -312,12 +313,8 @@ struct StartupEvents {
     interrupted_calls: InterruptedCalls,
     /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
     has_system: bool,
-    /// Whether the run is a message of `agent chat`.
-    is_chat: bool,
     /// The skills in the system message.
     listed_skills: Vec<Skill>,
-    /// Whether the prompt was not written by the user for this run.
-    prompt_is_data: bool,
 }
 
 /// Removes the sessions without activity for `days`; failures do not change the run's result.
@@ -339,12 +336,16 @@ async fn run_agent(
     app: &App,
     settings: &Settings,
     agent: &Agent,
-    start: StartupEvents,
+    start: StartupEvents<'_>,
     preparation: impl Future<Output = Result<(), EmitError>>,
 ) -> RunResult {
     let started_at = app.source.unix_time();
+    let mut measured_before = None;
     let verdict = match emit_startup_events(app, settings, agent, start) {
-        Ok(()) => run::run(agent, preparation).await,
+        Ok(()) => {
+            measured_before = MeasuredBefore::of_run(settings, agent).await;
+            run::run(agent, preparation).await
+        }
         Err(error) => Err(error),
     };
     if let Some(contents) = agent.engine.workspace.content_store() {
@@ -359,6 +360,9 @@ async fn run_agent(
     };
     if may_have_changed_files(agent, settings) {
         result.executables = executables::executables_changed_since(&settings.workspace, started_at);
+    }
+    if let Some(before) = measured_before {
+        result.health = before.compare(settings, agent).await;
     }
     let emitted = agent.emit_run_end(result).and_then(|result| agent.emitter.sync().map(|()| result));
     emitted.unwrap_or_else(|error| agent.end_without_journal(&error))
@@ -377,9 +381,10 @@ fn emit_startup_events(
     app: &App,
     settings: &Settings,
     agent: &Agent,
-    start: StartupEvents,
+    start: StartupEvents<'_>,
 ) -> Result<(), EmitError> {
     let StartupEvents {
+        options,
         id,
         startup,
         input_history,
@@ -388,9 +393,7 @@ fn emit_startup_events(
         mut notices,
         state_problem,
         has_system,
-        is_chat,
         listed_skills,
-        prompt_is_data,
         interrupted_calls,
     } = start;
     let RunStartup { start_event, model_messages, change_notices } = startup;
@@ -401,6 +404,7 @@ fn emit_startup_events(
             workspace: settings.workspace.to_string_lossy().into_owned(),
             program: format!("agent {}", env!("CARGO_PKG_VERSION")),
             imported_from: None,
+            work_id: options.work_id.clone(),
         })?;
     }
     emitter.emit(start_event)?;
@@ -417,13 +421,14 @@ fn emit_startup_events(
         emitter.emit(Event::History { messages: input_history })?;
     }
     // The task is saved before anything that takes time: a session without a task cannot be resumed.
-    let prompt = first_message.clone().filter(|text| !prompt_is_data && text != messages::RESUME_MESSAGE);
+    let prompt =
+        first_message.clone().filter(|text| !options.prompt_is_data && text != messages::RESUME_MESSAGE);
     let first_message = agent.session.borrow().with_schema(first_message);
     if let Some(text) = first_message {
         emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt, images })?;
     }
     if !has_system {
-        notices.extend(emit_system_message(app, settings, agent, &listed_skills, is_chat)?);
+        notices.extend(emit_system_message(app, settings, agent, &listed_skills, options.chat.is_some())?);
     }
     for text in
         agent.models.iter().flat_map(|model| model.warnings().to_vec()).chain(change_notices).chain(notices)

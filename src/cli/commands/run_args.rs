@@ -4,6 +4,7 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
+use crate::cli::compose::total_budget::TotalBudget;
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
@@ -158,6 +159,9 @@ pub struct RunOptions {
     /// Have the model evaluate its own answer; `full` sends it feedback before the run becomes partial
     #[arg(long, value_parser = |text: &str| parse_name::<EvaluationMode>("it is one of", text), value_name = "off|basic|full")]
     pub self_eval: Option<EvaluationMode>,
+    /// Measure the code before and after the run: complexity and length of functions, repeated blocks
+    #[arg(long)]
+    pub health: bool,
     /// Run read-only calls, and only describe changes and commands
     #[arg(long)]
     pub dry_run: bool,
@@ -194,12 +198,24 @@ pub struct RunOptions {
     /// Bounds in addition to the settings, such as the remaining money of `--budget-total` in `agent chat`.
     #[arg(skip)]
     pub bounds: RunBounds,
+    /// In the commands whose runs another program requests: the budget of all runs.
+    #[arg(skip)]
+    pub total_budget: Option<Rc<TotalBudget>>,
+    /// Id of the session that a new run creates; without it, a new one.
+    #[arg(skip)]
+    pub session_id: Option<String>,
+    /// Id of the command of several runs, such as `agent loop`, of which this is one.
+    #[arg(skip)]
+    pub work_id: Option<String>,
     /// The program that drives the run, if it is no user.
     #[arg(skip)]
     pub client: Option<RunClient>,
     /// MCP servers of the client: the section `mcp` of the configuration, as JSON.
     #[arg(skip)]
     pub mcp_servers: Option<String>,
+    /// JSON Schema of the client that the answer must match.
+    #[arg(skip)]
+    pub schema: Option<String>,
     /// In `agent chat`: messages that the user types while the run works.
     #[arg(skip)]
     pub queue: MessageQueue,
@@ -260,6 +276,7 @@ impl RunOptions {
             },
             allow_commands: self.allow_commands,
             no_commands: self.no_commands,
+            health: self.health,
             log_file: self.log_file.clone(),
             ..common_flags(&self.common)
         }

@@ -118,8 +118,7 @@ impl RunSetup {
         let (LoadedConfig { mut settings, mut notices, .. }, resumed_session) = load(app, options, task)?;
         // From here on, errors are reported without the secrets of these settings.
         let redactor = app.redactor(&settings);
-        let built_in = options.review.as_ref().map(|_| REVIEW_SCHEMA);
-        let schema = output_schema::read_output_schema(options.output_schema.as_deref(), built_in)?;
+        let schema = output_schema(options)?;
         let images = input_images(options, task)?;
         let (input_history, preparation) = (input_history(task)?, preparation(task));
         directories::prepare(&settings)?;
@@ -147,6 +146,7 @@ impl RunSetup {
         let mcp_options = McpOptions {
             dry_run: options.dry_run,
             ask_until: (options.format() == OutputFormat::Text).then(|| interrupt.clone()),
+            hosted: options.client.as_ref().map(|client| client.servers.clone()).unwrap_or_default(),
         };
         let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
         let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
@@ -241,7 +241,19 @@ fn input_images(options: &RunOptions, task: &Task) -> CliResult<InputImages> {
             "--image needs a prompt, whose message contains the image",
         ));
     }
-    InputImages::read(&options.image)
+    match &options.client {
+        Some(client) if options.image.is_empty() => Ok(client.images.clone()),
+        _ => InputImages::read(&options.image),
+    }
+}
+
+/// Returns the schema of the answer: of a review, of a client, or of `--output-schema`.
+fn output_schema(options: &RunOptions) -> CliResult<Option<Rc<OutputSchema>>> {
+    match (&options.review, &options.schema) {
+        (Some(_), _) => output_schema::built_in(REVIEW_SCHEMA).map(Some),
+        (None, Some(text)) => output_schema::given(text).map(Some),
+        (None, None) => output_schema::read_output_schema(options.output_schema.as_deref()),
+    }
 }
 
 /// Returns the steps before the work on the task.

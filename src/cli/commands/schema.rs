@@ -19,7 +19,9 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Approvals => include_str!("../../../config/schema/approvals.json"),
         SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
         SchemaArg::Report => include_str!("../../../config/schema/report.json"),
+        SchemaArg::Health => include_str!("../../../config/schema/health.json"),
         SchemaArg::Review => REVIEW_SCHEMA,
+        SchemaArg::Rpc => include_str!("../../../config/schema/rpc.json"),
         SchemaArg::Journal => include_str!("../../../config/schema/journal.json"),
     };
     print(terminal, text)

@@ -87,7 +87,7 @@ fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
 async fn with_servers(app: &App, settings: &Settings, toolbox: Toolbox) -> CliResult<Toolbox> {
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
-    let options = McpOptions { dry_run: false, ask_until: None };
+    let options = McpOptions { dry_run: false, ask_until: None, hosted: Vec::new() };
     let mut servers = McpServers::start(app, settings, &launcher, options).await;
     let toolbox = servers.add_to(toolbox, settings, &app.redactor(settings));
     servers.finish_and_notify(app, settings).await;
@@ -149,7 +149,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
     let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
-    let mcp_options = McpOptions { dry_run, ask_until: Some(interrupt.clone()) };
+    let mcp_options = McpOptions { dry_run, ask_until: Some(interrupt.clone()), hosted: Vec::new() };
     let mut needed = settings.clone();
     needed.mcp.servers.retain(|server, _| call.name.starts_with(&name_prefix(server)));
     // Also the values that are mapped to servers that are not started are secrets.

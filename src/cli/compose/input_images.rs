@@ -1,4 +1,4 @@
-//! The images of `--image` and `/image`: reads and checks the files, and stores them in the session.
+//! The images of a prompt: reads the files of `--image` and `/image`, checks them, and stores them in the session.
 
 use crate::cli::error::{CliError, CliResult};
 use crate::config::text_file::read_bytes;
@@ -18,8 +18,8 @@ use std::rc::Rc;
 const PATH_CHARS: usize = 200;
 
 /// Checked images with their contents.
-#[derive(Default)]
-pub struct InputImages(Vec<(Image, Vec<u8>)>);
+#[derive(Clone, Default)]
+pub struct InputImages(Vec<(Image, Rc<[u8]>)>);
 
 impl InputImages {
     /// Reads the images in `files`.
@@ -27,10 +27,22 @@ impl InputImages {
     /// # Errors
     /// Fails for a file that is missing, unreadable, no image or above a limit, and for too many files.
     pub fn read(files: &[PathBuf]) -> CliResult<Self> {
-        if files.len() > MAX_REQUEST_IMAGES {
-            return Err(unusable(messages::too_many_images(files.len(), MAX_REQUEST_IMAGES)));
+        Self::checked(files.iter().map(|file| read_image(file)))
+    }
+
+    /// Checks images that a client sent, which have names and bytes.
+    ///
+    /// # Errors
+    /// Fails for one that is no image or above a limit, and for too many.
+    pub fn from_client(images: impl ExactSizeIterator<Item = (String, Vec<u8>)>) -> CliResult<Self> {
+        Self::checked(images.map(|(name, bytes)| check_image(&name, &name, bytes, None)))
+    }
+
+    fn checked(images: impl ExactSizeIterator<Item = CliResult<(Image, Rc<[u8]>)>>) -> CliResult<Self> {
+        if images.len() > MAX_REQUEST_IMAGES {
+            return Err(unusable(messages::too_many_images(images.len(), MAX_REQUEST_IMAGES)));
         }
-        let images = files.iter().map(|file| read_image(file)).collect::<CliResult<Vec<_>>>()?;
+        let images = images.collect::<CliResult<Vec<_>>>()?;
         let total = images.iter().fold(0, |sum: u64, (image, _)| sum.saturating_add(image.bytes));
         if total > MAX_REQUEST_IMAGE_BYTES {
             return Err(unusable(messages::images_too_large(total, MAX_REQUEST_IMAGE_BYTES)));
@@ -77,20 +89,29 @@ impl InputImages {
     }
 }
 
-fn read_image(file: &Path) -> CliResult<(Image, Vec<u8>)> {
-    let wrong = |why: &str| {
-        unusable(messages::image_unusable(&one_line(&file.display().to_string(), PATH_CHARS), why))
-    };
+fn read_image(file: &Path) -> CliResult<(Image, Rc<[u8]>)> {
+    let shown = file.display().to_string();
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
     // One byte more than the limit, so that the check reports a larger file.
     let (bytes, length) = read_bytes(file, MAX_IMAGE_BYTES.saturating_add(1))
-        .map_err(|error| wrong(&error.to_string()))?
-        .ok_or_else(|| wrong("it does not exist"))?;
-    let image = Image::check(&name, &bytes).map_err(|error| match error {
-        ImageError::TooLarge(_) => wrong(&ImageError::TooLarge(length).to_string()),
-        error => wrong(&error.to_string()),
+        .map_err(|error| wrong(&shown, &error.to_string()))?
+        .ok_or_else(|| wrong(&shown, "it does not exist"))?;
+    check_image(&name, &shown, bytes, Some(length))
+}
+
+/// Checks an image. `shown` names it in errors; `length` is its whole length if `bytes` are not all of it.
+fn check_image(name: &str, shown: &str, bytes: Vec<u8>, length: Option<u64>) -> CliResult<(Image, Rc<[u8]>)> {
+    let image = Image::check(name, &bytes).map_err(|error| match error {
+        ImageError::TooLarge(found) => {
+            wrong(shown, &ImageError::TooLarge(length.unwrap_or(found)).to_string())
+        }
+        error => wrong(shown, &error.to_string()),
     })?;
-    Ok((image, bytes))
+    Ok((image, bytes.into()))
+}
+
+fn wrong(shown: &str, why: &str) -> CliError {
+    unusable(messages::image_unusable(&one_line(shown, PATH_CHARS), why))
 }
 
 fn unusable(message: String) -> CliError {

@@ -9,6 +9,7 @@ use crate::core::secret::Secret;
 use crate::http::own_origin;
 use crate::mcp::client::Answers;
 use crate::mcp::definition::{ListedTool, hash_of_all, name_for_model};
+use crate::mcp::hosted::HostedServer;
 use crate::mcp::http::HttpServer;
 use crate::mcp::login_store::LoginStore;
 use crate::mcp::npx::{unpinned_package, without_version};
@@ -50,6 +51,8 @@ pub struct McpOptions {
     pub dry_run: bool,
     /// Cancels questions to the user; `None` if no user can be asked.
     pub ask_until: Option<CancellationToken>,
+    /// Servers in the program that drives the run.
+    pub hosted: Vec<HostedServer>,
 }
 
 /// The servers of a run, and notices about them.
@@ -73,6 +76,23 @@ struct UsedServer {
 }
 
 impl UsedServer {
+    /// Starts to use a server in the program that drives the run. That program may change its tools, so they are not compared
+    /// with those of earlier runs.
+    fn hosted(server: HostedServer, answers: Answers, redactor: Arc<Redactor>) -> Self {
+        let settings = McpServer { workspace: WorkspaceAccess::None, ..McpServer::default() };
+        let spec = ServerSpec {
+            name: server.name.clone(),
+            transport: Transport::Hosted(server),
+            fingerprint: String::new(),
+            start_timeout: Duration::from_secs(settings.start_timeout_seconds),
+            call_timeout: Duration::from_secs(settings.call_timeout_seconds),
+            answers,
+            protocol: None,
+            redactor,
+        };
+        Self { server: Rc::new(Server::start(spec)), settings, pins: None, has_reported: Cell::default() }
+    }
+
     /// Returns the notice about changed tools; `None` without changes, and when the user has it already.
     fn changed(&self, changes: &PinChanges) -> Option<String> {
         let is_new = !changes.is_empty() && !self.has_reported.replace(true);
@@ -89,7 +109,7 @@ impl McpServers {
     /// Starts the configured servers. Waits only for those whose tools the user has not seen yet.
     pub async fn start(app: &App, settings: &Settings, launcher: &Launcher, options: McpOptions) -> Self {
         let mut this = Self::default();
-        if settings.mcp.enabled().next().is_none() {
+        if settings.mcp.enabled().next().is_none() && options.hosted.is_empty() {
             return this;
         }
         let mut all_pins: BTreeMap<String, Pins> = match pin_store(settings).load() {
@@ -123,6 +143,10 @@ impl McpServers {
                 has_reported: Cell::default(),
             });
         }
+        for server in options.hosted {
+            let server = UsedServer::hosted(server, answers.clone(), app.redactor(settings));
+            this.servers.push(server);
+        }
         if !options.dry_run {
             this.contact_new(settings, &mut all_pins).await;
         }
@@ -151,8 +175,12 @@ impl McpServers {
                         self.notices.push(messages::mcp_pin_differs(&name, &hash));
                         continue;
                     }
-                    self.notices.push(messages::mcp_first_contact(&name, tools.len(), &hash));
                     let pins = Pins::accept(&used.server.spec, &started.connection.protocol, tools);
+                    if let Transport::Hosted(_) = used.server.spec.transport {
+                        used.pins = Some(pins);
+                        continue;
+                    }
+                    self.notices.push(messages::mcp_first_contact(&name, tools.len(), &hash));
                     all_pins.insert(name, pins.clone());
                     used.pins = Some(pins);
                     has_changed = true;

@@ -3,11 +3,15 @@
 pub mod app;
 pub mod approver;
 pub mod client_input;
+pub mod client_lines;
+pub mod client_output;
+pub mod code_health;
 pub mod costs;
 pub mod directories;
 pub mod input_history;
 pub mod input_images;
 pub mod interrupted_calls;
+pub mod json_rpc;
 pub mod mcp;
 pub mod memory;
 pub mod message_queue;
@@ -23,11 +27,13 @@ pub mod secrets;
 pub mod server_questions;
 pub mod session;
 pub mod session_history;
+pub mod session_list;
 pub mod skills;
 pub mod startup;
 pub mod subagents;
 pub mod system_message;
 pub mod toolbox;
+pub mod total_budget;
 pub mod undo_store;
 pub mod user_commands;
 
@@ -197,7 +203,7 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
     let config = config.canonicalize().unwrap_or_else(|_| config.clone());
     SandboxSettings {
         workspace: settings.workspace.clone(),
-        access: if settings.read_only { WorkspaceAccess::Read } else { WorkspaceAccess::Write },
+        access: if settings.client_limits.read_only { WorkspaceAccess::Read } else { WorkspaceAccess::Write },
         home: app.environment.home().map(Path::to_owned),
         variables: app.environment.variables().clone(),
         writable: sandbox.writable.iter().map(PathBuf::from).collect(),
@@ -390,7 +396,8 @@ pub fn engine(
     let guardrails = Guardrails::new(settings.guardrails.clone(), root, settings.language)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &parts.launcher)
-        .map_err(|error| wrong(error.into()))?;
+        .map_err(|error| wrong(error.into()))?
+        .with_client(interaction.client.as_ref().and_then(|client| client.hooks.clone()));
     let approver = interaction.approver(app, settings);
     Ok(Engine {
         toolbox: parts.toolbox,

@@ -1,25 +1,45 @@
 //! Reads the schema of the answer for `--output-schema FILE`.
 
-use crate::agent::output_schema::{MAX_SCHEMA_BYTES, OutputSchema};
+use crate::agent::output_schema::{MAX_SCHEMA_BYTES, OutputSchema, SchemaError};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Reads the schema in `file`; `built_in` is the text of one that takes its place.
+/// Parses a schema of this program.
+///
+/// # Errors
+/// Fails for an invalid one, which a test excludes.
+pub fn built_in(text: &str) -> CliResult<Rc<OutputSchema>> {
+    let internal = |error: SchemaError| CliError { kind: FailureKind::Internal, cause: error.into() };
+    OutputSchema::parse(text).map(Rc::new).map_err(internal)
+}
+
+/// Parses the schema of a client.
+///
+/// # Errors
+/// Fails for an unusable schema.
+pub fn given(text: &str) -> CliResult<Rc<OutputSchema>> {
+    let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    if size > MAX_SCHEMA_BYTES {
+        return Err(unusable(&format!("has more than {MAX_SCHEMA_BYTES} bytes")));
+    }
+    OutputSchema::parse(text).map(Rc::new).map_err(|error| unusable(&error.to_string()))
+}
+
+fn unusable(problem: &str) -> CliError {
+    CliError::new(
+        FailureKind::Usage,
+        format!("the schema of the answer {problem}; see `agent help structured`"),
+    )
+}
+
+/// Reads the schema in `file`.
 ///
 /// # Errors
 /// Fails for an unreadable file and for an unusable schema; the message contains the position.
-pub fn read_output_schema(
-    file: Option<&Path>,
-    built_in: Option<&str>,
-) -> CliResult<Option<Rc<OutputSchema>>> {
-    if let Some(text) = built_in {
-        let schema = OutputSchema::parse(text)
-            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
-        return Ok(Some(Rc::new(schema)));
-    }
+pub fn read_output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSchema>>> {
     let Some(file) = file else { return Ok(None) };
     let wrong = |problem: String| {
         CliError::new(

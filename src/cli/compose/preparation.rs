@@ -24,12 +24,23 @@ pub struct Preparation {
     pub plan: bool,
     /// The commit or branch with which the working tree is compared.
     pub git_diff: Option<String>,
-    /// In `agent review`: the base commit and the diff.
-    pub review: Option<(String, String)>,
+    /// Data that belong to the task, such as the diff of `agent review`.
+    pub data: Vec<PromptData>,
     /// Commands that the user ran in `agent chat` before the prompt, and their results.
     pub user_commands: Vec<(String, String)>,
     /// Whether the user requested a compaction of the conversation before the prompt (`/compact`).
     pub compact: bool,
+}
+
+/// Data that the model receives after the prompt, between untrusted-data delimiters.
+#[derive(Debug, Clone)]
+pub struct PromptData {
+    /// What it is.
+    pub heading: String,
+    /// The data.
+    pub text: String,
+    /// The origin of its message.
+    pub origin: MessageOrigin,
 }
 
 impl Preparation {
@@ -48,10 +59,10 @@ impl Preparation {
             agent.emitter.emit(Event::user_message(text, MessageOrigin::UserCommand))?;
         }
         agent.engine.load_skills_for_prompt(&agent.task)?;
-        if let Some((base, diff)) = &self.review {
+        for PromptData { heading, text, origin } in &self.data {
             let delimiter = Delimiter::for_session(agent.session.borrow().id());
-            let text = messages::review_changes(base, &delimiter.wrap(diff));
-            agent.emitter.emit(Event::user_message(text, MessageOrigin::GitDiff))?;
+            let text = format!("## {heading}\n{}", delimiter.wrap(text));
+            agent.emitter.emit(Event::user_message(text, *origin))?;
         }
         if let Some(reference) = &self.git_diff {
             show_changes(agent, reference).await?;

@@ -1,11 +1,15 @@
 //! A program that drives runs instead of a user at the terminal: it receives the events, answers questions and interrupts.
 
-use crate::config::settings::Settings;
+use crate::cli::compose::input_images::InputImages;
+use crate::config::settings::{OfferedTools, Settings};
 use crate::core::event::Record;
 use crate::core::event_sink::EventSink;
 use crate::core::price::Usd;
 use crate::engine::approver::{Approver, ApproverAnswer, Question};
+use crate::engine::hooks::ClientHooks;
 use crate::engine::policy::Mode;
+use crate::engine::rules::PolicyRule;
+use crate::mcp::hosted::HostedServer;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,8 +29,12 @@ pub struct RunClient {
     pub interrupt: CancellationToken,
     /// Whether the listener receives the pieces of streamed answers.
     pub takes_deltas: bool,
-    /// Id of the session that a new run creates; without it, a new one.
-    pub session_id: Option<String>,
+    /// Images of the prompt.
+    pub images: InputImages,
+    /// Its hooks.
+    pub hooks: Option<Rc<dyn ClientHooks>>,
+    /// Its MCP servers that live in it.
+    pub servers: Vec<HostedServer>,
 }
 
 impl std::fmt::Debug for RunClient {
@@ -53,8 +61,8 @@ pub struct UnsavedQuestion {
     pub reply: oneshot::Sender<bool>,
 }
 
-/// Upper bounds of a run, besides those of the settings: they only lower them.
-#[derive(Debug, Clone, Copy, Default)]
+/// Bounds of a run, besides those of the settings: limits only lower those, and rules take effect where no configured one does.
+#[derive(Debug, Clone, Default)]
 pub struct RunBounds {
     /// Maximum cost.
     pub budget: Option<Usd>,
@@ -70,6 +78,12 @@ pub struct RunBounds {
     pub no_network: bool,
     /// Whether `web_search` is off.
     pub no_web_search: bool,
+    /// The tools that are left.
+    pub tools: OfferedTools,
+    /// Rules besides the configured ones.
+    pub rules: ClientRules,
+    /// The configured MCP servers that are used; absent: all.
+    pub servers: Option<Vec<String>>,
 }
 
 impl RunBounds {
@@ -90,16 +104,46 @@ impl RunBounds {
             settings.policy.mode = settings.policy.mode.min(mode);
         }
         if self.read_only {
-            settings.read_only = true;
+            settings.client_limits.read_only = true;
             settings.sandbox.writable.clear();
         }
         if self.no_network {
             settings.sandbox.network = false;
             settings.sandbox.allowed_hosts.clear();
         }
+        settings.client_limits.tools = self.tools.clone();
+        self.rules.apply(settings);
+        if let Some(servers) = &self.servers {
+            settings.mcp.servers.retain(|name, _| servers.contains(name));
+        }
         if self.no_web_search {
             settings.web.search.provider = None;
         }
+    }
+}
+
+/// Rules of a client on calls.
+#[derive(Debug, Clone, Default)]
+pub struct ClientRules {
+    /// Refusals, which precede the configured rules.
+    pub refusals: Vec<PolicyRule>,
+    /// Allowances, which follow the configured rules; without effect where every call needs approval.
+    pub allowances: Vec<PolicyRule>,
+    /// Regular expressions of commands.
+    pub blocked_commands: Vec<String>,
+    /// Patterns of files that are not changed.
+    pub protected_files: Vec<String>,
+}
+
+impl ClientRules {
+    fn apply(&self, settings: &mut Settings) {
+        let policy = &mut settings.policy;
+        policy.rules.splice(0..0, self.refusals.iter().cloned());
+        if policy.mode != Mode::ConfirmAll {
+            policy.rules.extend(self.allowances.iter().cloned());
+        }
+        policy.blocked_commands.extend(self.blocked_commands.iter().cloned());
+        policy.protected_files.extend(self.protected_files.iter().cloned());
     }
 }
 

@@ -63,9 +63,10 @@ pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
     Ok(permitted(toolbox(settings).restricted(|tool| format.offers(tool)), settings))
 }
 
-/// Returns the tools without those that change files, if the run may change none.
+/// Returns the tools that the program that drives the run leaves, without those that change files if the run may change none.
 pub fn permitted(toolbox: Toolbox, settings: &Settings) -> Toolbox {
-    if !settings.read_only {
+    let toolbox = toolbox.restricted(|name| settings.client_limits.tools.permits(name));
+    if !settings.client_limits.read_only {
         return toolbox;
     }
     let changes = |tool: &dyn Tool| matches!(tool.access(), Access::Write | Access::McpWrite { .. });

@@ -1,7 +1,8 @@
 //! Settings of Claude Code: permissions, hooks and MCP servers of `.claude/settings.json` and `.mcp.json`.
 
-use super::{ForeignSetting, Target, claude_hooks, claude_permissions};
+use super::{Counterpart, ForeignSetting, Target, claude_hooks, claude_permissions};
 use crate::config::error::ConfigError;
+use crate::engine::rules::PolicyRule;
 use crate::messages;
 use serde_json::{Map, Value};
 
@@ -37,6 +38,33 @@ pub fn settings(file: &str, text: &str, target: Target) -> Result<Vec<ForeignSet
         }
     }
     Ok(found)
+}
+
+/// What a permission rule means here.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// An entry of `policy.rules`.
+    Rule(Box<PolicyRule>),
+    /// An entry of `guardrails.blocked_commands`.
+    BlockedCommand(String),
+    /// An entry of `guardrails.protected_files`.
+    ProtectedFile(String),
+}
+
+/// Returns the counterpart of a permission rule in the list `action` (`allow`, `ask` or `deny`).
+///
+/// # Errors
+/// Fails with the reason why there is none.
+pub fn permission(action: &str, rule: &str) -> Result<Permission, String> {
+    let Counterpart { key, value, .. } = claude_permissions::counterpart(action, rule, Target::Project)?;
+    match (key, value) {
+        ("guardrails.blocked_commands", Value::String(pattern)) => Ok(Permission::BlockedCommand(pattern)),
+        ("guardrails.protected_files", Value::String(pattern)) => Ok(Permission::ProtectedFile(pattern)),
+        ("policy.rules", rule) => {
+            serde_json::from_value(rule).map(Permission::Rule).map_err(|error| error.to_string())
+        }
+        _ => Err(messages::IMPORT_MALFORMED.to_owned()),
+    }
 }
 
 /// Returns the MCP servers in `text`, the content of `.mcp.json`.

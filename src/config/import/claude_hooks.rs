@@ -1,6 +1,7 @@
 //! Hooks of Claude Code as hooks of this program. Their input differs, so hooks that visibly read it are not carried over.
 
 use super::{Counterpart, ForeignSetting};
+use crate::config::claude_names::names;
 use crate::messages;
 use serde_json::{Value, json};
 
@@ -81,29 +82,17 @@ fn event_and_matcher(event: &str, matcher: &str) -> Result<(&'static str, Option
     }
     let mut tools: Vec<&str> = Vec::new();
     for name in matcher.split('|') {
-        for tool in our_tools(name).ok_or_else(|| messages::IMPORT_MATCHER.to_owned())? {
-            if !tools.contains(tool) {
+        let covered: Vec<&str> = names().covered(name).collect();
+        if covered.is_empty() {
+            return Err(messages::IMPORT_MATCHER.to_owned());
+        }
+        for tool in covered {
+            if !tools.contains(&tool) {
                 tools.push(tool);
             }
         }
     }
     Ok((key, Some(tools.join("|"))))
-}
-
-/// Returns the tools here that do the work of the tool `name` there.
-fn our_tools(name: &str) -> Option<&'static [&'static str]> {
-    Some(match name {
-        "Bash" => &["run_command"],
-        "Read" => &["read_file"],
-        "Write" => &["write_file", "apply_patch"],
-        "Edit" | "MultiEdit" | "NotebookEdit" => &["edit_file", "apply_patch"],
-        "Grep" => &["grep", "search_code"],
-        "Glob" => &["find_files"],
-        "LS" => &["list_files"],
-        "WebFetch" => &["web_fetch"],
-        "Task" | "Agent" => &["dispatch_subagent"],
-        _ => return None,
-    })
 }
 
 /// Replaces the variable with the project's directory: hooks run in it.

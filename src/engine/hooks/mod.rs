@@ -1,8 +1,10 @@
 //! Hooks: user programs that run before and after tool calls, model calls and runs.
 
+mod client_hooks;
 mod protocol;
 mod rule;
 
+pub use client_hooks::{ClientHookAnswer, ClientHooks};
 pub use protocol::HookInput;
 pub use rule::{HookEvent, HookFailureAction, HookRule};
 
@@ -17,6 +19,7 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +32,12 @@ const CANNOT_START_EXIT_CODES: [i32; 2] = [126, 127];
 
 /// Maximum bytes of one compiled matcher.
 const MAX_MATCHER_BYTES: usize = 1024 * 1024;
+
+/// Name of the hooks of a client in the log.
+const CLIENT_HOOK: &str = "client";
+
+/// Reason of a block when the run is interrupted while a client is asked.
+const CLIENT_INTERRUPTED: &str = "the run was interrupted or out of time";
 
 /// Maximum characters of a hook's output in the log.
 const MAX_LOGGED_CHARS: usize = 2000;
@@ -121,6 +130,7 @@ pub struct Hooks {
     workspace: PathBuf,
     launcher: Launcher,
     background_tasks: RefCell<Vec<(CancellationToken, JoinHandle<()>)>>,
+    client: Option<Rc<dyn ClientHooks>>,
 }
 
 /// One rule, compiled.
@@ -137,6 +147,19 @@ enum HookAnswer {
     Block(String),
     Stop(String),
     Warn { text: String, for_model: Option<String> },
+}
+
+impl From<ClientHookAnswer> for HookAnswer {
+    fn from(ClientHookAnswer { stop, block, context, updated_input, .. }: ClientHookAnswer) -> Self {
+        match (stop, block) {
+            (Some(reason), _) => Self::Stop(reason),
+            (None, Some(reason)) => Self::Block(reason),
+            (None, None) => {
+                let output = HookOutput { updated_input, context, ..HookOutput::default() };
+                Self::Allow { output, note: None }
+            }
+        }
+    }
 }
 
 impl Hooks {
@@ -163,12 +186,23 @@ impl Hooks {
         };
         let rules = rules.into_iter().map(compile).collect::<Result<_, _>>()?;
         let (workspace, launcher) = (workspace.to_owned(), launcher.clone());
-        Ok(Self { rules, workspace, launcher, background_tasks: RefCell::default() })
+        Ok(Self { rules, workspace, launcher, background_tasks: RefCell::default(), client: None })
+    }
+
+    /// Adds the hooks of the program that drives the run.
+    #[must_use]
+    pub fn with_client(self, client: Option<Rc<dyn ClientHooks>>) -> Self {
+        Self { client, ..self }
+    }
+
+    /// Returns the client, if it has hooks for `event`.
+    fn client(&self, event: HookEvent) -> Option<&Rc<dyn ClientHooks>> {
+        self.client.as_ref().filter(|client| client.has(event))
     }
 
     /// Checks whether there are hooks for `event`; without any, callers need not build their input.
     pub fn has(&self, event: HookEvent) -> bool {
-        self.rules.get(&event).is_some_and(|hooks| !hooks.is_empty())
+        self.client(event).is_some() || self.rules.get(&event).is_some_and(|hooks| !hooks.is_empty())
     }
 
     /// Runs the hooks of `event` that match `input`, in order and once for each of its files, until one blocks or returns a
@@ -204,6 +238,20 @@ impl Hooks {
             if outcome.updated_input.is_some() {
                 input.tool_input.clone_from(&outcome.updated_input);
             }
+        }
+        if let Some(client) =
+            self.client(event).filter(|_| outcome.block.is_none() && outcome.result.is_none())
+        {
+            let answer = tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    let block = Some(CLIENT_INTERRUPTED.to_owned());
+                    ClientHookAnswer { block, ..ClientHookAnswer::default() }
+                }
+                answer = client.call(event, &input) => answer,
+            };
+            let duration = answer.duration;
+            outcome.record(CLIENT_HOOK, answer.into(), duration);
         }
         outcome
     }

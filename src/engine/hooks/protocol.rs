@@ -25,6 +25,9 @@ const FILE_PLACEHOLDER: &str = "{file}";
 /// Data about an event for a hook. Fields that the event does not have stay empty.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct HookInput {
+    /// Id of the tool call, for hooks of a client.
+    #[serde(skip)]
+    pub call_id: Option<String>,
     /// The tool's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,

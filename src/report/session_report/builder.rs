@@ -150,7 +150,7 @@ impl SessionReportBuilder {
             let report = &mut self.report;
             report.started_ms.get_or_insert(record.wall_ms);
             (report.status, report.stop_reason, report.limit, report.error) = (None, None, None, None);
-            (report.output, report.executables) = Default::default();
+            (report.output, report.executables, report.health) = Default::default();
             (report.evaluation, report.review) = Default::default();
             report.quality_gates.clear();
             report.awaiting_approval.clear();

@@ -23,6 +23,7 @@ use crate::core::event::{FinishReason, HookVerdict, MessageOrigin, NoticeLevel, 
 use crate::core::failure::Failure;
 use crate::core::file_change::{Change, ChangeAction};
 use crate::core::guardrail::TriggeredGuardrail;
+use crate::core::health::CodeHealth;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::review::Review;
@@ -112,6 +113,8 @@ pub struct SessionReport {
     pub review: Option<Review>,
     /// Executable files that the last run created or changed.
     pub executables: Executables,
+    /// Figures on the code before and after the last run; null if it was not measured.
+    pub health: Option<CodeHealth>,
     /// Damaged records of the journal, which were skipped.
     pub damaged_records: usize,
     /// Numbers of entries that are counted above but not listed.
@@ -337,6 +340,7 @@ impl SessionReport {
         self.cost.clone_from(&result.cost);
         self.awaiting_approval.clone_from(&result.awaiting_approval);
         self.executables.clone_from(&result.executables);
+        self.health.clone_from(&result.health);
         self.quality_gates.clone_from(&result.quality_gates);
         self.evaluation.clone_from(&result.evaluation);
         self.review = Review::from_result(result);

@@ -106,6 +106,7 @@ pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String
     let refused = report.permission_denials.iter().map(|refused| (refused.step, &refused.denial));
     let executables = &report.executables;
     let more = (executables.more > 0).then(|| format!("{} more", messages::thousands(executables.more)));
+    let health = report.health.iter();
     let findings = report.review.iter().flat_map(|review| &review.findings).map(headline);
     let lists = [
         ("What went wrong", error.collect()),
@@ -150,6 +151,7 @@ pub(super) fn attention(report: &SessionReport) -> Vec<(&'static str, Vec<String
                 .collect(),
         ),
         ("Executables left behind", executables.files.iter().cloned().chain(more).collect()),
+        ("Code health", health.flat_map(|health| messages::code_health(health, Language::En)).collect()),
     ];
     let lists = lists.into_iter().filter(|(_, lines): &(_, Vec<String>)| !lines.is_empty());
     lists

@@ -1,10 +1,10 @@
-//! A client of `agent mcp serve` or `agent acp`: writes messages, and waits for those that come back.
+//! A client of `agent mcp serve`, `agent acp` or `agent serve`: writes messages, and waits for those that come back.
 
 use super::run::{Finished, Lab, Running};
 use super::server::Server;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -21,7 +21,12 @@ pub struct McpClient {
 impl McpClient {
     /// Starts a server whose model is `server`, and performs the handshake with these capabilities.
     pub fn start(lab: &Lab, server: &Server, more: &[&str], capabilities: &Value) -> Self {
-        let mut client = Self::spawn(lab, server, more);
+        Self::spawn(lab, server, more).greeted(capabilities)
+    }
+
+    /// Performs the handshake with these capabilities.
+    pub fn greeted(self, capabilities: &Value) -> Self {
+        let mut client = self;
         let about = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"}});
         let answer = client.request("initialize", &about);
@@ -36,14 +41,18 @@ impl McpClient {
 
     /// Starts another command that speaks JSON-RPC in lines.
     pub fn spawn_as(command: &[&str], lab: &Lab, server: &Server, more: &[&str]) -> Self {
-        let url = server.url();
-        let args = ["--model", "openai/mock", "--api-base", &url, "--api-key", "k-123456789"];
-        let mut child = lab
-            .command(&[command, &args, more].concat())
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        Self::spawn_at(command, lab, &server.url(), more)
+    }
+
+    /// Starts a command whose model is behind `url`.
+    pub fn spawn_at(command: &[&str], lab: &Lab, url: &str, more: &[&str]) -> Self {
+        let args = ["--model", "openai/mock", "--api-base", url, "--api-key", "k-123456789"];
+        Self::over(lab.command(&[command, &args, more].concat()))
+    }
+
+    /// Starts a command that speaks JSON in lines.
+    pub fn over(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (sender, messages) = channel();
         let output = child.stdout.take().unwrap();
         std::thread::spawn(move || {
@@ -118,9 +127,14 @@ impl McpClient {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
+    /// Ends the input.
+    pub fn close_input(&mut self) {
+        drop(self.input.take());
+    }
+
     /// Ends the input and waits for the end of the server.
     pub fn leave(mut self) -> Option<i32> {
-        drop(self.input.take());
+        self.close_input();
         self.child.wait().unwrap().code()
     }
 }

@@ -1,6 +1,7 @@
 //! What the black-box tests share.
 
 pub mod calls;
+pub mod claude_client;
 pub mod collector;
 pub mod dialect;
 pub mod dying;
@@ -10,6 +11,7 @@ pub mod mcp;
 pub mod mcp_client;
 pub mod mcp_service;
 pub mod random;
+pub mod rpc_client;
 pub mod run;
 pub mod schema;
 pub mod server;

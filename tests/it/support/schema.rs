@@ -1,12 +1,23 @@
 //! The published schemas, held against what the binary writes.
 
 use serde_json::{Value, json};
+use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-/// The schema `config/schema/NAME.json`, ready to be held against values.
+/// The schema `config/schema/NAME.json`, ready to be held against values; it may refer to others.
 pub fn of(name: &str) -> jsonschema::Validator {
-    jsonschema::validator_for(&read(name)).unwrap()
+    jsonschema::options().with_retriever(Neighbours).build(&read(name)).unwrap()
+}
+
+/// Finds the schemas that one refers to by their file names.
+struct Neighbours;
+
+impl jsonschema::Retrieve for Neighbours {
+    fn retrieve(&self, uri: &jsonschema::Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        let name = uri.as_str().rsplit('/').next().and_then(|file| file.strip_suffix(".json"));
+        Ok(read(name.ok_or("no file name")?))
+    }
 }
 
 /// Checks a `--json` document, which has no keys that its schema does not name.

@@ -1,9 +1,10 @@
 //! Sessions on disk: the list of them, and the earlier messages of one.
 
-use super::message::{failed, invalid_params};
-use super::outbox::Outbox;
 use super::session::Session;
 use crate::cli::compose::app::App;
+use crate::cli::compose::json_rpc::message::{failed, invalid_params};
+use crate::cli::compose::json_rpc::outbox::Outbox;
+use crate::cli::compose::json_rpc::session_page::session_page;
 use crate::cli::compose::session::session_store;
 use crate::config::flags::Flags;
 use crate::config::load;
@@ -17,8 +18,6 @@ use agent_client_protocol_schema::v1::{Error, ListSessionsResponse, SessionInfo}
 use jiff::Timestamp;
 use std::rc::Rc;
 
-/// Sessions of one page.
-const PAGE: usize = 50;
 /// Characters of a title.
 const TITLE_CHARS: usize = 80;
 /// Bytes of texts up to which a session is shown.
@@ -29,22 +28,17 @@ const MAX_REPLAY_BYTES: usize = 16 << 20;
 /// # Errors
 /// When the workspace cannot be opened or the cursor is not one.
 pub fn list(app: &App, flags: &Flags, cursor: Option<&str>) -> Result<ListSessionsResponse, Error> {
-    let start = cursor.map_or(Ok(0), str::parse::<usize>).map_err(|_| invalid_params("unknown cursor"))?;
     let (state, workspace) = load::state_and_workspace(flags, &app.environment)
         .map_err(|error| failed(&app.redact(&error.to_string())))?;
     let store = SessionStore::new(state.join("sessions"));
-    let mut ids = store.list().map_err(|error| failed(&error))?.skip(start);
-    let page = ids.by_ref().take(PAGE).filter_map(|id| {
-        // A session that another process removes meanwhile is not listed.
+    let (sessions, next) = session_page(&store, cursor, |id| {
         let summary = SessionSummary::read(&store.journal_path(&id).ok()?).ok()?;
         let mut info = SessionInfo::new(id, workspace.clone());
         info.title = Some(one_line(&app.redact(&summary.task), TITLE_CHARS));
         let last = i64::try_from(summary.last_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
         info.updated_at = last.map(|last| last.to_string());
         Some(info)
-    });
-    let sessions = page.collect();
-    let next = ids.next().map(|_| start.saturating_add(PAGE).to_string());
+    })?;
     Ok(ListSessionsResponse::new(sessions).next_cursor(next))
 }
 

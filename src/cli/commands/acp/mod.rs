@@ -3,85 +3,56 @@
 
 mod files;
 mod history;
-mod lines;
-mod message;
-mod outbox;
 mod prompt;
 mod questions;
 mod servers;
 mod session;
 mod updates;
 
-use crate::cli::commands::client_run::check_options;
+use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
-use crate::cli::compose::client_input::{Input, end_runs};
+use crate::cli::compose::json_rpc::message::{invalid_params, invalid_request, parameters};
+use crate::cli::compose::json_rpc::outbox::Outbox;
+use crate::cli::compose::json_rpc::{self, Protocol, Reply};
 use crate::cli::error::CliResult;
-use crate::runtime::interrupt::SignalHandlers;
+use crate::config::settings::Settings;
+use crate::llm::model_table;
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AgentCapabilities, AvailableCommandsUpdate, CancelNotification, CancelRequestNotification,
-    CloseSessionRequest, ConfigOptionUpdate, CurrentModeUpdate, Error, Implementation, InitializeRequest,
-    InitializeResponse, ListSessionsRequest, LoadSessionRequest, McpCapabilities, McpServer,
-    NewSessionRequest, PromptCapabilities, PromptRequest, RequestId, ResumeSessionRequest,
-    SessionCapabilities, SessionCloseCapabilities, SessionConfigOptionValue, SessionListCapabilities,
-    SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    AgentCapabilities, CancelNotification, CancelRequestNotification, CloseSessionRequest,
+    ConfigOptionUpdate, CurrentModeUpdate, Error, Implementation, InitializeRequest, InitializeResponse,
+    ListSessionsRequest, LoadSessionRequest, McpCapabilities, McpServer, NewSessionRequest,
+    PromptCapabilities, PromptRequest, RequestId, ResumeSessionRequest, SessionCapabilities,
+    SessionCloseCapabilities, SessionConfigOptionValue, SessionListCapabilities, SessionResumeCapabilities,
+    SessionUpdate, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use lines::{Line, LineReader, MAX_LINE_BYTES};
-use message::{Malformed, Message, invalid_params, invalid_request, parameters};
-use outbox::Outbox;
+use prompt::Prompt;
 use serde_json::{Value, json};
 use session::Session;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use updates::send_update;
 
 /// Sessions that a client has open.
 const MAX_SESSIONS: usize = 64;
-/// Time to write what was sent last.
-const FLUSH_TIME: Duration = Duration::from_millis(50);
 
 /// Serves until the input ends or a signal arrives; then the runs are interrupted.
 ///
 /// # Errors
 /// Fails for options that cannot be honoured, and when the signal handlers cannot be installed.
-pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
-    check_options(&options)?;
-    app.block_on(async {
-        let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
-        let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
-        let mut lines = LineReader::new(input, MAX_LINE_BYTES);
-        let (outbox, writer) = Outbox::start(interrupt.clone());
-        let mut server = Server {
-            app,
-            options,
-            outbox,
-            interrupt: interrupt.clone(),
-            is_editor: None,
-            sessions: HashMap::new(),
-        };
-        let mut running = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                biased;
-                () = interrupt.cancelled() => break,
-                Some(()) = running.next(), if !running.is_empty() => {}
-                line = lines.next() => match line {
-                    Some(Line::Complete(line)) => running.extend(server.receive(&line)),
-                    Some(Line::TooLong) => server.refuse_line(),
-                    None => break,
-                },
-            }
-        }
-        drop(server);
-        end_runs(running, &interrupt).await;
-        let _written = tokio::time::timeout(FLUSH_TIME, writer).await;
-        Ok(())
+pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
+    let options = args.into_options()?;
+    json_rpc::serve(app, |outbox, interrupt| Server {
+        app,
+        options,
+        outbox,
+        interrupt,
+        is_editor: None,
+        sessions: HashMap::new(),
     })
 }
 
@@ -96,51 +67,8 @@ struct Server<'a> {
     sessions: HashMap<String, Rc<Session>>,
 }
 
-/// What a request leads to.
-enum Reply {
-    /// The result.
-    Result(Value),
-    /// The result, and updates after it.
-    Opened(Value, Rc<Session>),
-    /// Work that responds itself.
-    Work(LocalBoxFuture<'static, ()>),
-}
-
-impl Server<'_> {
-    fn refuse_line(&self) {
-        let error = invalid_request(&format!("a line has at most {MAX_LINE_BYTES} bytes"));
-        self.outbox.respond(&RequestId::Null, Err(error));
-    }
-
-    /// Handles a line; returns the work that it starts.
-    fn receive(&mut self, line: &[u8]) -> Option<LocalBoxFuture<'static, ()>> {
-        if line.trim_ascii().is_empty() {
-            return None;
-        }
-        match Message::parse(line) {
-            Err(malformed) => {
-                let Malformed { id, error } = *malformed;
-                self.outbox.respond(&id, Err(error));
-            }
-            Ok(Message::Response { id, result }) => self.outbox.resolve(&id, result),
-            Ok(Message::Notification { method, params }) => self.notified(&method, params),
-            Ok(Message::Request { id, method, params }) => match self.requested(&id, &method, params) {
-                Ok(Reply::Result(result)) => self.outbox.respond(&id, Ok(result)),
-                Ok(Reply::Opened(result, session)) => {
-                    self.outbox.respond(&id, Ok(result));
-                    let commands = AvailableCommandsUpdate::new(session.available_commands());
-                    self.outbox.update(&session.id, SessionUpdate::AvailableCommandsUpdate(commands));
-                    session.introduce(&self.outbox);
-                }
-                Ok(Reply::Work(work)) => return Some(work),
-                Err(error) => self.outbox.respond(&id, Err(error)),
-            },
-        }
-        None
-    }
-
-    /// Handles a notification; one that is unknown has no effect.
-    fn notified(&self, method: &str, params: Value) {
+impl<'a> Protocol<'a> for Server<'_> {
+    fn notified(&mut self, method: &str, params: Value) {
         if method == "session/cancel" {
             if let Ok(CancelNotification { session_id, .. }) = parameters(params)
                 && let Some(session) = self.sessions.get(&*session_id.0)
@@ -154,7 +82,7 @@ impl Server<'_> {
         }
     }
 
-    fn requested(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Reply, Error> {
+    fn requested(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Reply<'a>, Error> {
         if method != "initialize" && self.is_editor.is_none() {
             return Err(invalid_request("the first request is `initialize`"));
         }
@@ -182,11 +110,15 @@ impl Server<'_> {
             _ => Err(Error::method_not_found()),
         }
     }
+}
 
+impl Server<'_> {
     fn initialize(&mut self, request: &InitializeRequest) -> InitializeResponse {
         self.is_editor = Some(request.client_capabilities.fs.read_text_file);
         let mut prompts = PromptCapabilities::new();
         prompts.embedded_context = true;
+        prompts.image =
+            self.app.load(&self.options.flags()).is_ok_and(|loaded| accepts_images(&loaded.settings));
         let mut servers = McpCapabilities::new();
         servers.http = true;
         let mut sessions = SessionCapabilities::new();
@@ -204,21 +136,21 @@ impl Server<'_> {
         response
     }
 
-    fn new_session(&mut self, place: &Place) -> Result<Reply, Error> {
+    fn new_session(&mut self, place: &Place) -> Result<Reply<'static>, Error> {
         let session = self.open(self.app.source.session_id(), place)?;
         let mut about = state(&session);
         about["sessionId"] = json!(session.id);
-        Ok(Reply::Opened(about, self.insert(session)))
+        Ok(self.opened(about, session))
     }
 
     /// Opens a session that is on disk; with `is_shown`, sends its earlier messages.
-    fn reopen(&mut self, id: &str, place: &Place, is_shown: bool) -> Result<Reply, Error> {
+    fn reopen(&mut self, id: &str, place: &Place, is_shown: bool) -> Result<Reply<'static>, Error> {
         if self.sessions.get(id).is_some_and(|session| session.is_busy()) {
             return Err(invalid_request("a prompt of this session is running"));
         }
         let session = self.open(id.to_owned(), place)?;
         history::reopen(&session, is_shown.then_some(&self.outbox))?;
-        Ok(Reply::Opened(state(&session), self.insert(session)))
+        Ok(self.opened(state(&session), session))
     }
 
     fn open(&self, id: String, place: &Place) -> Result<Session, Error> {
@@ -228,17 +160,19 @@ impl Server<'_> {
         Session::open(self.app, &self.options, id, &place.cwd, &place.servers)
     }
 
-    fn insert(&mut self, session: Session) -> Rc<Session> {
-        let session = Rc::new(session);
+    /// Keeps a session that was opened; its client receives `about`, then its commands.
+    fn opened(&mut self, about: Value, session: Session) -> Reply<'static> {
+        let (session, outbox) = (Rc::new(session), Rc::clone(&self.outbox));
         self.sessions.insert(session.id.clone(), Rc::clone(&session));
-        session
+        let introduce = async move { session.introduce(&outbox) };
+        Reply::Begun(about, introduce.boxed_local())
     }
 
     fn session(&self, id: &str) -> Result<&Rc<Session>, Error> {
         self.sessions.get(id).ok_or_else(|| Error::session_not_found(id.to_owned()))
     }
 
-    fn list(&self, request: ListSessionsRequest) -> Result<Reply, Error> {
+    fn list(&self, request: ListSessionsRequest) -> Result<Reply<'static>, Error> {
         let mut flags = self.options.flags();
         if let Some(cwd) = request.cwd {
             flags.workspace = Some(session::workspace(flags.workspace.as_deref(), &cwd)?);
@@ -246,34 +180,35 @@ impl Server<'_> {
         Ok(Reply::Result(json!(history::list(self.app, &flags, request.cursor.as_deref())?)))
     }
 
-    fn close(&mut self, request: &CloseSessionRequest) -> Result<Reply, Error> {
+    fn close(&mut self, request: &CloseSessionRequest) -> Result<Reply<'static>, Error> {
         self.session(&request.session_id.0)?.cancel();
         self.sessions.remove(&*request.session_id.0);
         Ok(Reply::Result(json!({})))
     }
 
-    fn prompt(&self, id: RequestId, request: &PromptRequest) -> Result<Reply, Error> {
+    fn prompt(&self, id: RequestId, request: &PromptRequest) -> Result<Reply<'static>, Error> {
         let session = Rc::clone(self.session(&request.session_id.0)?);
-        let text = session.expand(prompt::prompt_text(&request.prompt)?)?;
+        let prompt = Prompt::parse(&request.prompt)?;
+        let prompt = Prompt { text: session.expand(prompt.text)?, ..prompt };
         let interrupt = session.begin(id.clone(), &self.interrupt)?;
         let (outbox, is_editor) = (Rc::clone(&self.outbox), self.is_editor == Some(true));
         let work = async move {
-            let done = session.run(&outbox, is_editor, interrupt, text).await;
+            let done = session.run(&outbox, is_editor, interrupt, prompt).await;
             session.end();
             outbox.respond(&id, done.map(|reason| json!({ "stopReason": reason })));
         };
         Ok(Reply::Work(work.boxed_local()))
     }
 
-    fn set_mode(&self, request: &SetSessionModeRequest) -> Result<Reply, Error> {
+    fn set_mode(&self, request: &SetSessionModeRequest) -> Result<Reply<'static>, Error> {
         let session = self.session(&request.session_id.0)?;
         session.choose("mode", &request.mode_id.0)?;
         let options = ConfigOptionUpdate::new(session.config_options());
-        self.outbox.update(&session.id, SessionUpdate::ConfigOptionUpdate(options));
+        send_update(&self.outbox, &session.id, SessionUpdate::ConfigOptionUpdate(options));
         Ok(Reply::Result(json!({})))
     }
 
-    fn set_option(&self, request: &SetSessionConfigOptionRequest) -> Result<Reply, Error> {
+    fn set_option(&self, request: &SetSessionConfigOptionRequest) -> Result<Reply<'static>, Error> {
         let session = self.session(&request.session_id.0)?;
         let SessionConfigOptionValue::ValueId { value } = &request.value else {
             return Err(invalid_params("the value of an option is one of its texts"));
@@ -282,7 +217,7 @@ impl Server<'_> {
         session.choose(&request.config_id.0, &value.0)?;
         if session.mode() != before {
             let mode = CurrentModeUpdate::new(session.mode().name());
-            self.outbox.update(&session.id, SessionUpdate::CurrentModeUpdate(mode));
+            send_update(&self.outbox, &session.id, SessionUpdate::CurrentModeUpdate(mode));
         }
         Ok(Reply::Result(json!({ "configOptions": session.config_options() })))
     }
@@ -301,6 +236,12 @@ impl Place {
         }
         Ok(Self { cwd, servers })
     }
+}
+
+/// Checks whether the configured model accepts images, as far as that is known before it is connected.
+fn accepts_images(settings: &Settings) -> bool {
+    let model = settings.llm.model.as_deref();
+    settings.llm.images.unwrap_or_else(|| model.is_none_or(model_table::accepts_images))
 }
 
 /// Returns the modes and options of a session.

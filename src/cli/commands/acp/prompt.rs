@@ -1,6 +1,7 @@
 //! The prompt of a client, and how its run ended, in terms of the protocol.
 
-use super::message::{failed, invalid_params};
+use crate::cli::compose::input_images::InputImages;
+use crate::cli::compose::json_rpc::message::{failed, invalid_params};
 use crate::core::language::Language;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
@@ -9,34 +10,55 @@ use crate::text::fence::fenced;
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, StopReason as ClientStopReason,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// Returns the text of a prompt. Files are given by their address or with their text.
-///
-/// # Errors
-/// When it is empty, or contains what was not announced: images, audio or binary files.
-pub fn prompt_text(blocks: &[ContentBlock]) -> Result<String, Error> {
-    let mut text = String::new();
-    for block in blocks {
-        match block {
-            ContentBlock::Text(part) => text.push_str(&part.text),
-            ContentBlock::ResourceLink(link) => {
-                let _infallible = write!(text, "[{}]({})", link.name, link.uri);
-            }
-            ContentBlock::Resource(part) => match &part.resource {
-                EmbeddedResourceResource::TextResourceContents(file) => {
-                    let _infallible = write!(text, "\n\n{}:\n{}\n", file.uri, fenced("", &file.text));
+/// A prompt of a client.
+pub struct Prompt {
+    /// Its text. Files are given by their address or with their text, images by their address or number.
+    pub text: String,
+    /// Its images.
+    pub images: InputImages,
+}
+
+impl Prompt {
+    /// Parses the blocks of a prompt.
+    ///
+    /// # Errors
+    /// When it is empty, contains what was not announced (audio or binary files), or an image that cannot be used.
+    pub fn parse(blocks: &[ContentBlock]) -> Result<Self, Error> {
+        let (mut text, mut images) = (String::new(), Vec::new());
+        for block in blocks {
+            match block {
+                ContentBlock::Text(part) => text.push_str(&part.text),
+                ContentBlock::Image(image) => {
+                    let bytes = STANDARD.decode(&image.data);
+                    let bytes = bytes.map_err(|error| invalid_params(&format!("an image: {error}")))?;
+                    let number = images.len().saturating_add(1).to_string();
+                    let name = image.uri.clone().unwrap_or(number);
+                    let _infallible = write!(text, "[image {name}]");
+                    images.push((name, bytes));
                 }
-                _ => return Err(invalid_params("embedded files must be text")),
-            },
-            _ => return Err(invalid_params("prompts take texts, links and embedded texts only")),
+                ContentBlock::ResourceLink(link) => {
+                    let _infallible = write!(text, "[{}]({})", link.name, link.uri);
+                }
+                ContentBlock::Resource(part) => match &part.resource {
+                    EmbeddedResourceResource::TextResourceContents(file) => {
+                        let _infallible = write!(text, "\n\n{}:\n{}\n", file.uri, fenced("", &file.text));
+                    }
+                    _ => return Err(invalid_params("embedded files must be text")),
+                },
+                _ => return Err(invalid_params("prompts take texts, images, links and embedded texts only")),
+            }
         }
+        if text.trim().is_empty() {
+            return Err(invalid_params("the prompt is empty"));
+        }
+        let images = InputImages::from_client(images.into_iter()).map_err(|error| invalid_params(&error))?;
+        Ok(Self { text, images })
     }
-    if text.trim().is_empty() {
-        return Err(invalid_params("the prompt is empty"));
-    }
-    Ok(text)
 }
 
 /// How a prompt ended.
@@ -80,7 +102,11 @@ pub fn prompt_end(result: &RunResult, is_cancelled: bool, language: Language) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::image_header::ImageFormat;
     use strum::VariantArray;
+
+    /// A GIF of 2x1 pixels.
+    const GIF: &[u8] = b"GIF89a\x02\0\x01\0\0\0\0";
 
     fn end(reason: StopReason, status: Status) -> Result<PromptEnd, Error> {
         let result = RunResult { status, stop_reason: Some(reason), ..RunResult::default() };
@@ -114,23 +140,29 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_of_texts_links_and_embedded_texts_is_one_text() {
+    fn a_prompt_of_texts_links_images_and_embedded_texts_is_one_text() {
         let blocks: Vec<ContentBlock> = serde_json::from_value(json!([
             {"type": "text", "text": "Read "},
             {"type": "resource_link", "name": "a.rs", "uri": "file:///w/a.rs"},
+            {"type": "image", "data": STANDARD.encode(GIF), "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "file:///w/b.rs", "text": "```\nx"}}]))
         .unwrap();
+        let prompt = Prompt::parse(&blocks).unwrap();
+        let images: Vec<_> = prompt.images.images().map(|image| (image.width, image.media_type)).collect();
+        assert_eq!(images, [(2, ImageFormat::Gif)], "the content tells the format, not the declared type");
         assert_eq!(
-            prompt_text(&blocks).unwrap(),
-            "Read [a.rs](file:///w/a.rs)\n\nfile:///w/b.rs:\n````\n```\nx\n````\n\n"
+            prompt.text,
+            "Read [a.rs](file:///w/a.rs)[image 1]\n\nfile:///w/b.rs:\n````\n```\nx\n````\n\n"
         );
         for block in [
             json!({"type": "image", "data": "", "mimeType": "image/png"}),
+            json!({"type": "image", "data": "!", "mimeType": "image/png"}),
+            json!({"type": "audio", "data": "AA==", "mimeType": "audio/wav"}),
             json!({"type": "resource", "resource": {"uri": "file:///w/b", "blob": "AA=="}}),
             json!({"type": "text", "text": " "}),
         ] {
             let blocks = vec![serde_json::from_value(block.clone()).unwrap()];
-            assert_eq!(i32::from(prompt_text(&blocks).unwrap_err().code), -32602, "{block}");
+            assert_eq!(i32::from(Prompt::parse(&blocks).err().unwrap().code), -32602, "{block}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Questions of a run as requests to the client: permission for a call, and the client's text of a file.
 
 use super::files::SessionFiles;
-use super::outbox::Outbox;
 use super::updates::{UpdateStream, kind, text_block, title};
+use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::run_client::{ClientQuestion, UnsavedQuestion};
 use crate::core::language::Language;
 use crate::engine::approver::{ApproverAnswer, Question};
@@ -53,7 +53,7 @@ fn permission_request(
     question: &Question,
     language: Language,
 ) -> RequestPermissionRequest {
-    let Question { call_id: _, tool, summary, reason, notes, preview, always_scope } = question;
+    let Question { tool, summary, reason, notes, preview, always_scope, .. } = question;
     let mut text = vec![sanitize(reason).into_owned()];
     text.extend(notes.iter().map(|note| sanitize(note).into_owned()));
     text.extend(preview.as_ref().map(|preview| fenced("", &sanitize(preview))));

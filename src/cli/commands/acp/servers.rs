@@ -1,6 +1,6 @@
 //! The MCP servers of a client, as settings of its session.
 
-use super::message::invalid_params;
+use crate::cli::compose::json_rpc::message::invalid_params;
 use crate::cli::compose::secrets::in_value;
 use crate::redactor::NamedSecret;
 use agent_client_protocol_schema::v1::{Error, McpServer};

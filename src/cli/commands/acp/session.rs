@@ -1,29 +1,30 @@
 //! A session of a client: its workspace and settings, what the client has chosen, and its prompt.
 
 use super::files::SessionFiles;
-use super::message::{failed, invalid_params, invalid_request};
-use super::outbox::Outbox;
-use super::prompt::{PromptEnd, prompt_end};
+use super::prompt::{Prompt, PromptEnd, prompt_end};
 use super::questions::{ask, ask_unsaved};
 use super::servers::{client_servers, secrets};
-use super::updates::UpdateStream;
+use super::updates::{UpdateStream, send_update};
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
+use crate::cli::compose::json_rpc::error_for;
+use crate::cli::compose::json_rpc::message::{failed, invalid_params, invalid_request};
+use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::compose::session::session_store;
 use crate::cli::compose::user_commands::UserCommands;
-use crate::cli::error::CliError;
 use crate::config::settings::Settings;
 use crate::core::event::Record;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::messages;
 use agent_client_protocol_schema::v1::{
-    AvailableCommand, Error, McpServer, RequestId, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOption, SessionMode, SessionModeState, StopReason,
+    AvailableCommand, AvailableCommandsUpdate, Error, McpServer, RequestId, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,
+    StopReason,
 };
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -58,9 +59,9 @@ pub struct Session {
     /// Its files.
     pub files: Rc<SessionFiles>,
     /// The slash commands of the user.
-    pub commands: UserCommands,
+    commands: UserCommands,
     /// Names of the client's MCP servers that are not used.
-    pub ignored_servers: Vec<String>,
+    ignored_servers: Vec<String>,
     app: App,
     options: RunOptions,
     choices: RefCell<Choices>,
@@ -81,11 +82,9 @@ impl Session {
         servers: &[McpServer],
     ) -> Result<Self, Error> {
         let app = app.with_client_secrets(secrets(servers));
-        let mut options =
-            RunOptions { json: true, output_format: None, prompt_is_data: true, ..options.clone() };
+        let mut options = options.clone();
         options.common.workspace = Some(workspace(options.common.workspace.as_deref(), cwd)?);
-        let load =
-            |options: &RunOptions| app.load(&options.flags()).map_err(|error| start_error(&app, &error));
+        let load = |options: &RunOptions| app.load(&options.flags()).map_err(|error| error_for(&app, &error));
         let mut loaded = load(&options)?;
         let configured = &loaded.settings.mcp.servers;
         let added = client_servers(servers, |name| configured.contains_key(name))?;
@@ -216,11 +215,6 @@ impl Session {
         }
     }
 
-    /// Returns the slash commands.
-    pub fn available_commands(&self) -> Vec<AvailableCommand> {
-        self.commands.names().map(|name| AvailableCommand::new(name, format!("/{name}"))).collect()
-    }
-
     /// Replaces a slash command by its text.
     ///
     /// # Errors
@@ -256,7 +250,7 @@ impl Session {
         outbox: &Rc<Outbox>,
         is_editor: bool,
         interrupt: CancellationToken,
-        prompt: String,
+        prompt: Prompt,
     ) -> Result<StopReason, Error> {
         let updates = Rc::new(self.updates(outbox));
         let (questions, mut asked) = mpsc::unbounded_channel();
@@ -268,10 +262,12 @@ impl Session {
             unsaved: is_editor.then_some(unsaved),
             interrupt: interrupt.clone(),
             takes_deltas: true,
-            session_id: Some(self.id.clone()),
+            images: prompt.images,
+            hooks: None,
+            servers: Vec::new(),
         };
         let (options, language) = (self.run_options(client), self.settings.language);
-        let work = run_for_client(&self.app, &options, self.task(prompt));
+        let work = run_for_client(&self.app, &options, self.task(prompt.text));
         let permissions = async {
             while let Some(question) = asked.recv().await {
                 ask(outbox, &self.id, &updates, language, question).await;
@@ -291,9 +287,9 @@ impl Session {
             never = answers => match never {},
         };
         let result = match done {
-            Ok(result) => result,
+            Ok(finished) => finished.result,
             Err(_) if interrupt.is_cancelled() => return Ok(StopReason::Cancelled),
-            Err(error) => return Err(start_error(&self.app, &error)),
+            Err(error) => return Err(error_for(&self.app, &error)),
         };
         let PromptEnd { reason, message } = prompt_end(&result, interrupt.is_cancelled(), language)?;
         if let Some(message) = message {
@@ -313,8 +309,11 @@ impl Session {
         UpdateStream::new(id, Rc::clone(outbox), files, self.settings.language, self.mode().name())
     }
 
-    /// Sends a message for each MCP server of the client that this session does not use.
+    /// Sends the slash commands, and a message for each MCP server of the client that this session does not use.
     pub fn introduce(&self, outbox: &Rc<Outbox>) {
+        let commands = self.commands.names().map(|name| AvailableCommand::new(name, format!("/{name}")));
+        let commands = AvailableCommandsUpdate::new(commands.collect());
+        send_update(outbox, &self.id, SessionUpdate::AvailableCommandsUpdate(commands));
         let updates = self.updates(outbox);
         for name in &self.ignored_servers {
             updates.message(&messages::client_server_ignored(name, self.settings.language));
@@ -326,8 +325,9 @@ impl Session {
         RunOptions {
             agent: choices.agent.or_else(|| self.options.agent.clone()),
             effort: choices.effort.or(self.options.effort),
-            bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds },
+            bounds: RunBounds { mode: Some(choices.mode), ..self.options.bounds.clone() },
             client: Some(client),
+            session_id: Some(self.id.clone()),
             ..self.options.clone()
         }
     }
@@ -355,9 +355,4 @@ pub fn workspace(own: Option<&Path>, cwd: &Path) -> Result<PathBuf, Error> {
         }
         _ => Ok(wanted),
     }
-}
-
-/// Returns the error for a run that cannot start.
-fn start_error(app: &App, error: &CliError) -> Error {
-    failed(&app.redact(&error.to_string()))
 }

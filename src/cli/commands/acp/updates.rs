@@ -1,7 +1,7 @@
 //! The events of a run as updates of a session.
 
 use super::files::SessionFiles;
-use super::outbox::Outbox;
+use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel, Record};
 use crate::core::language::Language;
 use crate::core::message::{HistoryRole, Message, ToolCall as Call};
@@ -9,11 +9,11 @@ use crate::core::usage::Usage;
 use crate::messages;
 use crate::terminal::one_line;
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, SessionUpdate, TextContent, ToolCall,
-    ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
-    UsageUpdate,
+    ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, SessionNotification, SessionUpdate,
+    TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind, UsageUpdate,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -242,8 +242,14 @@ impl UpdateStream {
     }
 
     fn send(&self, update: SessionUpdate) {
-        self.outbox.update(&self.session, update);
+        send_update(&self.outbox, &self.session, update);
     }
+}
+
+/// Sends an update of a session.
+pub fn send_update(outbox: &Outbox, session: &str, update: SessionUpdate) {
+    let params = SessionNotification::new(session.to_owned(), update);
+    outbox.notify(&json!({"method": "session/update", "params": params}));
 }
 
 /// Returns the title of a call: one line, with invisible characters as escapes.

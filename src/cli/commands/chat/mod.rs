@@ -9,12 +9,12 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::session::session_store;
+use crate::cli::compose::total_budget::parse_total;
 use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
 use crate::messages;
 use crate::report::OutputFormat;
 use crate::report::chat_log::ShownNotices;
@@ -73,10 +73,7 @@ impl<'a> Chat<'a> {
         options.chat = Some(shown);
         let settings = &loaded.settings;
         let session = if last { Some(session_store(settings).id_or_newest(None)?) } else { resume };
-        let budget = budget_total
-            .map(Usd::try_from)
-            .transpose()
-            .map_err(|error| CliError::new(FailureKind::Usage, format!("--budget-total: {error}")))?;
+        let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
         let editor = line_editor(app, settings, &user_commands)?;
         let mut conversation = Conversation::new(app, runtime, options, run_words, user_commands);

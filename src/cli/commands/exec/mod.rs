@@ -9,6 +9,7 @@ use crate::cli::commands::run::{catch_panic, exit_code, export_telemetry, run_se
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
+use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::prompt::read_prompt;
 use crate::cli::compose::run_client::RunClient;
@@ -95,7 +96,9 @@ fn run_with_events(app: &App, prepared: CliResult<PreparedRun>) -> u8 {
                     unsaved: None,
                     interrupt,
                     takes_deltas: false,
-                    session_id: None,
+                    images: InputImages::default(),
+                    hooks: None,
+                    servers: Vec::new(),
                 });
                 Box::pin(run_session(app, &options, task)).await
             })

@@ -1,5 +1,6 @@
 //! The options of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
 
+use crate::cli::commands::client_model::{is_of, model_name};
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
 use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
@@ -10,7 +11,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::engine::policy::Mode;
-use crate::llm::provider_table::{self, Provider};
+use crate::llm::provider_table;
 use crate::messages;
 
 /// Variable with the key that a client of Codex passes.
@@ -36,9 +37,13 @@ pub fn run_options(app: &App, args: &ExecArgs) -> CliResult<(RunOptions, Vec<Str
     let settings = app.load(&options.flags())?.settings;
     let table = provider_table::load(&settings.llm.providers)
         .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
-    options.model = args.model.as_deref().or(config.model.as_deref()).map(|name| model_name(name, &table));
+    options.model = args
+        .model
+        .as_deref()
+        .or(config.model.as_deref())
+        .map(|name| model_name(name, DEFAULT_PROVIDER, &table));
     let key = app.environment.get(KEY_VARIABLE);
-    let is_openai = is_openai(options.model.as_deref().or(settings.llm.model.as_deref()));
+    let is_openai = is_of(options.model.as_deref().or(settings.llm.model.as_deref()), &OPENAI_PROVIDERS);
     if is_openai {
         options.api_base.clone_from(&config.base_url);
         options.api_key = key.map(str::to_owned);
@@ -70,20 +75,6 @@ fn permissions(args: &ExecArgs, config: &CodexConfig) -> RunOptions {
         },
         ..RunOptions::default()
     }
-}
-
-/// Returns the name with its provider.
-fn model_name(name: &str, table: &[Provider]) -> String {
-    let provider = name.split_once('/').map(|(provider, _)| provider);
-    let is_known = |provider: &str| provider == "local" || table.iter().any(|known| known.name == provider);
-    let is_own = name.starts_with("scripted:") || provider.is_some_and(is_known);
-    if is_own { name.to_owned() } else { format!("{DEFAULT_PROVIDER}/{name}") }
-}
-
-/// Checks whether a model belongs to OpenAI's providers.
-fn is_openai(model: Option<&str>) -> bool {
-    let provider = model.and_then(|model| Some(model.split_once('/')?.0));
-    provider.is_some_and(|provider| OPENAI_PROVIDERS.contains(&provider))
 }
 
 /// Returns what has no effect.

@@ -4,12 +4,13 @@ mod calls;
 mod handler;
 mod questions;
 
-use crate::cli::commands::client_run::{check_options, run_for_client};
+use crate::cli::commands::client_run::{ClientArgs, run_for_client};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
 use crate::cli::compose::directories;
+use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::compose::session::session_store;
@@ -43,14 +44,11 @@ const MAX_RUNNING_CALLS: usize = 16;
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the client does not speak MCP.
-pub fn serve(app: &App, options: RunOptions) -> CliResult<()> {
-    check_options(&options)?;
+pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
+    let options = args.into_options()?;
     let settings = app.load_and_notify(&options.flags())?.settings;
     directories::prepare(&settings)?;
     let options = RunOptions {
-        json: true,
-        output_format: None,
-        prompt_is_data: true,
         // A client selects agents and sessions, but no mode that the server does not have without it.
         bounds: RunBounds { mode: Some(settings.policy.mode), ..options.bounds },
         ..options
@@ -110,7 +108,9 @@ async fn perform(
         unsaved: None,
         interrupt: interrupt.clone(),
         takes_deltas: false,
-        session_id: None,
+        images: InputImages::default(),
+        hooks: None,
+        servers: Vec::new(),
     };
     let work = async {
         match call {
@@ -150,7 +150,7 @@ async fn reply(app: &App, options: &RunOptions, client: RunClient, call: ReplyCa
 
 async fn perform_task(app: &App, options: &RunOptions, task: Task) -> Outcome {
     match run_for_client(app, options, task).await {
-        Ok(result) => Outcome::of(&result),
+        Ok(finished) => Outcome::of(&finished.result),
         Err(error) => failed(app, &error),
     }
 }

@@ -11,7 +11,7 @@ const REFUSE: &str = "refuse";
 
 /// Returns the form for a question.
 pub fn form(question: &Question) -> Result<ElicitRequestParams, serde_json::Error> {
-    let Question { call_id: _, tool, summary, reason, notes, preview, always_scope } = question;
+    let Question { tool, summary, reason, notes, preview, always_scope, .. } = question;
     let mut message = format!("{tool} {summary}\n{reason}");
     for line in notes.iter().chain(preview) {
         message.push('\n');

@@ -1,10 +1,11 @@
 //! `agent sessions fork`: creates a new session from the conversation of another one.
 
-use super::CommandContext;
+use super::{CommandContext, read_session};
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::journal::copy::{rewrite_for_session, up_to_step};
 use crate::journal::images::IMAGES_DIR;
+use crate::journal::session_store::SessionStore;
 use crate::runtime::private_file::create_private_dir;
 use std::io;
 use std::path::Path;
@@ -14,17 +15,26 @@ use std::path::Path;
 /// # Errors
 /// Fails for an unknown or unreadable session, and when the new one cannot be created.
 pub fn fork(context: &CommandContext<'_>, id: &str, to_step: Option<u32>, new: &str) -> CliResult<()> {
-    let reading = context.read(id)?;
+    copy_session(&context.store, id, to_step, new)?;
+    print(context.terminal, &format!("{new}\n"))
+}
+
+/// Creates the session `new` from session `id`, or from its first steps.
+///
+/// # Errors
+/// Fails for an unknown or unreadable session, and when the new one cannot be created.
+pub fn copy_session(store: &SessionStore, id: &str, to_step: Option<u32>, new: &str) -> CliResult<()> {
+    let reading = read_session(store, id)?;
     let records = match to_step {
         Some(step) => up_to_step(&reading.records, step).to_vec(),
         None => reading.records,
     };
-    let (outputs, images) = (context.store.outputs_dir(id)?, context.store.images_dir(id)?);
-    context.store.create_from_records(new, &rewrite_for_session(records, new, None), |dir| {
+    let (outputs, images) = (store.outputs_dir(id)?, store.images_dir(id)?);
+    store.create_from_records(new, &rewrite_for_session(records, new, None), |dir| {
         copy(&outputs, &dir.join("outputs"))?;
         copy(&images, &dir.join(IMAGES_DIR))
     })?;
-    print(context.terminal, &format!("{new}\n"))
+    Ok(())
 }
 
 /// Copies the files of a directory, if it exists.

@@ -3,31 +3,14 @@
 use super::args::ListArgs;
 use super::{CommandContext, TASK_CHARS, unreadable};
 use crate::cli::compose::output::print;
+use crate::cli::compose::session_list::ListedSession;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::journal::summary::SessionSummary;
+use crate::core::stop_reason::StopReason;
 use crate::messages;
 use crate::report::json;
 use crate::terminal::one_line;
-use serde::Serialize;
 use std::fmt::Write;
-
-/// One session.
-#[derive(Serialize)]
-struct ListedSession {
-    id: String,
-    /// `None` while its last run is in progress, or if that run was killed.
-    status: Option<Status>,
-    stop_reason: Option<StopReason>,
-    steps: u32,
-    cost_usd: Option<Usd>,
-    model: Option<String>,
-    began_ms: u64,
-    last_ms: u64,
-    task: String,
-}
 
 /// Prints the sessions; reads only those that are printed.
 ///
@@ -68,19 +51,7 @@ pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
 
 fn entry(context: &CommandContext<'_>, id: String) -> CliResult<ListedSession> {
     let path = context.store.journal_path(&id)?;
-    let summary = SessionSummary::read(&path).map_err(|error| unreadable(&path, &error))?;
-    let end = summary.end.as_ref();
-    Ok(ListedSession {
-        id,
-        status: end.map(|end| end.status),
-        stop_reason: end.and_then(|end| end.stop_reason),
-        steps: summary.steps,
-        cost_usd: end.and_then(|end| end.cost.total_usd),
-        model: summary.model.map(|model| context.redactor.text(&model).into_owned()),
-        began_ms: summary.started_ms,
-        last_ms: summary.last_ms,
-        task: context.redactor.text(&summary.task).into_owned(),
-    })
+    ListedSession::read(&context.store, &context.redactor, id).map_err(|error| unreadable(&path, &error))
 }
 
 fn status(entry: &ListedSession) -> String {

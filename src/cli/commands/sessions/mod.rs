@@ -22,6 +22,7 @@ use crate::redactor::Redactor;
 use crate::terminal::Terminal;
 use args::SessionsCommand;
 use export::PathReplacements;
+pub use fork::copy_session;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,9 +40,14 @@ struct CommandContext<'a> {
 impl CommandContext<'_> {
     /// Reads the journal of session `id`.
     fn read(&self, id: &str) -> CliResult<JournalContents> {
-        let path = self.store.journal_path(id)?;
-        read::read(&path).map_err(|error| unreadable(&path, &error))
+        read_session(&self.store, id)
     }
+}
+
+/// Reads the journal of session `id`.
+fn read_session(store: &SessionStore, id: &str) -> CliResult<JournalContents> {
+    let path = store.journal_path(id)?;
+    read::read(&path).map_err(|error| unreadable(&path, &error))
 }
 
 /// Runs `command`.

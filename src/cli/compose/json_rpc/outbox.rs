@@ -1,67 +1,55 @@
 //! Sends messages to the client: responses, notifications, and requests whose responses it passes on.
 
-use agent_client_protocol_schema::v1::{Error, RequestId, SessionNotification, SessionUpdate};
+use crate::cli::compose::client_output::ClientOutput;
+use agent_client_protocol_schema::v1::{Error, RequestId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::AsyncWriteExt;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-/// Bytes that wait for a client that does not read; above it the client counts as gone.
-const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 /// What a client answers to a request: the result, or the error that it reports.
 pub type Answer = Result<Value, Value>;
 
+/// A notification on the wire.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    jsonrpc: &'static str,
+    #[serde(flatten)]
+    notification: &'a T,
+}
+
 /// The way to the client.
 pub struct Outbox {
-    lines: mpsc::UnboundedSender<String>,
-    queued: Arc<AtomicUsize>,
+    /// The lines to the client.
+    pub output: ClientOutput,
     waiting: RefCell<HashMap<i64, oneshot::Sender<Answer>>>,
     last_id: Cell<i64>,
-    ended: CancellationToken,
 }
 
 impl Outbox {
     /// Creates the way to the client on standard output. `ended` is cancelled when the client does not read. The task ends
     /// when everything is written and the outbox is dropped.
     pub fn start(ended: CancellationToken) -> (Rc<Self>, JoinHandle<()>) {
-        let (lines, receiver) = mpsc::unbounded_channel();
-        let queued = Arc::new(AtomicUsize::new(0));
-        let writer = tokio::spawn(write(receiver, Arc::clone(&queued), ended.clone()));
+        let (output, writer) = ClientOutput::start(ended);
         let (waiting, last_id) = (RefCell::default(), Cell::new(0));
-        (Rc::new(Self { lines, queued, waiting, last_id, ended }), writer)
-    }
-
-    fn send(&self, message: &Value) {
-        let line = format!("{message}\n");
-        let bytes = line.len();
-        if self.queued.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > MAX_QUEUED_BYTES {
-            self.ended.cancel();
-        } else {
-            // The writer ends with the client only.
-            let _sent = self.lines.send(line);
-        }
+        (Rc::new(Self { output, waiting, last_id }), writer)
     }
 
     /// Sends the response to request `id`.
     pub fn respond(&self, id: &RequestId, response: Result<Value, Error>) {
-        self.send(&match response {
+        self.output.send(&match response {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
             Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
         });
     }
 
-    /// Sends an update of a session.
-    pub fn update(&self, session: &str, update: SessionUpdate) {
-        let params = SessionNotification::new(session.to_owned(), update);
-        self.send(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
+    /// Sends a notification, which is serialized as an object with `method` and `params`.
+    pub fn notify(&self, notification: &impl Serialize) {
+        self.output.send(&Envelope { jsonrpc: "2.0", notification });
     }
 
     /// Sends a request. The receiver gets the answer; without one, it fails.
@@ -72,7 +60,7 @@ impl Outbox {
         let mut waiting = self.waiting.borrow_mut();
         waiting.retain(|_, sender| !sender.is_closed());
         waiting.insert(id, sender);
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.output.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         receiver
     }
 
@@ -82,23 +70,5 @@ impl Outbox {
         if let Some(sender) = self.waiting.borrow_mut().remove(id) {
             let _received = sender.send(answer);
         }
-    }
-}
-
-async fn write(
-    mut lines: mpsc::UnboundedReceiver<String>,
-    queued: Arc<AtomicUsize>,
-    ended: CancellationToken,
-) {
-    let mut output = tokio::io::stdout();
-    while let Some(line) = lines.recv().await {
-        let written = async {
-            output.write_all(line.as_bytes()).await?;
-            output.flush().await
-        };
-        if written.await.is_err() {
-            return ended.cancel();
-        }
-        queued.fetch_sub(line.len(), Ordering::Relaxed);
     }
 }

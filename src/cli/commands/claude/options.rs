@@ -1,0 +1,256 @@
+//! The options of a run for the command line of Claude Code. `agent help serve` describes what becomes of the permissions.
+
+use super::args::{ClaudeArgs, tool_list};
+use super::permissions::Permissions;
+use crate::cli::commands::client_model::{is_of, model_name};
+use crate::cli::commands::run_args::{RunOptions, parse_effort};
+use crate::cli::compose::app::App;
+use crate::cli::compose::run_client::RunBounds;
+use crate::cli::compose::secrets::in_value;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::claude_names::{is_of_server, names};
+use crate::config::import::claude::{Permission, permission};
+use crate::config::settings::Settings;
+use crate::config::text_file::read_text;
+use crate::core::failure::FailureKind;
+use crate::core::price::Usd;
+use crate::engine::policy::Mode;
+use crate::engine::rules::{Action, PolicyRule};
+use crate::llm::provider_table::{self, Provider};
+use crate::messages;
+use crate::redactor::NamedSecret;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Provider of a model whose name has none.
+const PROVIDER: &str = "anthropic";
+/// Variable with the address of the server, without the version.
+const BASE_VARIABLE: &str = "ANTHROPIC_BASE_URL";
+/// The version in addresses of the server.
+const VERSION_PATH: &str = "/v1";
+/// Maximum bytes of a file with MCP servers.
+const MAX_MCP_BYTES: u64 = 1 << 20;
+
+/// What is the same for all messages.
+pub struct Setup {
+    /// The application, with the secrets of the client.
+    pub app: App,
+    /// The settings, before the choices of the client.
+    pub settings: Settings,
+    /// The options of each run.
+    pub options: RunOptions,
+    /// The providers of models.
+    pub providers: Vec<Provider>,
+    /// What runs without approval.
+    pub permissions: Rc<Permissions>,
+    /// What has no effect.
+    pub warnings: Vec<String>,
+}
+
+/// Returns the options for `args`.
+///
+/// # Errors
+/// For a flag that takes permission away and cannot be honoured, an invalid value, and an invalid configuration.
+pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
+    if let Some(flag) = args.refused.first() {
+        return Err(usage(messages::claude_flag_refused(flag)));
+    }
+    let servers = mcp_servers(app, &args.mcp_config)?;
+    let app = app.with_client_secrets(secrets(&servers));
+    let mut bounds = RunBounds {
+        // The client is asked, or its rules answer, where this mode needs approval.
+        mode: Some(Mode::ConfirmSensitive),
+        budget: args
+            .max_budget_usd
+            .map(Usd::try_from)
+            .transpose()
+            .map_err(|error| usage(error.to_string()))?,
+        max_steps: args.max_turns,
+        servers: args.strict_mcp_config.then(|| servers.keys().map(|name| server_name(name)).collect()),
+        ..RunBounds::default()
+    };
+    bounds.tools.only = args.tools.as_ref().and_then(|texts| selected(texts));
+    refuse(&tool_list(&args.disallowed_tools), &mut bounds)?;
+    let (allowed, mut warnings) = allowances(args, &mut bounds);
+    let mut options = RunOptions {
+        json: true,
+        allow_write: args.add_dir.clone(),
+        mcp_servers: (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string()),
+        schema: args.json_schema.clone(),
+        prompt_is_data: args.prompt.is_none(),
+        ..RunOptions::default()
+    };
+    options.effort = args.effort.as_deref().and_then(|effort| parse_effort(effort).ok());
+    let loaded = app.load(&options.flags())?;
+    let settings = loaded.settings;
+    let providers = provider_table::load(&settings.llm.providers)
+        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+    let qualified = |name: &String| model_name(name, PROVIDER, &providers);
+    options.model = args.model.as_ref().map(qualified);
+    options.fallback_model = args.fallback_model.iter().map(qualified).collect();
+    if settings.llm.api_base.is_none()
+        && is_of(options.model.as_deref().or(settings.llm.model.as_deref()), &[PROVIDER])
+    {
+        options.api_base = app.environment.get(BASE_VARIABLE).filter(|url| !url.is_empty()).map(versioned);
+    }
+    options.bounds = bounds;
+    warnings.extend(ineffective(args, options.effort.is_none()));
+    warnings.extend(loaded.notices);
+    let permissions = Rc::new(Permissions::new(args, allowed)?);
+    Ok(Setup { app, settings, options, providers, permissions, warnings })
+}
+
+impl Setup {
+    /// Returns the model that a client names; `None` for the one of the command line or configuration.
+    pub fn model(&self, name: Option<&str>) -> Option<String> {
+        let named = name.filter(|name| !["", "default", "inherit"].contains(name));
+        named.map(|name| model_name(name, PROVIDER, &self.providers)).or_else(|| self.options.model.clone())
+    }
+}
+
+fn usage(message: String) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}
+
+fn versioned(base: &str) -> String {
+    let base = base.trim_end_matches('/');
+    if base.ends_with(VERSION_PATH) { base.to_owned() } else { format!("{base}{VERSION_PATH}") }
+}
+
+/// Returns the tools here that `--tools` selects; `None`: all.
+fn selected(texts: &[String]) -> Option<Vec<String>> {
+    let list = tool_list(texts);
+    let ours = list.iter().flat_map(|name| names().ours(name)).map(str::to_owned);
+    (!list.iter().any(|name| name == "default")).then(|| ours.collect())
+}
+
+/// Adds refusals of tools and calls to the bounds of the runs.
+///
+/// # Errors
+/// For an entry that cannot be honoured.
+pub fn refuse(entries: &[String], bounds: &mut RunBounds) -> CliResult<()> {
+    let tools = withheld(entries);
+    bounds.rules.refusals.extend(tools.iter().cloned().map(refusal));
+    bounds.tools.except.extend(tools);
+    for entry in entries.iter().filter(|entry| entry.contains('(')) {
+        match permission("deny", entry) {
+            Ok(Permission::Rule(rule)) => bounds.rules.refusals.push(*rule),
+            Ok(Permission::BlockedCommand(pattern)) => bounds.rules.blocked_commands.push(pattern),
+            Ok(Permission::ProtectedFile(pattern)) => bounds.rules.protected_files.push(pattern),
+            Err(why) => return Err(usage(messages::claude_refusal_unknown(entry, &why))),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the tools here that a list refuses completely. `NAME*` stands for all that begin so.
+fn withheld(entries: &[String]) -> Vec<String> {
+    let mut tools: Vec<String> = Vec::new();
+    for entry in entries.iter().filter(|entry| !entry.contains('(')) {
+        tools.extend(names().covered(entry).map(str::to_owned));
+        tools.push(entry.clone());
+        if is_of_server(entry) && !entry.ends_with('*') {
+            tools.push(format!("{entry}__*"));
+        }
+    }
+    tools
+}
+
+/// Adds the rules of `--allowedTools` to the bounds. Returns the tools all of whose calls are allowed, and what has no effect.
+fn allowances(args: &ClaudeArgs, bounds: &mut RunBounds) -> (Vec<String>, Vec<String>) {
+    let (partly, whole): (Vec<_>, Vec<_>) =
+        tool_list(&args.allowed_tools).into_iter().partition(|entry| entry.contains('('));
+    let mut warnings = Vec::new();
+    for entry in partly {
+        match permission("allow", &entry) {
+            Ok(Permission::Rule(rule)) => bounds.rules.allowances.push(*rule),
+            Ok(_) => {}
+            Err(why) => warnings.push(messages::claude_allowance_ignored(&entry, &why)),
+        }
+    }
+    (whole, warnings)
+}
+
+/// Returns the rule that refuses the tools whose name matches a glob.
+fn refusal(tool: String) -> PolicyRule {
+    PolicyRule {
+        action: Action::Deny,
+        tool: Some(tool),
+        path: None,
+        command: None,
+        host: None,
+        agent: None,
+        reason: None,
+    }
+}
+
+/// Returns what has no effect.
+fn ineffective(args: &ClaudeArgs, has_no_effort: bool) -> Vec<String> {
+    let mut warnings: Vec<String> =
+        args.ignored.iter().map(|flag| messages::claude_flag_ignored(flag)).collect();
+    let effort = args.effort.as_ref().filter(|_| has_no_effort);
+    warnings.extend(effort.map(|effort| messages::claude_value_ignored("--effort", effort)));
+    let texts = [
+        (!args.add_dir.is_empty(), messages::CLAUDE_ADD_DIR),
+        (
+            args.permission_prompt_tool.as_deref().is_some_and(|tool| tool != "stdio"),
+            messages::CLAUDE_PROMPT_TOOL,
+        ),
+    ];
+    warnings.extend(texts.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned()));
+    warnings
+}
+
+/// Returns the MCP servers of `--mcp-config`, without those that live in the client.
+fn mcp_servers(app: &App, configs: &[String]) -> CliResult<Map<String, Value>> {
+    let mut servers = Map::new();
+    for config in configs {
+        let problem = |why: &str| usage(messages::claude_mcp_config(&app.redact(why)));
+        let text = if config.trim_start().starts_with('{') {
+            config.clone()
+        } else {
+            read_text(&app.environment.current_dir().join(Path::new(config)), MAX_MCP_BYTES)
+                .map_err(|error| problem(&error.to_string()))?
+                .ok_or_else(|| problem(&format!("{config} does not exist")))?
+        };
+        let parsed: Value = serde_json::from_str(&text).map_err(|error| problem(&error.to_string()))?;
+        let found = parsed.get("mcpServers").and_then(Value::as_object);
+        let found = found.ok_or_else(|| problem("it has no `mcpServers`"))?;
+        let outside = found.iter().filter(|(_, server)| server["type"] != "sdk");
+        servers.extend(outside.map(|(name, server)| (name.clone(), server.clone())));
+    }
+    Ok(servers)
+}
+
+/// Returns the name that the configuration gives to a server.
+fn server_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace(' ', "-")
+}
+
+/// Returns the secrets that a client passes to its servers.
+fn secrets(servers: &Map<String, Value>) -> Vec<NamedSecret> {
+    let values = servers.values().flat_map(|server| [&server["env"], &server["headers"]]);
+    let pairs = values.filter_map(Value::as_object).flatten();
+    pairs.flat_map(|(name, value)| in_value(name, value.as_str().unwrap_or_default())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_address_gets_its_version_once() {
+        for base in ["https://x", "https://x/", "https://x/v1", "https://x/v1/"] {
+            assert_eq!(versioned(base), "https://x/v1");
+        }
+    }
+
+    #[test]
+    fn a_refused_server_takes_its_tools_along() {
+        let entries =
+            |names: &[&str]| withheld(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(entries(&["mcp__s"]), ["mcp__s", "mcp__s__*"]);
+        assert_eq!(entries(&["Bash", "Bash(rm:*)"]), ["run_command", "Bash"]);
+    }
+}

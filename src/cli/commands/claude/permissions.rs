@@ -1,0 +1,196 @@
+//! What runs without asking the client, by its permission mode and its list of allowed tools. This answers only where the mode
+//! `confirm-sensitive` needs approval: rules, guardrails and stricter modes of the configuration always apply.
+
+use super::args::{ClaudeArgs, PermissionMode};
+use crate::cli::error::{CliError, CliResult};
+use crate::config::claude_names::{is_of_server, names};
+use crate::core::failure::FailureKind;
+use crate::engine::approver::Question;
+use crate::engine::policy::{MODE_RULE_PREFIX, Mode};
+use crate::messages;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+
+/// What the client has permitted.
+pub struct Permissions {
+    mode: Cell<PermissionMode>,
+    /// Whether `bypassPermissions` is permitted.
+    may_bypass: bool,
+    /// Whether the client answers questions.
+    asks: bool,
+    /// Names there of the tools whose calls run without asking.
+    allowed: Vec<String>,
+    /// Ids of the calls that a hook of the client has approved.
+    approved: RefCell<HashSet<String>>,
+}
+
+/// How a question is answered.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Permitted {
+    /// The call runs.
+    Yes,
+    /// The client is asked.
+    Ask,
+    /// Nobody is asked.
+    Unanswered,
+}
+
+impl Permissions {
+    /// Creates the permissions of the command line.
+    ///
+    /// # Errors
+    /// For `bypassPermissions` without the flag that permits it.
+    pub fn new(args: &ClaudeArgs, allowed: Vec<String>) -> CliResult<Self> {
+        let skips = args.dangerously_skip_permissions;
+        let is_stdio = args.permission_prompt_tool.as_deref() == Some("stdio");
+        let this = Self {
+            mode: Cell::new(PermissionMode::Default),
+            may_bypass: skips || args.allow_dangerously_skip_permissions,
+            asks: is_stdio && args.permission_prompts.is_none(),
+            allowed,
+            approved: RefCell::default(),
+        };
+        let default = if skips { PermissionMode::BypassPermissions } else { PermissionMode::Default };
+        this.set_mode(args.permission_mode.unwrap_or(default))
+            .map_err(|why| CliError::new(FailureKind::Usage, why))?;
+        Ok(this)
+    }
+
+    /// Returns the mode.
+    pub fn mode(&self) -> PermissionMode {
+        self.mode.get()
+    }
+
+    /// Sets the mode, which applies to the next question.
+    ///
+    /// # Errors
+    /// Why it is not permitted.
+    pub fn set_mode(&self, mode: PermissionMode) -> Result<(), &'static str> {
+        if mode == PermissionMode::BypassPermissions && !self.may_bypass {
+            return Err(messages::CLAUDE_NO_BYPASS);
+        }
+        self.mode.set(mode);
+        Ok(())
+    }
+
+    /// Notes that a hook of the client has approved a call.
+    pub fn approve(&self, call_id: &str) {
+        self.approved.borrow_mut().insert(call_id.to_owned());
+    }
+
+    /// Checks whether the client can be asked.
+    pub fn can_ask(&self) -> bool {
+        self.asks && self.mode() != PermissionMode::DontAsk
+    }
+
+    /// Determines how a question is answered.
+    pub fn answer(&self, question: &Question) -> Permitted {
+        let is_by_mode = question.rule.strip_prefix(MODE_RULE_PREFIX) == Some(Mode::ConfirmSensitive.name());
+        if is_by_mode && self.permits(&question.tool, &question.call_id) {
+            Permitted::Yes
+        } else if self.can_ask() {
+            Permitted::Ask
+        } else {
+            Permitted::Unanswered
+        }
+    }
+
+    fn permits(&self, tool: &str, call_id: &str) -> bool {
+        let by_mode = match self.mode() {
+            PermissionMode::BypassPermissions => true,
+            PermissionMode::AcceptEdits => names().edits(tool),
+            PermissionMode::Plan => return false,
+            PermissionMode::Default | PermissionMode::DontAsk => false,
+        };
+        by_mode
+            || self.allowed.iter().any(|entry| allows(entry, tool))
+            || self.approved.borrow().contains(call_id)
+    }
+}
+
+/// Checks whether an entry of `--allowedTools` allows the tool `ours`.
+fn allows(entry: &str, ours: &str) -> bool {
+    if is_of_server(entry) {
+        let server = entry.strip_suffix("__*").unwrap_or(entry);
+        return entry == ours || ours.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"));
+    }
+    names().ours(entry).any(|tool| tool == ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::parse;
+    use super::*;
+    use serde_json::Value;
+
+    fn question(tool: &str, rule: &str) -> Question {
+        Question {
+            call_id: "c".to_owned(),
+            tool: tool.to_owned(),
+            arguments: Value::Null,
+            summary: String::new(),
+            reason: String::new(),
+            rule: rule.to_owned(),
+            notes: Vec::new(),
+            preview: None,
+            always_scope: String::new(),
+        }
+    }
+
+    fn permissions(words: &[&str]) -> CliResult<Permissions> {
+        let args = parse(std::iter::once("agent").chain(words.iter().copied()).map(Into::into)).unwrap();
+        let allowed = super::super::args::tool_list(&args.allowed_tools);
+        Permissions::new(&args, allowed)
+    }
+
+    #[test]
+    fn modes_and_allowed_tools_answer_only_where_the_mode_asks() {
+        for (words, tool, answer) in [
+            (&["-p"][..], "write_file", Permitted::Unanswered),
+            (&["--permission-prompt-tool=stdio"], "write_file", Permitted::Ask),
+            (&["--permission-mode=acceptEdits"], "write_file", Permitted::Yes),
+            (&["--permission-mode=acceptEdits"], "run_command", Permitted::Unanswered),
+            (&["--dangerously-skip-permissions"], "run_command", Permitted::Yes),
+            (&["--allowedTools=Bash"], "run_command", Permitted::Yes),
+            (&["--allowedTools=Bash", "--permission-mode=plan"], "run_command", Permitted::Unanswered),
+            (&["--allowedTools=Edit"], "delete_file", Permitted::Unanswered),
+            (&["--allowedTools=mcp__s"], "mcp__s__t", Permitted::Yes),
+            (&["--allowedTools=mcp__s__*"], "mcp__s__t", Permitted::Yes),
+            (&["--allowedTools=mcp__s"], "mcp__st__t", Permitted::Unanswered),
+            (
+                &["--permission-prompt-tool=stdio", "--permission-mode=dontAsk"],
+                "run_command",
+                Permitted::Unanswered,
+            ),
+            (
+                &["--permission-prompt-tool=stdio", "--permission-prompts=none"],
+                "run_command",
+                Permitted::Unanswered,
+            ),
+        ] {
+            let permissions = permissions(words).unwrap();
+            assert_eq!(
+                permissions.answer(&question(tool, "mode.confirm-sensitive")),
+                answer,
+                "{words:?} {tool}"
+            );
+            let asks = permissions.can_ask();
+            let otherwise = if asks { Permitted::Ask } else { Permitted::Unanswered };
+            for rule in ["policy.rules[0]", "mode.confirm-all"] {
+                assert_eq!(permissions.answer(&question(tool, rule)), otherwise, "{words:?} {rule}");
+            }
+        }
+    }
+
+    #[test]
+    fn bypass_needs_its_flag_at_the_start_and_later() {
+        assert!(permissions(&["--permission-mode=bypassPermissions"]).is_err());
+        let allowed = ["--permission-mode=bypassPermissions", "--allow-dangerously-skip-permissions"];
+        assert_eq!(permissions(&allowed).unwrap().mode(), PermissionMode::BypassPermissions);
+        let without = permissions(&["-p"]).unwrap();
+        assert!(without.set_mode(PermissionMode::BypassPermissions).is_err());
+        assert_eq!(without.mode(), PermissionMode::Default);
+        without.approve("c");
+        assert_eq!(without.answer(&question("run_command", "mode.confirm-sensitive")), Permitted::Yes);
+    }
+}

@@ -1,0 +1,401 @@
+//! The iterations of a loop: each is a run with a clean conversation, followed by the checks.
+
+use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
+use crate::cli::commands::loop_command::progress_file::ProgressFile;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::limits::WorkLimits;
+use crate::cli::commands::work::outcome::WorkOutcome;
+use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart, work_store};
+use crate::cli::commands::work::resume::kept_words;
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::compose::directories;
+use crate::cli::compose::preparation::{Preparation, PromptData};
+use crate::cli::compose::prompt::read_prompt;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::config::text_file::read_text;
+use crate::core::failure::FailureKind;
+use crate::core::message_origin::MessageOrigin;
+use crate::core::quality_gate::GateResult;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::{Status, StopReason};
+use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
+use crate::engine::gate_runner::run_gate;
+use crate::engine::guardrails::quality_gate::QualityGate;
+use crate::engine::policy::Policy;
+use crate::engine::review_diff::ReviewDiff;
+use crate::messages;
+use crate::process::launch::Launcher;
+use crate::report::OutputFormat;
+use crate::report::answer_shown::AnswerShown;
+use crate::terminal::Style;
+use crate::text::excerpt;
+use crate::workspace::Workspace;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Maximum bytes of the file with the task.
+const MAX_SPEC_BYTES: u64 = 1 << 20;
+/// Time limit of a check.
+const CHECK_SECONDS: u64 = 120;
+/// Characters of the changes that the model is shown.
+const CHANGES_CHARS: usize = 5_000;
+/// Characters of the last error that the model is shown.
+const ERROR_CHARS: usize = 1_000;
+/// Characters of an answer in the progress file.
+const PROGRESS_CHARS: usize = 1_000;
+/// How often the same checks may fail for the same files.
+const MAX_SAME: usize = 3;
+
+/// A loop that can start or be resumed.
+pub struct Iterations<'a> {
+    app: &'a App,
+    settings: Settings,
+    options: RunOptions,
+    launcher: Rc<Launcher>,
+    workspace: Workspace,
+    policy: Arc<Policy>,
+    checks: Vec<String>,
+    max: u32,
+    tag: String,
+    resumed: Option<String>,
+    task: Option<String>,
+    progress_file: Option<ProgressFile>,
+}
+
+impl<'a> Iterations<'a> {
+    /// Checks the arguments and prepares what all iterations share.
+    ///
+    /// # Errors
+    /// Fails for a loop without a task or checks, and for an invalid configuration.
+    pub fn prepare(app: &'a App, args: LoopArgs) -> CliResult<Self> {
+        let mut options = args.options;
+        options.prompt_is_data = true;
+        let mut settings = app.load_and_notify(&options.flags())?.settings;
+        let section = &settings.ralph;
+        options.agent = options.agent.or_else(|| section.agent.clone());
+        options.budget = least([args.max_cost, options.budget, section.max_cost], f64::total_cmp);
+        options.timeout = least([args.max_time, options.timeout, section.max_time], Ord::cmp);
+        let (max, tag) =
+            (args.max_iterations.unwrap_or(section.max_iterations), section.completion_tag.clone());
+        if options.dry_run {
+            return Err(usage(messages::LOOP_NEEDS_CHANGES));
+        }
+        let checks = std::mem::take(&mut options.check);
+        if checks.is_empty() {
+            return Err(usage(messages::LOOP_NEEDS_CHECK));
+        }
+        let task = match (&args.resume_work, args.words.as_slice(), &args.spec) {
+            (Some(_), ..) => None,
+            (None, [_, ..], Some(_)) | (None, [_, _, ..], None) => {
+                return Err(usage(messages::LOOP_TASK_OR_SPEC));
+            }
+            (None, [], Some(file)) => Some(spec(file)?),
+            (None, words, None) => Some(read_prompt(&app.terminal, words.first().cloned())?),
+        };
+        directories::prepare(&settings)?;
+        settings.timeout = None;
+        let launcher = compose::launcher(app, &settings)?;
+        let (workspace, policy) = compose::guarded_workspace(app, &settings, launcher.tier())?;
+        let progress_file = args.progress_file.map(ProgressFile::at);
+        let tag = args.completion_tag.unwrap_or(tag);
+        let resumed = args.resume_work;
+        Ok(Self {
+            app,
+            settings,
+            options,
+            launcher,
+            workspace,
+            policy,
+            checks,
+            max,
+            tag,
+            resumed,
+            task,
+            progress_file,
+        })
+    }
+
+    /// Runs the iterations.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written, and when an iteration cannot start.
+    pub async fn run(mut self) -> CliResult<WorkOutcome> {
+        let record = self.record().await?;
+        let start = record.start();
+        if self.progress_file.is_none() {
+            let path = work_store(&self.settings).session_dir(&record.id)?.join("progress.md");
+            self.progress_file = Some(ProgressFile::at(path));
+        }
+        let used = record.ended_runs().iter().map(|run| run.result.duration_seconds).sum();
+        let limits = WorkLimits::new(
+            &self.app.source,
+            self.options.budget.take(),
+            self.options.timeout.take(),
+            Duration::from_secs_f64(used),
+        )?;
+        let mut state = Progress::default();
+        let reason = loop {
+            if let Some(reason) = self.iterate(&record, &start, &limits, &mut state).await? {
+                break reason;
+            }
+        };
+        let result = WorkResult::new(COMMAND, &record.id, reason, record.ended_runs());
+        record.finish(&result)?;
+        Ok(WorkOutcome { result, shown: state.shown, language: self.settings.language })
+    }
+
+    /// Creates the record, or opens the one to resume.
+    async fn record(&self) -> CliResult<WorkRecord> {
+        if let Some(id) = &self.resumed {
+            return WorkRecord::open(self.app, &self.settings, id);
+        }
+        let changes = self.changes(Some("HEAD")).await;
+        let base = match changes {
+            Ok(diff) => Some(diff.base),
+            Err(why) => {
+                let text = messages::no_loop_changes(&why, self.settings.language);
+                self.app.notify(Style::Warning, &self.app.redact(&text));
+                None
+            }
+        };
+        let environment = &self.app.environment;
+        let start = WorkStart {
+            command: COMMAND.to_owned(),
+            words: kept_words(environment.arguments()),
+            directory: environment.current_dir().to_string_lossy().into_owned(),
+            task: self.task.clone().unwrap_or_default(),
+            base,
+        };
+        WorkRecord::create(self.app, &self.settings, start)
+    }
+
+    /// Runs the next iteration; returns why the loop ends, if it does.
+    async fn iterate(
+        &self,
+        record: &WorkRecord,
+        start: &WorkStart,
+        limits: &WorkLimits,
+        state: &mut Progress,
+    ) -> CliResult<Option<WorkStopReason>> {
+        let number = state.number + 1;
+        if number > self.max {
+            return Ok(Some(WorkStopReason::MaxIterations));
+        }
+        let name = format!("iteration {number}");
+        let options = match limits.for_next_run(&self.options, record) {
+            Ok(options) => options,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        let is_recorded = record.ended_runs().iter().any(|run| run.name == name);
+        self.log(Style::Bold, &messages::iteration(number, self.max, self.settings.language));
+        let prompt = messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks);
+        let data = self.data(start, state).await;
+        let preparation = Preparation { data, ..Preparation::default() };
+        let EndedRun { result, shown } = record.run(self.app, &options, &name, (prompt, preparation)).await?;
+        // A signal from here on interrupts the checks.
+        self.app.interrupt()?.disarm();
+        state.number = number;
+        state.shown = shown;
+        match result.status {
+            _ if result.stop_reason == Some(StopReason::UserInterrupt) => {
+                return Ok(Some(WorkStopReason::UserInterrupt));
+            }
+            _ if result.stop_reason == Some(StopReason::AwaitingApproval) => {
+                return Ok(Some(WorkStopReason::AwaitingApproval));
+            }
+            Status::Failed => return Ok(Some(WorkStopReason::RunFailed)),
+            Status::Success | Status::Partial => {}
+        }
+        let Some(checks) = record.checks(&name, self.run_checks()).await? else {
+            return Ok(Some(WorkStopReason::UserInterrupt));
+        };
+        self.log(Style::Plain, &messages::checks(&checks, self.settings.language));
+        if !is_recorded {
+            self.add_progress(&name, &result, &checks);
+        }
+        let passed = checks.iter().all(|check| check.passed);
+        if passed && result.status == Status::Success && has_word(&result.output.text(), &self.tag) {
+            return Ok(Some(WorkStopReason::Done));
+        }
+        let tree = self.tree(start, &result).await;
+        Ok(state.add(tree, WorkRun { name, checks, result }))
+    }
+
+    /// Writes a line of the log for users.
+    fn log(&self, style: Style, text: &str) {
+        if self.options.format() == OutputFormat::Text && !self.options.quiet {
+            self.app.notify(style, text);
+        }
+    }
+
+    /// Returns the data that follow the prompt of the next iteration.
+    async fn data(&self, start: &WorkStart, state: &Progress) -> Vec<PromptData> {
+        let Some(last) = &state.last else { return Vec::new() };
+        let background =
+            |heading: String, text: String| PromptData { heading, text, origin: MessageOrigin::Background };
+        let mut data = Vec::new();
+        if let Ok(ReviewDiff { text, .. }) = self.changes(start.base.as_deref()).await
+            && !text.is_empty()
+        {
+            let (heading, text) =
+                (messages::LOOP_CHANGES.to_owned(), excerpt::fit(&text, CHANGES_CHARS).into_owned());
+            data.push(PromptData { heading, text, origin: MessageOrigin::GitDiff });
+        }
+        for check in last.checks.iter().filter(|check| !check.passed) {
+            data.push(background(messages::loop_failed_check(&check.name), check.output.clone()));
+        }
+        if last.result.status != Status::Success {
+            let error = last.result.error.as_ref().map(|error| error.message.clone());
+            let reason = last.result.stop_reason.map_or_else(String::new, |reason| reason.name().to_owned());
+            let text = excerpt::fit(&error.unwrap_or(reason), ERROR_CHARS).into_owned();
+            data.push(background(messages::LOOP_LAST_ERROR.to_owned(), text));
+        }
+        let progress = self.progress_file.as_ref().map(ProgressFile::newest).unwrap_or_default();
+        if !progress.is_empty() {
+            data.push(background(messages::LOOP_PROGRESS.to_owned(), progress));
+        }
+        data
+    }
+
+    /// Returns the changes since the commit `base`, without hidden files.
+    async fn changes(&self, base: Option<&str>) -> Result<ReviewDiff, String> {
+        let hidden = |path: &str| self.policy.is_sensitive(path);
+        ReviewDiff::new(&self.launcher, &self.workspace, base, hidden).await
+    }
+
+    /// Returns what the changed files look like; `None` if that is not known.
+    async fn tree(&self, start: &WorkStart, result: &RunResult) -> Option<String> {
+        match self.changes(start.base.as_deref()).await {
+            Ok(diff) if diff.too_large.is_empty() => Some(diff.text),
+            _ => result.files_modified.is_empty().then(String::new),
+        }
+    }
+
+    /// Runs the checks; `None` if they were interrupted.
+    async fn run_checks(&self) -> CliResult<Option<Vec<GateResult>>> {
+        let cancel = compose::arm_interrupt(self.app, &self.launcher, self.settings.language)?;
+        let mut results = Vec::new();
+        for command in &self.checks {
+            let gate =
+                QualityGate { timeout: CHECK_SECONDS, ..QualityGate::from_command_line(command.clone()) };
+            results.push(run_gate(&self.launcher, self.workspace.root(), &gate, &cancel).await);
+        }
+        // A signal from here on interrupts the next run.
+        self.app.interrupt()?.disarm();
+        Ok((!cancel.is_cancelled()).then_some(results))
+    }
+
+    fn add_progress(&self, name: &str, result: &RunResult, checks: &[GateResult]) {
+        let status = result.stop_reason.map_or_else(|| result.status.name(), |reason| reason.name());
+        let answer = excerpt::fit(&result.output.text(), PROGRESS_CHARS).into_owned();
+        let entry = messages::loop_progress(name, status, checks, &answer);
+        if let Some(file) = &self.progress_file {
+            file.add(self.app, &entry);
+        }
+    }
+}
+
+/// What the iterations so far have brought.
+#[derive(Default)]
+struct Progress {
+    /// Number of the last iteration.
+    number: u32,
+    /// Whether its answer was already shown.
+    shown: AnswerShown,
+    /// The last iteration.
+    last: Option<WorkRun>,
+    /// The failed checks and the files of the last iterations that were all alike.
+    same: Vec<(Vec<String>, String)>,
+}
+
+impl Progress {
+    /// Adds an iteration with its files, if they are known; returns why the loop ends, if it does.
+    fn add(&mut self, tree: Option<String>, run: WorkRun) -> Option<WorkStopReason> {
+        let failed: Vec<String> =
+            run.checks.iter().filter(|check| !check.passed).map(|check| check.name.clone()).collect();
+        self.last = Some(run);
+        match tree.map(|tree| (failed, tree)) {
+            Some(state) if !state.0.is_empty() => {
+                self.same.retain(|before| *before == state);
+                self.same.push(state);
+            }
+            _ => self.same.clear(),
+        }
+        (self.same.len() >= MAX_SAME).then_some(WorkStopReason::NoProgress)
+    }
+}
+
+/// Returns the least of the values that are given.
+fn least<T>(values: [Option<T>; 3], order: impl Fn(&T, &T) -> std::cmp::Ordering) -> Option<T> {
+    values.into_iter().flatten().min_by(|a, b| order(a, b))
+}
+
+/// Checks whether `word` stands in `text` as a word of its own.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+fn spec(file: &Path) -> CliResult<String> {
+    let unusable = |why: String| usage(&format!("--spec {}: {why}", file.display()));
+    let text = read_text(file, MAX_SPEC_BYTES).map_err(|error| unusable(error.to_string()))?;
+    match text {
+        None => Err(unusable("there is no such file".to_owned())),
+        Some(text) if text.trim().is_empty() => Err(unusable("it is empty".to_owned())),
+        Some(text) => Ok(text),
+    }
+}
+
+fn usage(message: &str) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(passed: bool) -> WorkRun {
+        let check = GateResult {
+            name: "test".to_owned(),
+            required: true,
+            passed,
+            output: String::new(),
+            duration_ms: 1,
+        };
+        WorkRun { checks: vec![check], ..WorkRun::default() }
+    }
+
+    #[test]
+    fn the_tag_is_a_word_of_its_own() {
+        for text in ["COMPLETE", "done.\nCOMPLETE\n", "(COMPLETE)", "INCOMPLETE COMPLETE"] {
+            assert!(has_word(text, "COMPLETE"), "{text}");
+        }
+        for text in ["", "INCOMPLETE", "COMPLETED", "COMPLETE_", "complete", "éCOMPLETE"] {
+            assert!(!has_word(text, "COMPLETE"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_same_failures_for_the_same_files_end_the_loop_the_third_time() {
+        let mut progress = Progress::default();
+        let same = || Some("diff".to_owned());
+        assert_eq!(progress.add(same(), run(false)), None);
+        assert_eq!(progress.add(same(), run(false)), None);
+        assert_eq!(progress.add(Some("other".to_owned()), run(false)), None);
+        assert_eq!(progress.add(same(), run(false)), None);
+        assert_eq!(progress.add(same(), run(false)), None);
+        assert_eq!(progress.add(None, run(false)), None);
+        assert_eq!(progress.add(same(), run(true)), None);
+        assert_eq!(progress.add(same(), run(false)), None);
+        assert_eq!(progress.add(same(), run(false)), None);
+        assert_eq!(progress.add(same(), run(false)), Some(WorkStopReason::NoProgress));
+    }
+}

@@ -1,0 +1,7 @@
+//! Commands of several runs: their record, limits and end, which all of them share, and `agent work`, which lists their records.
+
+pub mod limits;
+pub mod list;
+pub mod outcome;
+pub mod record;
+pub mod resume;

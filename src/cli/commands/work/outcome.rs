@@ -1,0 +1,76 @@
+//! The end of a command of several runs: its document, report and exit code.
+
+use crate::cli::commands::report::RequestedReport;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::compose::app::App;
+use crate::cli::error::CliError;
+use crate::cli::exit_code::ExitCode;
+use crate::core::language::Language;
+use crate::core::work::{WorkResult, WorkStopReason};
+use crate::messages;
+use crate::report::answer_shown::AnswerShown;
+use crate::report::{OutputFormat, json, work_report};
+use crate::terminal::Style;
+use std::io;
+
+/// The result of a command, with what is needed to show it.
+pub struct WorkOutcome {
+    /// The result.
+    pub result: WorkResult,
+    /// Whether the last answer was already shown.
+    pub shown: AnswerShown,
+    /// Language of the messages.
+    pub language: Language,
+}
+
+impl WorkOutcome {
+    /// Returns the outcome of a command that did not start because of `error`, which is reported.
+    pub fn not_started(app: &App, command: &str, error: &CliError) -> (Self, u8) {
+        app.report_error(error);
+        let failure = app.not_started(error).error;
+        let result = WorkResult::not_started(command, failure);
+        (Self { result, shown: AnswerShown::default(), language: Language::En }, error.exit_code().code())
+    }
+
+    /// Writes the result and the report that the options request.
+    ///
+    /// # Errors
+    /// Fails when standard output cannot be written.
+    pub fn write(&self, app: &App, options: &RunOptions) -> io::Result<()> {
+        let Self { result, shown, language } = self;
+        let format = options.format();
+        if format == OutputFormat::Text && !options.quiet && result.stop_reason.is_some() {
+            let can_resume = !matches!(result.stop_reason, None | Some(WorkStopReason::Done));
+            app.notify(Style::Bold, &messages::work_ended(result, can_resume, *language));
+        }
+        if let Some(report) = RequestedReport::from_options(app, options) {
+            report.write_rendered(app, |form| work_report::render(form, result), result.work_id.as_deref());
+        }
+        let text = match format {
+            OutputFormat::Json => json::line(result)?,
+            OutputFormat::StreamJson => json::line(&work_report::StreamLine::WorkResult(result))?,
+            OutputFormat::Text if shown.get() || result.output.is_empty() => return Ok(()),
+            OutputFormat::Text => result.output.clone(),
+        };
+        app.terminal.print(&text).map(drop)
+    }
+}
+
+/// Returns the exit code for a result: that of its last run if a run failed; `on_partial` replaces that of a partial one.
+pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
+    let last = result.runs.last().and_then(|run| run.result.stop_reason);
+    let code = match result.stop_reason {
+        None => ExitCode::Config,
+        Some(WorkStopReason::Done) => ExitCode::Success,
+        Some(
+            WorkStopReason::MaxIterations
+            | WorkStopReason::BudgetExceeded
+            | WorkStopReason::NoProgress
+            | WorkStopReason::AwaitingApproval,
+        ) => ExitCode::Partial,
+        Some(WorkStopReason::Timeout) => ExitCode::Timeout,
+        Some(WorkStopReason::UserInterrupt) => ExitCode::Interrupted,
+        Some(WorkStopReason::RunFailed) => last.map_or(ExitCode::Failed, ExitCode::for_stop_reason),
+    };
+    on_partial.filter(|_| code == ExitCode::Partial).unwrap_or_else(|| code.code())
+}

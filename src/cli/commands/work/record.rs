@@ -1,0 +1,354 @@
+//! The record of a command of several runs: a journal in the state directory, from which the command is resumed.
+
+use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::event::Event;
+use crate::core::event_sink::EventSink;
+use crate::core::failure::FailureKind;
+use crate::core::message_origin::MessageOrigin;
+use crate::core::price::Usd;
+use crate::core::quality_gate::GateResult;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::{Status, StopReason};
+use crate::core::work::{WorkEvent, WorkResult, WorkRun};
+use crate::journal::read;
+use crate::journal::session_store::{SessionError, SessionStore};
+use crate::journal::write::Journal;
+use crate::messages;
+use crate::report::answer_shown::AnswerShown;
+use crate::runtime::emitter::Emitter;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A run that has ended.
+pub struct EndedRun {
+    /// Its result.
+    pub result: RunResult,
+    /// Whether its answer was already shown.
+    pub shown: AnswerShown,
+}
+
+/// How a command began.
+#[derive(Debug, Clone)]
+pub struct WorkStart {
+    /// The command, such as `loop`.
+    pub command: String,
+    /// The words of its command line.
+    pub words: Vec<String>,
+    /// The directory in which it was started.
+    pub directory: String,
+    /// The task.
+    pub task: String,
+    /// The commit from which changes are counted.
+    pub base: Option<String>,
+}
+
+/// A run of the command, as far as it is recorded.
+#[derive(Debug, Clone)]
+struct RecordedRun {
+    name: String,
+    session_id: String,
+    spent: Usd,
+    result: Option<RunResult>,
+    checks: Option<Vec<GateResult>>,
+}
+
+/// What a record says of its command: the fold of its events.
+#[derive(Debug)]
+pub struct RecordedWork {
+    /// How it began.
+    pub start: WorkStart,
+    /// Its result, if it ended.
+    pub result: Option<WorkResult>,
+    runs: Vec<RecordedRun>,
+}
+
+impl RecordedWork {
+    /// Reads the record `id`; returns it with the number of its next event.
+    ///
+    /// # Errors
+    /// Fails when there is no such record, or its start cannot be read.
+    pub fn read(store: &SessionStore, id: &str) -> CliResult<(Self, u64)> {
+        let path = store.journal_path(id).map_err(|error| unknown(id, &error))?;
+        let contents = read::read(&path).map_err(|error| unreadable(id, &error.to_string()))?;
+        let next_seq = contents.next_seq();
+        let mut parts = contents.records.into_iter().filter_map(|record| match record.event {
+            Event::Work { part } => Some(part),
+            _ => None,
+        });
+        let Some(WorkEvent::Start { command, words, directory, task, base }) = parts.next() else {
+            return Err(unreadable(id, "its start is missing"));
+        };
+        let mut work = Self::new(WorkStart { command, words, directory, task, base });
+        parts.for_each(|part| work.apply(part));
+        Ok((work, next_seq))
+    }
+
+    fn new(start: WorkStart) -> Self {
+        Self { start, result: None, runs: Vec::new() }
+    }
+
+    fn apply(&mut self, part: WorkEvent) {
+        match part {
+            WorkEvent::Start { .. } => {}
+            WorkEvent::RunStart { name, session_id } => {
+                self.result = None;
+                self.runs.retain(|run| run.name != name);
+                let (spent, result, checks) = (Usd::default(), None, None);
+                self.runs.push(RecordedRun { name, session_id, spent, result, checks });
+            }
+            WorkEvent::RunEnd { name, spent_usd, result } => {
+                if let Some(run) = self.runs.iter_mut().find(|run| run.name == name) {
+                    (run.spent, run.result) = (spent_usd, Some(*result));
+                }
+            }
+            WorkEvent::Checks { name, results } => {
+                if let Some(run) = self.runs.iter_mut().find(|run| run.name == name) {
+                    run.checks = Some(results);
+                }
+            }
+            WorkEvent::End { result } => self.result = Some(*result),
+        }
+    }
+
+    /// Returns the ended runs, in order.
+    pub fn ended_runs(&self) -> Vec<WorkRun> {
+        let ended = self.runs.iter().filter_map(|run| {
+            let checks = run.checks.clone().unwrap_or_default();
+            Some(WorkRun { name: run.name.clone(), checks, result: run.result.clone()? })
+        });
+        ended.collect()
+    }
+}
+
+/// The record of a command, locked by this process.
+pub struct WorkRecord {
+    /// Its id.
+    pub id: String,
+    emitter: Emitter,
+    sessions: SessionStore,
+    work: RefCell<RecordedWork>,
+}
+
+/// Returns the store of the records of the workspace.
+pub fn work_store(settings: &Settings) -> SessionStore {
+    SessionStore::new(settings.state.join("work"))
+}
+
+impl WorkRecord {
+    /// Creates a record, locked by this process.
+    ///
+    /// # Errors
+    /// Fails when it cannot be written.
+    pub fn create(app: &App, settings: &Settings, start: WorkStart) -> CliResult<Self> {
+        let id = app.source.session_id();
+        let journal = work_store(settings).create(&id)?;
+        let WorkStart { command, words, directory, task, base } = start.clone();
+        let record = Self::new(app, settings, id, (journal, 0), RecordedWork::new(start));
+        record.write(WorkEvent::Start { command, words, directory, task, base })?;
+        Ok(record)
+    }
+
+    /// Opens the record `id` to resume its command.
+    ///
+    /// # Errors
+    /// Fails when there is no such record, another process works on it, or it cannot be read.
+    pub fn open(app: &App, settings: &Settings, id: &str) -> CliResult<Self> {
+        let store = work_store(settings);
+        let journal = store.open(id).map_err(|error| unknown(id, &error))?;
+        let (work, next_seq) = RecordedWork::read(&store, id)?;
+        Ok(Self::new(app, settings, id.to_owned(), (journal, next_seq), work))
+    }
+
+    fn new(
+        app: &App,
+        settings: &Settings,
+        id: String,
+        (journal, next_seq): (Journal, u64),
+        work: RecordedWork,
+    ) -> Self {
+        let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(journal)];
+        let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), next_seq, sinks)
+            .with_redactor(app.redactor(settings));
+        Self { id, emitter, sessions: session_store(settings), work: RefCell::new(work) }
+    }
+
+    /// Appends an event, durably.
+    fn write(&self, part: WorkEvent) -> CliResult<()> {
+        let written = self.emitter.emit(Event::Work { part: part.clone() }).and_then(|_| self.emitter.sync());
+        written.map_err(|error| CliError { kind: FailureKind::Session, cause: error.into() })?;
+        self.work.borrow_mut().apply(part);
+        Ok(())
+    }
+
+    /// Returns how the command began.
+    pub fn start(&self) -> WorkStart {
+        self.work.borrow().start.clone()
+    }
+
+    /// Returns what the ended runs may have cost.
+    pub fn spent(&self) -> Usd {
+        self.work.borrow().runs.iter().fold(Usd::default(), |sum, run| sum + run.spent)
+    }
+
+    /// Returns the ended runs, in order.
+    pub fn ended_runs(&self) -> Vec<WorkRun> {
+        self.work.borrow().ended_runs()
+    }
+
+    fn recorded(&self, name: &str) -> Option<RecordedRun> {
+        self.work.borrow().runs.iter().find(|run| run.name == name).cloned()
+    }
+
+    /// Runs the task `prompt` with `preparation` as a session of its own, and returns its result. If the record has the run, its
+    /// recorded result is returned, or its session is resumed where it was interrupted or failed.
+    ///
+    /// # Errors
+    /// Fails when the run cannot start, or the record cannot be written.
+    pub async fn run(
+        &self,
+        app: &App,
+        options: &RunOptions,
+        name: &str,
+        (prompt, preparation): (String, Preparation),
+    ) -> CliResult<EndedRun> {
+        let mut before = Usd::default();
+        let (session_id, task) = match self.recorded(name) {
+            Some(RecordedRun { result: Some(result), .. }) if !can_go_on(&result) => {
+                return Ok(EndedRun { result, shown: AnswerShown::default() });
+            }
+            Some(run) => match self.interrupted(&run.session_id)? {
+                Interrupted::Ended(result) => {
+                    let result = self.end(name, Usd::default(), *result)?;
+                    return Ok(EndedRun { result, shown: AnswerShown::default() });
+                }
+                Interrupted::Before => (run.session_id, new(prompt, preparation)),
+                Interrupted::Within { has_task, spent } => {
+                    before = spent;
+                    let id = Some(run.session_id.clone());
+                    // What follows the prompt was recorded with it.
+                    let (prompt, preparation) =
+                        if has_task { (None, Preparation::default()) } else { (Some(prompt), preparation) };
+                    let task = Task::Resume { id, prompt, preparation };
+                    (run.session_id, task)
+                }
+            },
+            None => (app.source.session_id(), new(prompt, preparation)),
+        };
+        self.write(WorkEvent::RunStart { name: name.to_owned(), session_id: session_id.clone() })?;
+        let mut options =
+            RunOptions { session_id: Some(session_id), work_id: Some(self.id.clone()), ..options.clone() };
+        options.bounds.budget = options.bounds.budget.map(|budget| budget.saturating_sub(before));
+        let finished = run_for_client(app, &options, task).await?;
+        let result = self.end(name, before + finished.spent, finished.result)?;
+        Ok(EndedRun { result, shown: finished.shown })
+    }
+
+    fn end(&self, name: &str, spent: Usd, result: RunResult) -> CliResult<RunResult> {
+        let spent_usd = spent.max(result.cost.total_usd.unwrap_or_default());
+        let boxed = Box::new(result.clone());
+        self.write(WorkEvent::RunEnd { name: name.to_owned(), spent_usd, result: boxed })?;
+        Ok(result)
+    }
+
+    /// Returns the results of the checks after the run `name`: the recorded ones, or those of `check`; `None` if they were interrupted.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written.
+    pub async fn checks(
+        &self,
+        name: &str,
+        check: impl Future<Output = CliResult<Option<Vec<GateResult>>>>,
+    ) -> CliResult<Option<Vec<GateResult>>> {
+        if let Some(results) = self.recorded(name).and_then(|run| run.checks) {
+            return Ok(Some(results));
+        }
+        let Some(results) = check.await? else { return Ok(None) };
+        self.write(WorkEvent::Checks { name: name.to_owned(), results: results.clone() })?;
+        Ok(Some(results))
+    }
+
+    /// Records the end of the command.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written.
+    pub fn finish(&self, result: &WorkResult) -> CliResult<()> {
+        self.write(WorkEvent::End { result: Box::new(result.clone()) })
+    }
+
+    /// Returns how far the session of a run came that has no recorded end.
+    fn interrupted(&self, session_id: &str) -> CliResult<Interrupted> {
+        let path = match self.sessions.journal_path(session_id) {
+            Ok(path) => path,
+            Err(SessionError::NotFound(_)) => return Ok(Interrupted::Before),
+            Err(error) => return Err(error.into()),
+        };
+        let contents = read::read(&path).map_err(|error| {
+            CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
+        })?;
+        let (mut has_task, mut end, mut spent) = (false, None, Usd::default());
+        for record in contents.records {
+            spent += cost(&record.event);
+            match record.event {
+                Event::UserMessage { origin: MessageOrigin::Prompt, .. } => has_task = true,
+                Event::RunStart { .. } => end = None,
+                Event::RunEnd { result } => end = Some(result),
+                _ => {}
+            }
+        }
+        Ok(match end {
+            Some(result) if !can_go_on(&result) => Interrupted::Ended(result),
+            _ => Interrupted::Within { has_task, spent },
+        })
+    }
+}
+
+/// How far the session of an interrupted run came.
+enum Interrupted {
+    /// Its run ended.
+    Ended(Box<RunResult>),
+    /// It was not created.
+    Before,
+    /// Its run has no end.
+    Within { has_task: bool, spent: Usd },
+}
+
+/// Returns the known cost of a recorded model call, also of one by a subagent.
+fn cost(event: &Event) -> Usd {
+    match event {
+        Event::ModelResponse { cost_usd, .. } => cost_usd.unwrap_or_default(),
+        Event::Subagent { event, .. } => cost(event),
+        _ => Usd::default(),
+    }
+}
+
+fn new(prompt: String, preparation: Preparation) -> Task {
+    Task::New { prompt, history: None, config: None, preparation }
+}
+
+/// Checks whether a run that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
+fn can_go_on(result: &RunResult) -> bool {
+    let has_paused =
+        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
+    has_paused || result.status == Status::Failed
+}
+
+fn unknown(id: &str, error: &SessionError) -> CliError {
+    match error {
+        SessionError::NotFound(_) | SessionError::BadId(_) => {
+            CliError::new(FailureKind::Session, messages::unknown_work(id))
+        }
+        SessionError::Busy(_) => CliError::new(FailureKind::Session, messages::work_busy(id)),
+        other => CliError::new(FailureKind::Session, other.to_string()),
+    }
+}
+
+fn unreadable(id: &str, why: &str) -> CliError {
+    CliError::new(FailureKind::Session, messages::work_unreadable(id, why))
+}

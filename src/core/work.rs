@@ -1,0 +1,224 @@
+//! A command of several runs, such as `agent loop`: the events of its journal, and its result document.
+
+use crate::core::failure::Failure;
+use crate::core::price::Usd;
+use crate::core::quality_gate::GateResult;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::Status;
+use crate::core::usage::Usage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the document.
+pub const WORK_SCHEMA_VERSION: u32 = 1;
+
+/// Why a command of several runs ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum WorkStopReason {
+    /// Everything succeeded; in a loop, all checks passed and the answer has the completion tag.
+    Done,
+    /// The loop has used all its iterations.
+    MaxIterations,
+    /// The next run could cost more than what is left of the money or the tokens.
+    BudgetExceeded,
+    /// The time limit was reached.
+    Timeout,
+    /// The same checks failed three times for the same files.
+    NoProgress,
+    /// A run failed.
+    RunFailed,
+    /// A call of a run needs the user's approval.
+    AwaitingApproval,
+    /// SIGINT or SIGTERM.
+    UserInterrupt,
+}
+
+crate::core::impl_name!(WorkStopReason);
+
+/// One run of the command.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkRun {
+    /// Its name in the command, such as `iteration 2`.
+    pub name: String,
+    /// The checks after the run, in order; absent if there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<GateResult>,
+    /// The result document of the run.
+    #[serde(flatten)]
+    pub result: RunResult,
+}
+
+/// The result of a command of several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkResult {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The command, such as `loop`.
+    pub command: String,
+    /// The id for `agent work show`, and for resuming; null if nothing began.
+    pub work_id: Option<String>,
+    /// The status that summarizes the stop reason.
+    pub status: Status,
+    /// Why the command ended; null if nothing began.
+    pub stop_reason: Option<WorkStopReason>,
+    /// The answer of the last run.
+    pub output: String,
+    /// The runs, in order.
+    pub runs: Vec<WorkRun>,
+    /// Steps of all runs.
+    pub steps: u32,
+    /// Requests of all runs.
+    pub requests: u32,
+    /// Tool calls of all runs.
+    pub tool_calls: u32,
+    /// Tokens of all runs.
+    pub usage: Usage,
+    /// US dollars of all runs; null if the cost of a run is unknown.
+    pub cost_usd: Option<Usd>,
+    /// Wall time of all runs, in seconds.
+    pub duration_seconds: f64,
+    /// The failure that ended the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// An event of the command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum WorkEvent {
+    /// The command begins; the first record of its journal.
+    Start {
+        /// The command: `loop`.
+        command: String,
+        /// The words of its command line, without a key.
+        words: Vec<String>,
+        /// The directory in which it was started.
+        directory: String,
+        /// The task.
+        task: String,
+        /// The commit from which changes are counted; absent without a repository.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base: Option<String>,
+    },
+    /// One of its runs begins, as a session of its own.
+    RunStart {
+        /// Name of the run in the command, such as `iteration 2`.
+        name: String,
+        /// The session.
+        session_id: String,
+    },
+    /// One of its runs ended.
+    RunEnd {
+        /// Name of the run.
+        name: String,
+        /// US dollars that the run may have cost: known costs, and the highest possible ones of calls whose cost is unknown.
+        spent_usd: Usd,
+        /// Its result.
+        result: Box<RunResult>,
+    },
+    /// The checks after one of its runs ended.
+    Checks {
+        /// Name of the run.
+        name: String,
+        /// Results of the checks, in order.
+        results: Vec<GateResult>,
+    },
+    /// The command ended.
+    End {
+        /// Its result.
+        result: Box<WorkResult>,
+    },
+}
+
+impl WorkStopReason {
+    /// Returns the status for this reason.
+    pub fn status(self) -> Status {
+        match self {
+            Self::Done => Status::Success,
+            Self::RunFailed => Status::Failed,
+            Self::MaxIterations
+            | Self::BudgetExceeded
+            | Self::Timeout
+            | Self::NoProgress
+            | Self::AwaitingApproval
+            | Self::UserInterrupt => Status::Partial,
+        }
+    }
+}
+
+impl WorkResult {
+    /// Creates the result of a command that ended with these runs.
+    pub fn new(command: &str, work_id: &str, stop_reason: WorkStopReason, runs: Vec<WorkRun>) -> Self {
+        let mut costs = runs.iter().map(|run| run.result.cost.total_usd);
+        let mut result = Self {
+            work_id: Some(work_id.to_owned()),
+            status: stop_reason.status(),
+            stop_reason: Some(stop_reason),
+            output: runs.last().map(|run| run.result.output.text().into_owned()).unwrap_or_default(),
+            cost_usd: costs.try_fold(Usd::default(), |sum, cost| Some(sum + cost?)),
+            ..Self::not_started(command, None)
+        };
+        for WorkRun { result: run, .. } in &runs {
+            result.steps += run.steps;
+            result.requests += run.requests;
+            result.tool_calls += run.tool_calls;
+            result.usage += run.usage;
+            result.duration_seconds += run.duration_seconds;
+        }
+        result.duration_seconds = (result.duration_seconds * 1000.0).round() / 1000.0;
+        result.runs = runs;
+        result
+    }
+
+    /// Creates the result of a command that did not start because of `error`.
+    pub fn not_started(command: &str, error: Option<Failure>) -> Self {
+        Self {
+            schema_version: WORK_SCHEMA_VERSION,
+            command: command.to_owned(),
+            work_id: None,
+            status: Status::Failed,
+            stop_reason: None,
+            output: String::new(),
+            runs: Vec::new(),
+            steps: 0,
+            requests: 0,
+            tool_calls: 0,
+            usage: Usage::default(),
+            cost_usd: None,
+            duration_seconds: 0.0,
+            error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::run_result::Cost;
+
+    fn run(cost: Option<f64>) -> WorkRun {
+        let total_usd = cost.map(|cost| Usd::try_from(cost).unwrap());
+        let result =
+            RunResult { steps: 2, cost: Cost { total_usd, ..Cost::default() }, ..RunResult::default() };
+        WorkRun { name: "iteration 1".to_owned(), result, ..WorkRun::default() }
+    }
+
+    #[test]
+    fn an_unknown_cost_makes_the_sum_unknown() {
+        let known =
+            WorkResult::new("loop", "id", WorkStopReason::Done, vec![run(Some(0.5)), run(Some(0.25))]);
+        assert_eq!((known.cost_usd.map(f64::from), known.steps), (Some(0.75), 4));
+        let unknown = WorkResult::new("loop", "id", WorkStopReason::Done, vec![run(Some(0.5)), run(None)]);
+        assert_eq!(unknown.cost_usd, None);
+    }
+
+    #[test]
+    fn a_run_is_its_result_document_with_its_name() {
+        let json = serde_json::to_value(run(None)).unwrap();
+        assert_eq!((&json["name"], &json["steps"]), (&"iteration 1".into(), &2.into()));
+        assert_eq!(serde_json::from_value::<WorkRun>(json).unwrap(), run(None));
+    }
+}

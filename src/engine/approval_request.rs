@@ -1,0 +1,98 @@
+//! Requests approval for a call from the approver, and handles its answer.
+
+use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
+use crate::engine::call::{Approval, CallOutcome, Pending, pending_outcome, refusal_outcome};
+use crate::engine::call_plan::PlannedCall;
+use crate::engine::policy::DECLINED_RULE;
+use crate::engine::{Engine, links};
+use crate::mcp::definition::visit_texts;
+use crate::messages;
+use crate::tools::{ToolContext, ToolOutput};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+impl Engine {
+    /// Requests approval while the run has time. A call that is certain to fail is not asked about.
+    /// An approval becomes invalid when the targets of links change before the answer.
+    pub(super) async fn ask_approver(
+        &self,
+        ready: &PlannedCall<'_>,
+        cx: &ToolContext,
+        (reason, rule): (String, String),
+        interrupt: &CancellationToken,
+    ) -> Approval {
+        let tool = ready.tool.name();
+        let preview = match ready.tool.preview(&ready.args, cx) {
+            Ok(preview) => preview,
+            Err(problem) => return ToolOutput::error(problem).into(),
+        };
+        let (links, grant) = (self.links(&ready.plan), self.grant(ready));
+        let redactor = self.emitter.redactor();
+        let question = Question {
+            call_id: cx.call_id.clone(),
+            tool: tool.to_owned(),
+            arguments: self.redacted(&ready.args),
+            summary: redactor.text(&ready.plan.summary).into_owned(),
+            reason: redactor.text(&reason).into_owned(),
+            rule: rule.clone(),
+            notes: links::notes(&links, self.policy.language())
+                .iter()
+                .map(|note| redactor.text(note).into_owned())
+                .collect(),
+            preview: preview.map(|preview| redactor.text(&preview).into_owned()),
+            always_scope: redactor.text(&grant.description(self.policy.language())).into_owned(),
+        };
+        let answer = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return self.not_executed(interrupt).into(),
+            answer = self.approver.ask(&question) => answer,
+        };
+        match answer {
+            ApproverAnswer::Yes | ApproverAnswer::Always if self.links(&ready.plan) != links => {
+                ToolOutput::error(messages::links_changed(self.policy.language())).into()
+            }
+            ApproverAnswer::Yes => Approval::Granted,
+            ApproverAnswer::YesWith(args) => Approval::GrantedWith(args),
+            ApproverAnswer::Always => {
+                self.grants.add(grant);
+                Approval::Granted
+            }
+            ApproverAnswer::No(reason) => {
+                let reason = messages::declined(reason.as_deref(), self.policy.language());
+                refusal_outcome(ready, reason, DECLINED_RULE.to_owned()).into()
+            }
+            ApproverAnswer::NoApprover => self.without_approver(ready, &question, rule, &cx.call_id).into(),
+            ApproverAnswer::Abort => {
+                interrupt.cancel();
+                self.not_executed(interrupt).into()
+            }
+        }
+    }
+
+    /// Refuses a call without an approver or makes it pending, depending on the settings.
+    fn without_approver(
+        &self,
+        ready: &PlannedCall<'_>,
+        question: &Question,
+        rule: String,
+        call_id: &str,
+    ) -> CallOutcome {
+        let reason = self.policy.no_approver_message(ready.tool.name(), &rule);
+        if self.options.no_approver == NoApprover::Refuse {
+            return refusal_outcome(ready, reason, rule);
+        }
+        match self.pending_approval(ready.view(call_id), question) {
+            Some(approval) => pending_outcome(Pending::Answer(Box::new(approval))),
+            None => {
+                refusal_outcome(ready, messages::cannot_be_pending(&reason, self.policy.language()), rule)
+            }
+        }
+    }
+
+    /// Returns arguments without secrets.
+    fn redacted(&self, args: &Value) -> Value {
+        let mut args = args.clone();
+        visit_texts(&mut args, &mut |text| self.emitter.redactor().redact(text));
+        args
+    }
+}

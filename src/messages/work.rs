@@ -1,0 +1,157 @@
+//! Messages of the commands of several runs, such as `agent loop`, for the model and for users.
+
+use super::costs::money;
+use super::gates::gate;
+use super::numbers::{counted, duration};
+use crate::core::language::Language;
+use crate::core::quality_gate::GateResult;
+use crate::core::work::{WorkResult, WorkStopReason};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Error that no record has the id `id`.
+pub fn unknown_work(id: &str) -> String {
+    format!("no record `{id}` in this workspace; `agent work list` lists the existing ones")
+}
+
+/// Error that another process works on the record.
+pub fn work_busy(id: &str) -> String {
+    format!("record {id} is busy: another process is working on it")
+}
+
+/// Error that the record cannot be read.
+pub fn work_unreadable(id: &str, why: &str) -> String {
+    format!("record {id} cannot be read: {why}")
+}
+
+/// Error that a command is resumed with the wrong command.
+pub fn other_work(id: &str, command: &str) -> String {
+    format!("record {id} is one of `agent {command}`: use `agent {command} resume {id}`")
+}
+
+/// Error that a command is resumed in another directory.
+pub fn other_directory(id: &str, directory: &str) -> String {
+    format!("record {id} began in {directory}: resume it there, because its options may name files")
+}
+
+/// Error that a command is resumed that has succeeded.
+pub fn work_is_done(id: &str) -> String {
+    format!("record {id} ended with success: nothing is left to do")
+}
+
+/// Error about a loop without checks.
+pub const LOOP_NEEDS_CHECK: &str =
+    "a loop needs at least one `--check CMD`, so that it can tell whether the task is done";
+
+/// Error about a loop that would change nothing.
+pub const LOOP_NEEDS_CHANGES: &str = "a loop repeats changes until checks pass, so it has no `--dry-run`; `agent run --dry-run` shows what one iteration would do";
+
+/// Error about a loop with a task and a file.
+pub const LOOP_TASK_OR_SPEC: &str = "give either a task or `--spec FILE`";
+
+/// The first message of an iteration: the task and the rules of the loop. `number` counts from 1.
+pub fn loop_prompt(task: &str, number: u32, max: u32, tag: &str, checks: &[String]) -> String {
+    let mut text = format!(
+        "{task}\n\n[SYSTEM] This is iteration {number} of at most {max}. Each iteration begins with a clean conversation; the files are as \
+         the iteration before left them. After it, these checks run:\n"
+    );
+    for check in checks {
+        let _infallible = writeln!(text, "- {check}");
+    }
+    let _infallible = write!(
+        text,
+        "When the whole task is done and you expect every check to pass, end your answer with the word {tag} alone on a line. Otherwise do not \
+         write that word; say what is done and what is left."
+    );
+    text
+}
+
+/// Heading of the changes since the loop began.
+pub const LOOP_CHANGES: &str = "Changes since the first iteration began";
+
+/// Heading of a check that failed after the iteration before.
+pub fn loop_failed_check(name: &str) -> String {
+    format!("Failed check: {name}")
+}
+
+/// Heading of the reason why the iteration before ended early.
+pub const LOOP_LAST_ERROR: &str = "The iteration before ended early";
+
+/// Heading of the progress file.
+pub const LOOP_PROGRESS: &str = "Progress of the iterations before";
+
+/// Log line at the start of an iteration.
+pub fn iteration(number: u32, max: u32, language: Language) -> String {
+    format!("\n{} {number}/{max}", language.pick("Iteration", "Iteración"))
+}
+
+/// Warning that the changes cannot be shown to the model.
+pub fn no_loop_changes(why: &str, language: Language) -> String {
+    let text = language.pick(
+        "the model is not shown the changes of earlier iterations",
+        "el modelo no recibe los cambios de las iteraciones anteriores",
+    );
+    format!("{text}: {why}")
+}
+
+/// Log lines about checks.
+pub fn checks(results: &[GateResult], language: Language) -> String {
+    results.iter().map(|result| gate(result, language)).collect::<Vec<_>>().join("\n")
+}
+
+/// One entry of the progress file.
+pub fn loop_progress(name: &str, status: &str, checks: &[GateResult], answer: &str) -> String {
+    let mut text = format!("## {name}\n\nResult: {status}\n");
+    for check in checks {
+        let verdict = if check.passed { "passed" } else { "failed" };
+        let _infallible = writeln!(text, "- `{}`: {verdict}", check.name);
+    }
+    if !answer.is_empty() {
+        let _infallible = write!(text, "\n{answer}\n");
+    }
+    text.push('\n');
+    text
+}
+
+/// Warning that the progress file cannot be written.
+pub fn progress_not_written(path: &str, why: &str) -> String {
+    format!("cannot write the progress file {path}: {why}")
+}
+
+/// Why the command ended, for users.
+fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
+    let (en, es) = match reason {
+        None => ("it did not start", "no comenzó"),
+        Some(WorkStopReason::Done) => ("done", "terminado"),
+        Some(WorkStopReason::MaxIterations) => ("all iterations are used up", "se agotaron las iteraciones"),
+        Some(WorkStopReason::BudgetExceeded) => ("the budget is used up", "se agotó el presupuesto"),
+        Some(WorkStopReason::Timeout) => ("the time is up", "se acabó el tiempo"),
+        Some(WorkStopReason::NoProgress) => (
+            "the same checks failed three times for the same files",
+            "las mismas comprobaciones fallaron tres veces con los mismos archivos",
+        ),
+        Some(WorkStopReason::RunFailed) => ("a run failed", "una ejecución falló"),
+        Some(WorkStopReason::AwaitingApproval) => (
+            "a call waits for approval: agent approvals list",
+            "una llamada espera aprobación: agent approvals list",
+        ),
+        Some(WorkStopReason::UserInterrupt) => ("it was interrupted", "se interrumpió"),
+    };
+    language.pick(en, es)
+}
+
+/// Last lines of a command on standard error. `resumable` says that it can be resumed.
+pub fn work_ended(result: &WorkResult, resumable: bool, language: Language) -> String {
+    let runs = u32::try_from(result.runs.len()).unwrap_or(u32::MAX);
+    let runs = counted(runs, ["run", "runs"], ["ejecución", "ejecuciones"], language);
+    let cost = money(result.cost_usd, language);
+    let (time, why) =
+        (duration(Duration::from_secs_f64(result.duration_seconds)), reason(result.stop_reason, language));
+    let (status, spent) = (result.status.name(), language.pick("Cost", "Coste"));
+    let mut text = format!("\nagent {}: {status}, {why} | {runs} | {spent}: {cost} | {time}", result.command);
+    if let (Some(id), true) = (&result.work_id, resumable) {
+        let (command, go_on) = (&result.command, language.pick("Go on", "Continuar"));
+        let _infallible = write!(text, "\n   {go_on}: agent {command} resume {id}");
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! The report on a command of several runs: a table of its runs and their sums.
+
+use crate::core::work::{WorkResult, WorkRun};
+use crate::report::json;
+use crate::report::session_report::ReportFormat;
+use crate::report::session_report::html_writer::HtmlWriter;
+use crate::terminal::one_line;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io;
+
+/// The last line of `stream-json`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum StreamLine<'a> {
+    /// The result of the command.
+    WorkResult(&'a WorkResult),
+}
+
+/// Columns of the table.
+const COLUMNS: [&str; 7] = ["Run", "Status", "Reason", "Steps", "Cost", "Time", "Checks"];
+/// Characters of a text in the table.
+const CELL_CHARS: usize = 80;
+
+/// Renders the report.
+///
+/// # Errors
+/// For a format that is about one session, and when the result cannot be serialized.
+pub fn render(form: ReportFormat, result: &WorkResult) -> io::Result<String> {
+    match form {
+        ReportFormat::Json => json::line(result),
+        ReportFormat::Markdown | ReportFormat::Github => Ok(markdown(result)),
+        ReportFormat::Html => Ok(html(result)),
+        ReportFormat::Junit | ReportFormat::Sarif => {
+            let why = "a report on several runs is json, markdown, github or html";
+            Err(io::Error::new(io::ErrorKind::Unsupported, why))
+        }
+    }
+}
+
+fn rows(result: &WorkResult) -> Vec<[String; 7]> {
+    result.runs.iter().map(row).collect()
+}
+
+fn row(run: &WorkRun) -> [String; 7] {
+    let result = &run.result;
+    let failed: Vec<&str> =
+        run.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
+    let checks = match (run.checks.len(), failed.as_slice()) {
+        (0, _) => "-".to_owned(),
+        (count, []) => format!("{count} passed"),
+        (count, failed) => format!("{} of {count} failed: {}", failed.len(), failed.join(", ")),
+    };
+    let cells = [
+        run.name.clone(),
+        result.status.name().to_owned(),
+        result.stop_reason.map_or("-", |reason| reason.name()).to_owned(),
+        result.steps.to_string(),
+        result.cost.total_usd.map_or_else(|| "unknown".to_owned(), |cost| cost.to_string()),
+        format!("{:.1} s", result.duration_seconds),
+        checks,
+    ];
+    cells.map(|cell| one_line(&cell, CELL_CHARS))
+}
+
+fn title(result: &WorkResult) -> String {
+    let reason = result.stop_reason.map_or("not started", |reason| reason.name());
+    format!("agent {}: {} ({reason})", result.command, result.status.name())
+}
+
+fn sums(result: &WorkResult) -> String {
+    let cost = result.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| cost.to_string());
+    let (runs, steps, time) = (result.runs.len(), result.steps, result.duration_seconds);
+    format!("{runs} runs, {steps} steps, cost {cost}, {time:.1} s")
+}
+
+fn markdown(result: &WorkResult) -> String {
+    let mut text = format!("# {}\n\n{}\n\n", title(result), sums(result));
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    text.push_str(&line(&COLUMNS.map(str::to_owned)));
+    text.push_str(&line(&COLUMNS.map(|_| "---".to_owned())));
+    for row in rows(result) {
+        text.push_str(&line(&row.map(|cell| cell.replace('|', "\\|").replace('<', "&lt;"))));
+    }
+    for run in &result.runs {
+        if let Some(id) = &run.result.session_id {
+            let _infallible = write!(text, "\n- {}: `agent report {id}`", run.name);
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn html(result: &WorkResult) -> String {
+    let mut page = HtmlWriter::default();
+    page.markup(
+        "<!doctype html><html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'\"><style>body{font-family:sans-serif;margin:2em}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
+         table{border-collapse:collapse}</style><title>",
+    );
+    page.text(&title(result)).markup("</title></head><body><h1>").text(&title(result)).markup("</h1><p>");
+    page.text(&sums(result)).markup("</p><table><tr>");
+    for column in COLUMNS {
+        page.markup("<th>").text(column).markup("</th>");
+    }
+    page.markup("</tr>");
+    for row in rows(result) {
+        page.markup("<tr>");
+        for cell in row {
+            page.markup("<td>").text(&cell).markup("</td>");
+        }
+        page.markup("</tr>");
+    }
+    page.markup("</table></body></html>\n");
+    page.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::quality_gate::GateResult;
+    use crate::core::run_result::RunResult;
+    use crate::core::work::WorkStopReason;
+
+    fn result() -> WorkResult {
+        let check = |name: &str, passed| GateResult {
+            name: name.to_owned(),
+            required: true,
+            passed,
+            output: String::new(),
+            duration_ms: 1,
+        };
+        let checks = vec![check("a | b", false), check("<script>", true)];
+        let run = WorkRun { name: "iteration 1".to_owned(), checks, result: RunResult::default() };
+        WorkResult::new("loop", "id", WorkStopReason::MaxIterations, vec![run])
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_run_and_no_markup_of_its_texts() {
+        let text = render(ReportFormat::Markdown, &result()).unwrap();
+        assert!(text.contains("# agent loop: partial (max_iterations)"), "{text}");
+        assert!(text.contains("| 1 of 2 failed: a \\| b |"), "{text}");
+        let page = render(ReportFormat::Html, &result()).unwrap();
+        assert!(page.contains("<td>1 of 2 failed: a | b</td>"), "{page}");
+    }
+
+    #[test]
+    fn a_format_about_one_session_is_refused() {
+        assert!(render(ReportFormat::Sarif, &result()).is_err());
+    }
+}
