@@ -8,6 +8,7 @@ use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel, Purpose};
 use crate::core::message::{ToolCall, ToolResult};
 use crate::core::stop_reason::{Status, StopReason};
+use crate::engine::call_arguments::effective_call;
 use crate::engine::hooks::{HookEvent, HookInput};
 use crate::engine::with_time_limit;
 use crate::messages;
@@ -96,9 +97,9 @@ impl<S: LoopServices> Agent<S> {
     fn refuse(&self, calls: Vec<ToolCall>, message: &str) -> Result<(), EmitError> {
         let ends_step = self.session.borrow().is_whole_turn(&calls);
         for call in calls {
-            let text = message.to_owned();
+            let (text, name) = (message.to_owned(), effective_call(&call).name.clone());
             let result = ToolResult { call_id: call.id, text, is_error: true, images: Vec::new() };
-            self.emitter.emit(Event::tool_not_run(call.name, String::new(), result, Vec::new()))?;
+            self.emitter.emit(Event::tool_not_run(name, String::new(), result, Vec::new()))?;
         }
         if ends_step {
             self.emitter.emit(Event::StepEnd)?;

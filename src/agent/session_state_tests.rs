@@ -85,6 +85,7 @@ fn run_start(at: usize) -> Event {
         model: format!("p/m{}", at % 2),
         mode: "yolo".into(),
         tools: Vec::new(),
+        mcp_tools: BTreeMap::new(),
         max_steps: 5,
         resumed: true,
         sandbox: "none".into(),

@@ -6,7 +6,7 @@ use super::validate::Leaf;
 use crate::engine::policy::Mode;
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The layers, from lowest to highest.
@@ -81,9 +81,14 @@ impl Layers {
         Self(leaves.into_iter().map(layer_value).collect())
     }
 
-    /// Returns these values overridden by those of `higher`.
+    /// Returns these values overridden by those of `higher`. An MCP server that both define is that of `higher` alone, so that no
+    /// program gets secrets or permissions that were meant for another one.
     #[must_use]
     pub fn overridden_by(mut self, higher: Self) -> Self {
+        for server in self.defined_servers().intersection(&higher.defined_servers()) {
+            let group = format!("{SERVERS}{server}.");
+            self.0.retain(|key, _| !key.starts_with(&group));
+        }
         for (key, layer_values) in higher.0 {
             let adds = layer_values.iter().all(|layer_value| layer_value.merge != Merge::Replace);
             match self.0.get_mut(&key) {
@@ -164,6 +169,16 @@ impl Layers {
         self.0.iter().flat_map(|(key, all)| all.iter().map(move |layer_value| (key.as_str(), layer_value)))
     }
 
+    /// Returns the names of the MCP servers for which a key is set that says what runs or what it gets.
+    fn defined_servers(&self) -> BTreeSet<String> {
+        let keys = self.0.keys().filter_map(|key| key.strip_prefix(SERVERS)?.split_once('.'));
+        let defining = keys.filter(|(_, key)| {
+            let field = key.split('.').next().unwrap_or_default();
+            SERVER_DEFINITION.contains(&field)
+        });
+        defining.map(|(name, _)| name.to_owned()).collect()
+    }
+
     fn set(&mut self, key: &str, layer_values: Vec<LayerValue>) {
         if !layer_values.is_empty() {
             self.0.insert(key.to_owned(), layer_values);
@@ -214,6 +229,13 @@ pub struct RestrictedSettings {
 pub const DEFAULT_MODE: Mode = Mode::ConfirmSensitive;
 /// The step limit of an agent without a configured limit.
 pub const DEFAULT_MAX_STEPS: u32 = 20;
+
+/// Start of the keys of MCP servers.
+const SERVERS: &str = "mcp.servers.";
+
+/// Keys of an MCP server that say what runs and what it gets.
+const SERVER_DEFINITION: [&str; 8] =
+    ["command", "args", "env", "cwd", "url", "token_env", "headers", "oauth"];
 
 /// The key of the rules on tool calls; a project may only set rules that remove permissions.
 const RULES: &str = "policy.rules";

@@ -221,7 +221,10 @@ impl McpServer {
                 return problem(".url", "a server has either `command` or `url`, not both");
             }
             (None, None) if self.enabled => {
-                return problem(".command", "is missing: the program of the server, or `url`");
+                return problem(
+                    "",
+                    "needs `command` or `url`; a file that sets `args`, `env` and the like of a server defines all of it",
+                );
             }
             (None, Some(url)) => {
                 own_origin::address(url).map_err(|error| (".url".to_owned(), error.to_string()))?;

@@ -24,6 +24,7 @@ use crate::core::usage::Usage;
 use crate::core::work::WorkEvent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Version of [`Record`] and [`Event`] as written to journals and streams.
 pub const EVENT_SCHEMA_VERSION: u32 = 2;
@@ -112,6 +113,9 @@ pub enum Event {
         mode: String,
         /// Names of the tools offered, in order.
         tools: Vec<String>,
+        /// Hashes of the definitions of the MCP tools that can be called, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        mcp_tools: BTreeMap<String, String>,
         /// Step limit of this run.
         max_steps: u32,
         /// Whether the session had earlier runs.
@@ -272,7 +276,7 @@ pub enum Event {
     /// A tool call has a result.
     #[serde(rename = "tool_call_end", alias = "tool_end")]
     ToolCallEnd {
-        /// Name of the tool.
+        /// Name of the tool; for a call of `call_tool`, of the tool that it named.
         name: String,
         /// One-line summary of the call.
         summary: String,

@@ -1,7 +1,8 @@
 //! Requests approval for a call from the approver, and handles its answer.
 
 use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
-use crate::engine::call::{Approval, CallOutcome, Pending, PlannedCall, pending_outcome, refusal_outcome};
+use crate::engine::call::{Approval, CallOutcome, Pending, pending_outcome, refusal_outcome};
+use crate::engine::call_plan::PlannedCall;
 use crate::engine::policy::DECLINED_RULE;
 use crate::engine::{Engine, links};
 use crate::mcp::definition::visit_texts;

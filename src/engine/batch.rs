@@ -1,7 +1,7 @@
 //! Runs the tool calls of one turn and decides which run in parallel.
 
 use crate::core::message::ToolCall;
-use crate::engine::call::PreparedCall;
+use crate::engine::call_plan::PreparedCall;
 use crate::engine::{Engine, Parallelism, with_time_limit};
 use crate::runtime::emitter::EmitError;
 use crate::tools::Access;

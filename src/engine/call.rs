@@ -6,9 +6,11 @@ use crate::core::event::Event;
 use crate::core::guardrail::CallCounts;
 use crate::core::language::Language;
 use crate::core::message::{ToolCall, ToolResult};
+use crate::engine::call_arguments::effective_call;
+use crate::engine::call_plan::{PlannedCall, PreparedCall};
 use crate::engine::command_class::{CommandClass, CommandVerdict, classify, read_targets};
 use crate::engine::grants::Grant;
-use crate::engine::hook_dispatch::{CallView, append_paragraph};
+use crate::engine::hook_dispatch::append_paragraph;
 use crate::engine::{Engine, ResultFormat, links, with_time_limit};
 use crate::messages;
 use crate::runtime::emitter::EmitError;
@@ -19,24 +21,6 @@ use crate::workspace::error::FileError;
 use serde_json::Value;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
-
-/// A call with parsed arguments and plan, or the reason why they are invalid.
-pub struct PreparedCall<'a> {
-    /// The call as the model made it.
-    pub call: &'a ToolCall,
-    /// The tool's kind of effect; `Execute` when there is no such tool.
-    pub access: Access,
-    /// The tool, its arguments and its plan, or the error message for the model.
-    ready: Result<PlannedCall<'a>, String>,
-}
-
-/// A call with valid arguments.
-#[derive(Clone)]
-pub(super) struct PlannedCall<'a> {
-    pub(super) tool: &'a dyn Tool,
-    pub(super) args: Value,
-    pub(super) plan: Plan,
-}
 
 /// Outcome of a call.
 #[derive(Default)]
@@ -80,40 +64,7 @@ impl<T: Into<CallOutcome>> From<T> for Approval {
     }
 }
 
-impl PlannedCall<'_> {
-    pub(super) fn view<'a>(&'a self, call_id: &'a str) -> CallView<'a> {
-        CallView {
-            call_id,
-            tool: self.tool.name(),
-            access: self.tool.access(),
-            args: &self.args,
-            plan: &self.plan,
-        }
-    }
-}
-
-impl PreparedCall<'_> {
-    /// Returns the paths that the call would change.
-    pub fn written_paths(&self) -> impl Iterator<Item = &str> {
-        let touched_files =
-            self.ready.as_ref().map(|ready| ready.plan.touched_files.as_slice()).unwrap_or_default();
-        touched_files.iter().filter(|touch| touch.write).map(|touch| touch.path.as_str())
-    }
-
-    fn summary(&self) -> &str {
-        self.ready.as_ref().map(|ready| ready.plan.summary.as_str()).unwrap_or_default()
-    }
-}
-
 impl Engine {
-    /// Finds the tool, parses the arguments and plans the call, without any effect.
-    pub fn prepare<'a>(&'a self, call: &'a ToolCall) -> PreparedCall<'a> {
-        let ready = self.plan_call(call);
-        let tool = ready.as_ref().map(|ready| ready.tool).or_else(|_| self.toolbox.get(&call.name));
-        let access = tool.map_or(Access::Execute, Tool::access);
-        PreparedCall { call, access, ready }
-    }
-
     /// Runs a prepared call and emits its result.
     ///
     /// # Errors
@@ -126,8 +77,8 @@ impl Engine {
     ) -> Result<(), EmitError> {
         let started = self.source.elapsed();
         let call = prepared.call;
-        let summary = prepared.summary().to_owned();
-        self.emitter.emit(Event::ToolCallStart { call: call.clone(), summary: summary.clone() })?;
+        let summary = prepared.start_summary();
+        self.emitter.emit(Event::ToolCallStart { call: call.clone(), summary })?;
         let outcome = match &prepared.ready {
             Err(problem) => ToolOutput::error(problem.clone()).into(),
             Ok(_) if cancel.is_cancelled() => self.not_executed(interrupt).into(),
@@ -159,8 +110,8 @@ impl Engine {
             checkpoints.record_changes(&output.changed);
         }
         let event = Event::ToolCallEnd {
-            name: call.name.clone(),
-            summary: done.unwrap_or(summary),
+            name: effective_call(call).name.clone(),
+            summary: done.unwrap_or_else(|| prepared.summary().to_owned()),
             result: ToolResult { call_id: call.id.clone(), text, is_error: output.is_error, images },
             changed: output.changed,
             seen: output.seen,
@@ -312,7 +263,7 @@ impl Engine {
                 self.emitter.sync()?;
                 self.call_with_time_limit(ready, cx).await
             }
-            Access::Execute | Access::McpWrite => self.run_and_list_changes(ready, cx).await?,
+            Access::Execute | Access::McpWrite { .. } => self.run_and_list_changes(ready, cx).await?,
         };
         if let Some(text) = output.warning.take() {
             self.warn(text)?;

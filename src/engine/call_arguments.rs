@@ -1,8 +1,11 @@
 //! Parses the JSON arguments of a call strictly, with error messages that contain the position.
 
+use crate::core::message::ToolCall;
 use crate::text::json_bounds;
+use crate::tools::toolbox::{CALL_TOOL, MCP_PREFIX, named_tool};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Maximum characters shown of a duplicate key.
@@ -32,6 +35,20 @@ pub fn parse(raw: &str) -> Result<Value, String> {
              correctly escaped JSON."
         )),
     }
+}
+
+/// Returns `call` as a call of the tool that it is about: one of `call_tool` becomes one of the tool of a server that it names.
+pub fn effective_call(call: &ToolCall) -> Cow<'_, ToolCall> {
+    if call.name == CALL_TOOL
+        && let Ok(args) = parse(&call.arguments)
+    {
+        let (name, input) = named_tool(&args);
+        if name.starts_with(MCP_PREFIX) {
+            let (name, arguments) = (name.to_owned(), input.to_string());
+            return Cow::Owned(ToolCall { name, arguments, ..call.clone() });
+        }
+    }
+    Cow::Borrowed(call)
 }
 
 /// A JSON object without duplicate keys.

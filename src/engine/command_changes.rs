@@ -2,7 +2,7 @@
 
 use crate::core::event::{Event, NoticeLevel};
 use crate::engine::Engine;
-use crate::engine::call::PlannedCall;
+use crate::engine::call_plan::PlannedCall;
 use crate::engine::hook_dispatch::append_paragraph;
 use crate::messages;
 use crate::process::barrier::{Barrier, BarrierRelease};

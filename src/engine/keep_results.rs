@@ -2,7 +2,7 @@
 
 use crate::core::message::ToolCall;
 use crate::engine::Engine;
-use crate::engine::call::PlannedCall;
+use crate::engine::call_plan::PlannedCall;
 use crate::engine::command_class::{CommandClass, classify};
 use crate::journal::kept_results::{FinishedCall, MAX_RESULT_BYTES};
 use crate::messages;

@@ -258,7 +258,8 @@ impl Policy {
                 "commands that are not known to be safe need approval",
                 "los comandos que no se sabe que son seguros requieren aprobación",
             ),
-            Access::Mcp | Access::McpWrite => self.options.language.pick(
+            Access::McpWrite { is_read_only: true } => return Decision::Allow,
+            Access::Mcp | Access::McpWrite { .. } => self.options.language.pick(
                 "calls of MCP servers need approval",
                 "las llamadas a servidores MCP requieren aprobación",
             ),

@@ -1,7 +1,7 @@
 //! Files that the user is editing: a call must not overwrite what is only in the editor.
 
 use super::Engine;
-use super::call::PlannedCall;
+use super::call_plan::PlannedCall;
 use crate::tools::{Access, ToolContext};
 
 impl Engine {

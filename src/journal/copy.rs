@@ -103,6 +103,7 @@ mod tests {
     use crate::core::event::EVENT_SCHEMA_VERSION;
     use crate::core::stop_reason::StopReason;
     use crate::journal::read;
+    use std::collections::BTreeMap;
 
     fn record(seq: u64, event: Event) -> Record {
         Record { v: EVENT_SCHEMA_VERSION, seq, run: String::new(), step: 0, wall_ms: 1, mono_us: 0, event }
@@ -124,6 +125,7 @@ mod tests {
             model: text(),
             mode: text(),
             tools,
+            mcp_tools: BTreeMap::new(),
             max_steps: 1,
             resumed: false,
             sandbox: text(),

@@ -34,6 +34,7 @@ fn run_start() -> Record {
         model: text(),
         mode: text(),
         tools,
+        mcp_tools: BTreeMap::new(),
         max_steps,
         resumed,
         sandbox: text(),

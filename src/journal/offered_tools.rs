@@ -2,6 +2,7 @@
 
 use crate::core::event::Event;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Maximum characters of a tool name.
 const NAME_CHARS: usize = 64;
@@ -13,14 +14,29 @@ pub struct ToolChanges {
     pub removed: Vec<String>,
     /// Tools that are newly offered.
     pub added: Vec<String>,
+    /// Tools of MCP servers whose definition differs.
+    pub changed: Vec<String>,
 }
 
+/// Tools by name, with the hash of the definition; empty for those that are not of MCP servers.
+type ToolSet = BTreeMap<String, String>;
+
 impl ToolChanges {
-    /// Returns the changes from the tools last offered to `now`; `None` if there are none, or no tools were offered yet.
-    pub fn since(offered: &OfferedTools, now: &[String]) -> Option<Self> {
-        let before = offered.known.as_ref()?;
-        let changes = Self { removed: without(before, now), added: without(now, before) };
-        (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
+    /// Returns the changes from the tools last offered to those of the run that `start` begins; `None` if there are none, or no
+    /// tools were offered yet.
+    pub fn since(offered: &OfferedTools, start: &Event) -> Option<Self> {
+        let (before, now) = (offered.known.as_ref()?, tool_set(start)?);
+        let differs = |name: &String, hash: &String| {
+            let was = before.get(name).filter(|was| !was.is_empty());
+            was.is_some_and(|was| was != hash) && !hash.is_empty()
+        };
+        let changes = Self {
+            removed: plain(before.keys().filter(|name| !now.contains_key(*name))),
+            added: plain(now.keys().filter(|name| !before.contains_key(*name))),
+            changed: plain(now.iter().filter(|(name, hash)| differs(name, hash)).map(|(name, _)| name)),
+        };
+        let is_same = changes.removed.is_empty() && changes.added.is_empty() && changes.changed.is_empty();
+        (!is_same).then_some(changes)
     }
 }
 
@@ -29,15 +45,15 @@ impl ToolChanges {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfferedTools {
-    begun: Option<Vec<String>>,
-    known: Option<Vec<String>>,
+    begun: Option<ToolSet>,
+    known: Option<ToolSet>,
 }
 
 impl OfferedTools {
     /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::RunStart { tools, .. } => self.begun = Some(tools.clone()),
+            Event::RunStart { .. } => self.begun = tool_set(event),
             Event::UserMessage { .. } | Event::StepStart { .. } if self.begun.is_some() => {
                 self.known = self.begun.take();
             }
@@ -46,13 +62,20 @@ impl OfferedTools {
     }
 }
 
-/// Returns the names in `these` that are not in `those`; names that no tool can have are dropped.
-fn without(these: &[String], those: &[String]) -> Vec<String> {
-    let plain = |name: &&String| {
+/// Returns the tools of the run that `start` begins.
+fn tool_set(start: &Event) -> Option<ToolSet> {
+    let Event::RunStart { tools, mcp_tools, .. } = start else { return None };
+    let names = tools.iter().map(|name| (name.clone(), String::new()));
+    Some(names.chain(mcp_tools.clone()).collect())
+}
+
+/// Returns `names` without those that no tool can have.
+fn plain<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let is_plain = |name: &&String| {
         name.len() <= NAME_CHARS
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
     };
-    these.iter().filter(|name| !those.contains(name)).filter(plain).cloned().collect()
+    names.filter(is_plain).cloned().collect()
 }
 
 #[cfg(test)]
@@ -64,13 +87,18 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
+    /// The start of a run with these tools; `NAME=HASH` is one of an MCP server.
     fn run(tools: &str) -> Event {
-        let (text, tools) = (String::new, names(tools));
+        let (text, all) = (String::new, names(tools));
+        let (of_servers, tools): (Vec<String>, Vec<String>) =
+            all.into_iter().partition(|name| name.contains('='));
+        let hashes = of_servers.iter().filter_map(|tool| tool.split_once('='));
         Event::RunStart {
             agent: text(),
             model: text(),
             mode: text(),
             tools,
+            mcp_tools: hashes.map(|(name, hash)| (name.to_owned(), hash.to_owned())).collect(),
             max_steps: 1,
             resumed: false,
             sandbox: text(),
@@ -87,7 +115,7 @@ mod tests {
         for event in events {
             offered.apply(event);
         }
-        ToolChanges::since(&offered, &names(now)).map(|changes| (changes.removed, changes.added))
+        ToolChanges::since(&offered, &run(now)).map(|changes| (changes.removed, changes.added))
     }
 
     #[test]
@@ -95,6 +123,18 @@ mod tests {
         assert_eq!(since(&[run("a b"), user_message()], "b c"), Some((names("a"), names("c"))));
         assert_eq!(since(&[run("a b"), user_message()], "a b"), None);
         assert_eq!(since(&[run("a"), user_message(), run("b"), user_message()], "b"), None);
+    }
+
+    #[test]
+    fn o15_a_tool_of_a_server_whose_definition_differs_has_changed() {
+        let mut offered = OfferedTools::default();
+        for event in [run("a m=1 n=1"), user_message()] {
+            offered.apply(&event);
+        }
+        let changes = ToolChanges::since(&offered, &run("a m=2 n=1")).unwrap();
+        assert_eq!((changes.changed, changes.removed, changes.added), (names("m"), names(""), names("")));
+        assert_eq!(ToolChanges::since(&offered, &run("a m=1 n=1")), None);
+        assert_eq!(ToolChanges::since(&offered, &run("a m n=1")), None, "a journal of an earlier version");
     }
 
     #[test]

@@ -124,6 +124,7 @@ mod tests {
     use crate::core::failure::{Failure, FailureKind};
     use crate::journal::write::encode;
     use crate::report::json::not_started;
+    use std::collections::BTreeMap;
 
     fn record(wall_ms: u64, event: Event) -> Record {
         Record { v: EVENT_SCHEMA_VERSION, seq: 0, run: "r".to_owned(), step: 0, wall_ms, mono_us: 0, event }
@@ -137,6 +138,7 @@ mod tests {
             model,
             mode: text(),
             tools,
+            mcp_tools: BTreeMap::new(),
             max_steps: 1,
             resumed: false,
             sandbox,

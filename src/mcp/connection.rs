@@ -8,6 +8,7 @@ use super::line_filter::{LineFilter, Violation};
 use super::{ServerSpec, StdioServer, Transport};
 use crate::process::launch::CommandSpec;
 use crate::process::server_process::ServerHandle;
+use crate::redactor::Redactor;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
@@ -283,6 +284,27 @@ impl Listing {
         } else {
             self.tools.push(tool);
         }
+    }
+
+    /// Returns the list with harmless texts and without secrets. Tools whose names or keys contain such are left out.
+    #[must_use]
+    pub fn screened(self, redactor: &Redactor) -> Self {
+        let (mut tools, mut left_out) = (Vec::new(), Vec::new());
+        for tool in self.tools {
+            let name = one_line(&redactor.text(&harmless(&tool.name)), QUOTE_CHARS);
+            match tool.screened(redactor) {
+                Some(tool) => tools.push(tool),
+                None => left_out.push(name),
+            }
+        }
+        let warning = left_out.first().map(|first| {
+            format!(
+                "{} of its tools are left out, because their names or argument names contain secrets or invisible \
+                 characters; the first is `{first}`",
+                left_out.len()
+            )
+        });
+        Self { tools, warnings: self.warnings.into_iter().chain(warning).collect() }
     }
 
     fn sorted(mut self) -> Self {

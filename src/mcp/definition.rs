@@ -1,5 +1,6 @@
 //! The tools of a server as the model sees them: names that every model accepts, and texts without control characters.
 
+use crate::redactor::Redactor;
 use crate::text::invisible;
 use crate::tools::toolbox::MCP_PREFIX;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,19 @@ pub struct ListedTool {
 }
 
 impl ListedTool {
+    /// Returns the tool with harmless texts and without secrets; `None` if its name or a key of its schema would have to change
+    /// for that, because calls would then no longer fit.
+    pub fn screened(mut self, redactor: &Redactor) -> Option<Self> {
+        let clean = |text: &str| redactor.text(&harmless(text)).into_owned();
+        let is_clean = |text: &str| clean(text) == text;
+        if !is_clean(&self.name) || !has_only_keys(&self.schema, &is_clean) {
+            return None;
+        }
+        self.description = clean(&self.description);
+        visit_texts(&mut self.schema, &mut |text| *text = clean(text));
+        Some(self)
+    }
+
     /// Returns the hash of name, description and schema; another order of the keys gives the same hash.
     pub fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -100,6 +114,15 @@ pub fn name_prefix(server: &str) -> String {
 /// Returns `text` without control characters, except tabs and line breaks, and without invisible characters.
 pub fn harmless(text: &str) -> String {
     text.chars().filter(|c| !invisible::needs_escape(*c)).collect()
+}
+
+/// Checks whether `fits` accepts each key in `value`.
+fn has_only_keys(value: &Value, fits: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(|item| has_only_keys(item, fits)),
+        Value::Object(fields) => fields.iter().all(|(key, field)| fits(key) && has_only_keys(field, fits)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
 }
 
 /// Calls `change` for each text value in `value`. Keys stay: they are the names of arguments.

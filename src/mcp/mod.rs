@@ -14,6 +14,7 @@ pub mod http;
 pub mod line_filter;
 pub mod login;
 pub mod login_store;
+pub mod npx;
 pub mod pins;
 pub mod result;
 pub mod search;
@@ -22,6 +23,7 @@ pub mod tool;
 
 use crate::process::launch::Launcher;
 use crate::process::server_process::ServerEnding;
+use crate::redactor::Redactor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -70,4 +72,6 @@ pub struct ServerSpec {
     pub answers: client::Answers,
     /// The protocol version that it spoke last time; absent: unknown.
     pub protocol: Option<String>,
+    /// Finds secrets in its tools.
+    pub redactor: Arc<Redactor>,
 }

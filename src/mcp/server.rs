@@ -169,6 +169,6 @@ fn timed_out(server: &str, limit: Duration) -> String {
 
 async fn open(spec: &ServerSpec) -> Result<StartedServer, String> {
     let connection = Connection::open(spec).await?;
-    let listing = connection.list().await?;
+    let listing = connection.list().await?.screened(&spec.redactor);
     Ok(StartedServer { connection, listing })
 }

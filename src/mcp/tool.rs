@@ -1,6 +1,6 @@
 //! A tool of a server, as the engine uses it.
 
-use super::definition::{ListedTool, name_for_model, visit_texts};
+use super::definition::{ListedTool, name_for_model};
 use super::result;
 use super::server::Server;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -33,12 +33,9 @@ impl McpTool {
         Self { server, access, listed, name, description, schema, accepted }
     }
 
-    /// Changes the texts that the model reads by `change`, which removes secrets.
-    #[must_use]
-    pub fn with_texts(mut self, change: impl Fn(&str) -> String) -> Self {
-        self.description = change(&self.description);
-        visit_texts(&mut self.schema, &mut |text| *text = change(text));
-        self
+    /// Returns the hash of the definition that the user has accepted.
+    pub fn hash(&self) -> &str {
+        &self.accepted
     }
 
     async fn run(&self, args: &Value, cx: &ToolContext) -> Result<ToolOutput, String> {

@@ -49,10 +49,10 @@ pub fn mcp_name_taken(server: &str, tool: &str) -> String {
     )
 }
 
-/// A package without a version.
-pub fn mcp_unpinned_package(name: &str, package: &str) -> String {
+/// A package without a fixed version; `base` is its name.
+pub fn mcp_unpinned_package(name: &str, package: &str, base: &str) -> String {
     format!(
-        "MCP server {name}: `npx -y {package}` may install another version at each start; write {package}@VERSION"
+        "MCP server {name}: `npx -y` may install another version of {package} at each start; write {base}@VERSION, such as {base}@1.2.3"
     )
 }
 

@@ -76,6 +76,8 @@ pub const IN_INTERRUPTED_STEP: &str = "in a step that was cut short";
 pub const BACKGROUND_OUTPUT_CALL: &str = "reading the output of a background command";
 /// Calls taken from the journal: requests to the web.
 pub const WEB_CALL: &str = "to the web";
+/// Calls taken from the journal: of MCP servers, which are not started.
+pub const MCP_CALL: &str = "to MCP servers";
 /// Calls taken from the journal: subagents, which call a model.
 pub const SUBAGENT_CALL: &str = "to a subagent";
 /// Calls taken from the journal: commands that no sandbox keeps away from the original workspace.

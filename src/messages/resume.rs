@@ -5,24 +5,22 @@ use crate::text::lines::one_line;
 /// Characters shown of a name.
 const NAME_CHARS: usize = 80;
 
-/// Message to the model about tools added and removed since the previous run.
-pub fn tool_list_changed(removed: &[String], added: &[String]) -> String {
+/// Message to the model about tools that differ from those of the previous run; `changes` are names by kind.
+pub fn tool_list_changed(changes: [&[String]; 3]) -> String {
     format!(
         "[SYSTEM] Your tools have changed since your last step ({}). Call only the tools that are offered now.",
-        tool_changes(removed, added)
+        tool_changes(changes)
     )
 }
 
 /// Notice for users about the same change.
-pub fn tool_list_changed_notice(removed: &[String], added: &[String]) -> String {
-    format!(
-        "the tools have changed since the previous run; the model is notified: {}",
-        tool_changes(removed, added)
-    )
+pub fn tool_list_changed_notice(changes: [&[String]; 3]) -> String {
+    format!("the tools have changed since the previous run; the model is notified: {}", tool_changes(changes))
 }
 
-fn tool_changes(removed: &[String], added: &[String]) -> String {
-    let parts = [("no longer offered", removed), ("new", added)];
+/// Lists the names of the tools that are no longer offered, new and changed.
+fn tool_changes([removed, added, changed]: [&[String]; 3]) -> String {
+    let parts = [("no longer offered", removed), ("new", added), ("changed", changed)];
     let parts = parts.iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<String> = parts.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
     parts.join("; ")
@@ -45,8 +43,8 @@ mod tests {
     #[test]
     fn tool_changes_omit_empty_parts() {
         let (one, none) = (["a".to_owned(), "b".to_owned()], []);
-        assert_eq!(tool_changes(&one, &none), "no longer offered: a, b");
-        assert_eq!(tool_changes(&none, &one), "new: a, b");
-        assert_eq!(tool_changes(&one, &one), "no longer offered: a, b; new: a, b");
+        assert_eq!(tool_changes([&one, &none, &none]), "no longer offered: a, b");
+        assert_eq!(tool_changes([&none, &one, &none]), "new: a, b");
+        assert_eq!(tool_changes([&one, &one, &one]), "no longer offered: a, b; new: a, b; changed: a, b");
     }
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -73,6 +74,13 @@ pub struct Redactor {
     finders: Vec<memmem::Finder<'static>>,
     /// Names in the redaction markers that were sent to the model.
     shown_markers: Mutex<BTreeSet<String>>,
+}
+
+/// Prints no value.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
 }
 
 impl Redactor {

@@ -6,6 +6,7 @@ use crate::core::run_result::RunResult;
 use crate::report::script::{self, CapturedStream};
 use crate::report::{OutputFormat, write_result};
 use crate::terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
@@ -231,6 +232,7 @@ proptest! {
             model: hostile.clone(),
             mode: hostile.clone(),
             tools: vec![hostile.clone()],
+            mcp_tools: BTreeMap::new(),
             max_steps: 2,
             resumed: false,
             sandbox: hostile.clone(),

@@ -12,6 +12,7 @@ use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
 use crate::report::json;
 use crate::terminal::{StreamInfo, Terminal, TerminalEnvironment};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
@@ -156,6 +157,7 @@ fn opening() -> Vec<Event> {
             model: "openai/gpt".into(),
             mode: "confirm-sensitive".into(),
             tools: vec!["edit_file".into(), "read_file".into()],
+            mcp_tools: BTreeMap::new(),
             max_steps: 50,
             resumed: false,
             sandbox: "none".into(),
@@ -238,6 +240,7 @@ pub(crate) fn stopped() -> Vec<Record> {
             model: "openai/gpt".into(),
             mode: "yolo".into(),
             tools: Vec::new(),
+            mcp_tools: BTreeMap::new(),
             max_steps: 2,
             resumed: true,
             sandbox: "none".into(),

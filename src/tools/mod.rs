@@ -58,7 +58,10 @@ pub enum Access {
     /// Calls a tool of an MCP server.
     Mcp,
     /// Calls a tool of an MCP server that may change files of the workspace.
-    McpWrite,
+    McpWrite {
+        /// Whether the user knows this tool to change nothing, so that it needs no approval.
+        is_read_only: bool,
+    },
 }
 
 /// A file that a call reads or changes.

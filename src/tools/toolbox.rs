@@ -95,8 +95,7 @@ impl Toolbox {
     /// A message for the model when the arguments are invalid, or there is no such tool.
     pub fn called_by_name(&self, call_tool: &dyn Tool, args: &Value) -> Result<(&dyn Tool, Value), String> {
         call_tool.plan(args)?;
-        let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
-        let input = args.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let (name, input) = named_tool(args);
         if !self.unlisted.contains(name) {
             let shown = one_line(name, QUOTE_CHARS);
             return Err(format!("There is no tool '{shown}' to call: find its name with {TOOL_SEARCH}."));
@@ -140,6 +139,12 @@ impl Toolbox {
     pub fn definitions(&self) -> &[ToolDefinition] {
         self.definitions.get_or_init(|| self.listed().map(definition).collect())
     }
+}
+
+/// Returns the name and the arguments of the tool that a call of [`CALL_TOOL`] with `args` names; the name is empty without one.
+pub fn named_tool(args: &Value) -> (&str, Value) {
+    let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+    (name, args.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new())))
 }
 
 /// Returns the definition of `tool` sent to the model.

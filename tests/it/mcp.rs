@@ -3,7 +3,7 @@
 use crate::support::kernel::{here, kernels};
 use crate::support::mcp::{
     SERVER, YOLO, call, configure, done, echo, lab, lab_with, model as server, names, processes_with,
-    results, run, run_args,
+    results, run, run_args, with_search,
 };
 use crate::support::run::Lab;
 use serde_json::json;
@@ -89,9 +89,7 @@ fn t24_a_call_that_hangs_is_cancelled_at_the_limit() {
 
 #[test]
 fn t31_many_tools_are_searched_and_called_by_name_and_requests_stay_equal() {
-    let lab = lab(&json!({"TOOLS": "alpha beta gamma"}), "");
-    let own = fs::read_to_string(lab.home().join("config.yaml")).unwrap();
-    let lab = lab.config(&own.replace("mcp:\n", "mcp:\n  listing: search\n"));
+    let lab = with_search(lab(&json!({"TOOLS": "alpha beta gamma"}), ""));
     let search = call("tool_search", &json!({"queries": ["beta", "nothing like it"]}));
     let found = call("call_tool", &json!({"name": "mcp__test__beta", "input": {"text": "found"}}));
     let unknown = call("call_tool", &json!({"name": "write_file", "input": {"path": "a", "content": "b"}}));
@@ -109,10 +107,8 @@ fn t31_many_tools_are_searched_and_called_by_name_and_requests_stay_equal() {
 
 #[test]
 fn t31_rules_see_the_real_name_of_a_tool_that_is_called_by_name() {
-    let lab = lab(&json!({"TOOLS": "alpha"}), "");
-    let own = fs::read_to_string(lab.home().join("config.yaml")).unwrap();
     let rules = "policy: {rules: [{action: deny, tool: mcp__test__alpha}]}\n";
-    let lab = lab.config(&format!("{}{rules}", own.replace("mcp:\n", "mcp:\n  listing: search\n")));
+    let lab = configure(with_search(lab(&json!({"TOOLS": "alpha"}), "")), rules);
     let model = server(&[call("call_tool", &json!({"name": "mcp__test__alpha", "input": {}})), done()]);
     run(&lab, &model, &YOLO);
     assert!(results(&model.requests()[1]).contains("policy.rules[0]"), "{}", results(&model.requests()[1]));
@@ -265,13 +261,17 @@ fn mh_013_control_characters_of_a_server_reach_neither_the_terminal_nor_the_mode
 
 #[test]
 fn changes_of_a_server_that_may_write_are_listed_and_undone() {
-    let lab = lab(&json!({"MODE": "write"}), "workspace: write").file("changed.txt", "before\n");
-    let model = server(&[echo("x"), done()]);
-    let finished = run(&lab, &model, &["--mode", "yolo", "--json"]).exits(0);
-    assert!(finished.stdout.contains("changed.txt"), "{}", finished.stdout);
-    assert_eq!(lab.read("changed.txt"), "changed\n");
-    lab.agent(&["undo"]).exits(0);
-    assert_eq!(lab.read("changed.txt"), "before\n");
+    let known = "workspace: write, read_only: [echo]";
+    for (keys, mode) in [("workspace: write", "yolo"), (known, "yolo"), (known, "confirm-sensitive")] {
+        let lab = lab(&json!({"MODE": "write"}), keys).file("changed.txt", "before\n");
+        let model = server(&[echo("x"), done()]);
+        let finished = run(&lab, &model, &["--mode", mode, "--json"]).exits(0);
+        let changed = json!([{"path": "changed.txt", "action": "modified", "by": "command"}]);
+        assert_eq!(finished.json()["files_modified"], changed, "{keys}, {mode}");
+        assert_eq!(lab.read("changed.txt"), "changed\n");
+        lab.agent(&["undo"]).exits(0);
+        assert_eq!(lab.read("changed.txt"), "before\n");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `agent tools` and `agent doctor` with MCP servers.
 
-use crate::support::mcp::{YOLO, configure, peers, processes_with};
+use crate::support::mcp::{YOLO, configure, peers, processes_with, with_search};
 use crate::support::run::Lab;
 
 /// A server that leaves a file when it is started.
@@ -47,9 +47,7 @@ fn a_tool_of_a_server_is_called_under_the_same_rules_and_no_other_server_is_star
 
 #[test]
 fn a_tool_of_a_server_is_called_when_there_are_too_many_to_list() {
-    let lab = peers(&[REPEATER]);
-    let own = std::fs::read_to_string(lab.home().join("config.yaml")).unwrap();
-    let lab = lab.config(&own.replace("mcp:\n", "mcp:\n  listing: search\n"));
+    let lab = with_search(peers(&[REPEATER]));
     assert!(lab.agent(&["tools"]).exits(0).stdout.contains("mcp__test__echo"));
     let called = lab.agent(&["tools", "call", "mcp__test__echo", r#"{"text":"x"}"#, "--mode", "yolo"]);
     assert_eq!(called.exits(0).stdout, "x\n");
@@ -80,4 +78,54 @@ fn doctor_shows_each_server_and_what_to_do() {
     assert_eq!(line("evil"), "not trusted: `agent trust` shows and trusts it");
     assert!(!lab.exists("started") && !shown.contains('\u{1b}'), "{shown}");
     assert!(!Lab::new().agent(&["doctor"]).stdout.contains("mcp"));
+}
+
+#[test]
+fn t32_list_show_pin_and_doctor_warn_about_a_tool_that_is_listed_twice() {
+    let lab = peers(&[(
+        "test",
+        r#"at_list() { answer '{"tools":['"$(tool echo)"','"$(tool echo other)"']}'; }"#,
+        "",
+    )]);
+    let warning = "MCP server test: it lists the tool `echo` twice; the first one counts";
+    for command in [&["mcp", "list"][..], &["mcp", "show", "test"], &["mcp", "pin", "test"], &["doctor"]] {
+        let told = lab.agent(command);
+        assert_eq!(told.stderr.matches(warning).count(), 1, "{command:?}: {}", told.stderr);
+    }
+}
+
+#[test]
+fn policy_test_knows_accepted_tools_and_starts_no_server() {
+    let server = ("test", "at_start() { touch started; }", "workspace: write");
+    let lab = peers(&[server]);
+    lab.agent(&["mcp", "pin", "test"]).exits(0);
+    std::fs::remove_file(lab.ws().join("started")).unwrap();
+    let test = |lab: &Lab| {
+        let flags = ["policy", "test", "--mode", "confirm-sensitive", "mcp__test__echo", r#"{"text":"x"}"#];
+        lab.agent(&flags).exits(0).stdout
+    };
+    let asked = test(&lab);
+    assert!(asked.starts_with("ask: mcp__test__echo ") && asked.contains("calls of MCP servers"), "{asked}");
+    let lab = with_search(lab);
+    assert_eq!(test(&lab), asked);
+    let lab = configure(lab, "policy: {rules: [{action: deny, tool: mcp__test__*}]}\n");
+    let denied = test(&lab);
+    assert!(denied.starts_with("deny: ") && denied.contains("policy.rules[0]"), "{denied}");
+    assert!(!lab.exists("started"));
+}
+
+#[test]
+fn an_npx_package_without_a_fixed_version_is_a_warning() {
+    let npx = |args: &str| {
+        let lab = Lab::new()
+            .config(&format!("mcp: {{servers: {{s: {{command: /nowhere/npx, args: [{args}]}}}}}}\n"));
+        lab.agent(&["tools"]).exits(0).stderr
+    };
+    let warned = npx("--yes, --package=@s/thing@latest, start");
+    let wanted =
+        "`npx -y` may install another version of @s/thing@latest at each start; write @s/thing@VERSION";
+    assert!(warned.contains(wanted), "{warned}");
+    for args in ["-y, thing@1.2.3", "-y, -p, '@s/thing@1.2.3', start", "thing"] {
+        assert!(!npx(args).contains("may install"), "{args}");
+    }
 }

@@ -1,13 +1,39 @@
 //! What MCP servers may not do: take the place of other tools, permit anything, get secrets, or change unnoticed.
 
-use crate::support::mcp::{YOLO, call, done, model, names, peers, results, run, run_args};
-use crate::support::run::Lab;
-use serde_json::json;
+use crate::support::mcp::{
+    YOLO, call, configure, done, model, names, peers, results, run, run_args, with_search,
+};
+use crate::support::run::{Lab, holding};
+use serde_json::{Value, json};
 use std::fs;
 
 /// A list with one tool.
 fn lists(tool: &str) -> String {
     format!("at_list() {{ answer '{{\"tools\":['\"$(tool {tool})\"']}}'; }}")
+}
+
+#[test]
+fn mh_007_each_answer_reaches_the_call_with_its_id_in_any_order_and_no_other_answer_one() {
+    let mixed = r#"at_call() {
+        [ -n "$first" ] || { first=$id; return; }
+        second=$id
+        for id in 99999 null -1 '"x"' "$second.5"; do text WRONG; done
+        id=$second; text 'of the second'; text WRONG
+        id=$first; text 'of the first'; first=
+    }"#;
+    let lab = peers(&[("test", mixed, "read_only: [echo]")]);
+    let one = json!({"name": "mcp__test__echo", "arguments": {}});
+    let two = json!({"name": "mcp__test__echo", "arguments": {"text": "x"}});
+    let model = model(&[json!({"calls": [one, two]}), json!({"calls": [one, two]}), done()]);
+    run(&lab, &model, &YOLO).exits(0);
+    let requests = model.requests();
+    let messages = requests[2].body["messages"].as_array().unwrap().iter();
+    let read: Vec<String> =
+        messages.filter(|it| it["role"] == "tool").map(|it| it["content"].to_string()).collect();
+    let wanted = ["of the first", "of the second", "of the first", "of the second"];
+    assert_eq!(read.len(), wanted.len());
+    assert!(read.iter().zip(wanted).all(|(text, wanted)| text.contains(wanted)), "{read:?}");
+    assert!(!read.concat().contains("WRONG"), "{read:?}");
 }
 
 #[test]
@@ -181,8 +207,7 @@ fn tr_006_a_project_cannot_change_a_server_of_the_user() {
 
 #[test]
 fn mh_013_line_breaks_in_names_and_descriptions_forge_no_line() {
-    let hostile =
-        r#"'x\nforged: name' 'Text.\nforged: description' '{"type":"object","\u009b2J\u202e\u001bkey":{}}'"#;
+    let hostile = r"'x\nforged: name' 'Text.\nforged: description'";
     let tools = |echo: &str| {
         format!("at_list() {{ answer '{{\"tools\":['\"$(tool echo {echo})\"','\"$(tool {hostile})\"']}}'; }}")
     };
@@ -198,7 +223,60 @@ fn mh_013_line_breaks_in_names_and_descriptions_forge_no_line() {
     for command in [&["mcp", "list"][..], &["mcp", "show", "test"], &["mcp", "pin", "test"], &["tools"]] {
         shown.push_str(&lab.agent(command).exits(0).stdout);
     }
-    assert!(shown.contains("key") && !shown.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{shown:?}");
     let forged: Vec<&str> = shown.lines().filter(|line| line.starts_with("forged")).collect();
     assert!(shown.contains("forged") && forged.is_empty(), "{forged:?} in {shown}");
+}
+
+/// Turns with `count` calls of one tool, directly and through `call_tool` in turn, and their last turn.
+fn mixed(count: usize) -> Vec<Value> {
+    let input = json!({"text": "x"});
+    let turn = |number: usize| match number % 2 {
+        0 => call("mcp__test__echo", &input),
+        _ => call("call_tool", &json!({"name": "mcp__test__echo", "input": input})),
+    };
+    (0..count).map(turn).chain([done()]).collect()
+}
+
+#[test]
+fn t31_breakers_and_the_result_name_the_tool_that_call_tool_calls() {
+    let lab = with_search(peers(&[("test", "", "")]));
+    let stopped = run(&lab, &model(&mixed(6)), &[&YOLO[..], &["--json"]].concat()).exits(2);
+    let json = stopped.json();
+    assert_eq!(json["stop_reason"], "repeated_call");
+    let used = json["tools_used"].as_array().unwrap();
+    assert!(!used.is_empty() && used.iter().all(|used| used["name"] == "mcp__test__echo"), "{used:?}");
+    assert!(stopped.stderr.contains("`mcp__test__echo` is called 3 times in a row"), "{}", stopped.stderr);
+    lab.agent(&["replay"]).exits(0);
+    let exempt = configure(lab, "loop: {repeat_exempt: [mcp__test__echo]}\n");
+    let ended = run(&exempt, &model(&mixed(6)), &[&YOLO[..], &["--json"]].concat()).exits(0);
+    assert_eq!(ended.json()["tools_used"].as_array().unwrap().len(), 6);
+    exempt.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn mh_013_tools_whose_names_or_keys_contain_secrets_or_control_characters_are_left_out() {
+    let functions = r#"at_list() {
+        schema='{"type":"object","properties":{"a":{"description":"'"$TOKEN"'"}}}'
+        key() { printf '{"type":"object","properties":{"a":{"properties":{"%s":{}}}}}' "$1"; }
+        answer '{"tools":['"$(tool echo "Uses $TOKEN.")"','"$(tool "$TOKEN")"','"$(tool a x "$(key "x$TOKEN")")"','"$(tool 'b\u202ec')"','"$(tool d x "$(key '\u001bk')")"']}'
+    }"#;
+    let secret = "sekrit-0123456789";
+    let new = || peers(&[("test", functions, "env: {TOKEN: {from: MY_TOKEN}}")]).env("MY_TOKEN", secret);
+    for lab in [new(), with_search(new())] {
+        let search = call("tool_search", &json!({"queries": ["sekrit test uses"]}));
+        let model = model(&[search, call("mcp__test__echo", &json!({"a": "x"})), done()]);
+        let finished = run(&lab, &model, &[&YOLO[..], &["-v"]].concat()).exits(0);
+        let requests = model.requests();
+        assert!(results(&requests[2]).contains("called"), "{}", results(&requests[2]));
+        let mut shown: String = requests.iter().map(|request| request.body.to_string()).collect();
+        shown.push_str(&finished.stderr);
+        assert!(shown.contains("4 of its tools are left out"), "{}", finished.stderr);
+        assert!(shown.contains("Uses [redacted: MY_TOKEN]."), "{shown}");
+        for command in [&["mcp", "list"][..], &["mcp", "show", "test"], &["mcp", "pin", "test"], &["tools"]] {
+            let told = lab.agent(command).exits(0);
+            shown.extend([told.stdout, told.stderr]);
+        }
+        assert!(!shown.contains("sekrit-") && !shown.contains(['\u{202e}', '\u{1b}']), "{shown}");
+        assert_eq!(holding(&lab.home(), secret), Vec::<String>::new());
+    }
 }

@@ -1,6 +1,6 @@
 //! Tools of MCP servers in subagents: those that their list names, on the servers of the run.
 
-use crate::support::mcp::{YOLO, call, configure, done, model, names, peers, results, run};
+use crate::support::mcp::{YOLO, call, configure, done, model, names, peers, results, run, with_search};
 use crate::support::run::Lab;
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
@@ -60,9 +60,7 @@ fn a_call_of_a_subagent_needs_the_same_approval_and_many_tools_are_searched() {
     let calls = [call("mcp__one__echo", &json!({}))];
     let asked = requests(&lab("'mcp__one__echo'"), &calls, "confirm-sensitive");
     assert!(results(&asked[2]).contains("needs a confirmation"), "{}", results(&asked[2]));
-    let lab = lab("'mcp__one__*'");
-    let own = std::fs::read_to_string(lab.home().join("config.yaml")).unwrap();
-    let lab = lab.config(&own.replace("mcp:\n", "mcp:\n  listing: search\n"));
+    let lab = with_search(lab("'mcp__one__*'"));
     let named = |name: &str| call("call_tool", &json!({"name": name, "input": {}}));
     let searched = requests(&lab, &[named("mcp__one__echo"), named("mcp__two__echo")], YOLO[1]);
     assert_eq!(names(&searched[1]), ["call_tool", "tool_search"]);

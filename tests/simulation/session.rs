@@ -298,6 +298,7 @@ impl SimulatedSession {
             model: agent.models.first.model().to_owned(),
             mode: "auto".to_owned(),
             tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
+            mcp_tools: BTreeMap::new(),
             max_steps: scenario.limits.max_steps,
             resumed,
             sandbox: "none".to_owned(),

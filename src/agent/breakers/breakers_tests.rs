@@ -25,6 +25,7 @@ impl Model {
             model: "m".into(),
             mode: "yolo".into(),
             tools: vec!["write_file".into()],
+            mcp_tools: BTreeMap::new(),
             max_steps: 1,
             resumed: false,
             sandbox: String::new(),

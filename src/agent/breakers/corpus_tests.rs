@@ -10,6 +10,7 @@ use crate::core::limits::{BreakerLimits, Limits, OnRepeat};
 use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::core::stop_reason::StopReason;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,6 +90,7 @@ impl TraceSession {
             model: "m".into(),
             mode: "yolo".into(),
             tools: vec!["run_command".into()],
+            mcp_tools: BTreeMap::new(),
             max_steps: 1000,
             resumed: false,
             sandbox: String::new(),

@@ -84,9 +84,9 @@ impl Breakers {
             Event::ModelResponse { purpose: Purpose::Step, message, finish, .. } => {
                 self.answered(message, finish, limits);
             }
-            Event::ToolCallEnd { name, result, changed, denial, .. } => {
-                if self.answer.iter().any(|call| call.id == result.call_id) {
-                    let outcome = ObservedResult::of(name, result, denial.as_ref(), changed);
+            Event::ToolCallEnd { result, changed, denial, .. } => {
+                if let Some(call) = self.answer.iter().find(|call| call.id == result.call_id) {
+                    let outcome = ObservedResult::of(&call.tool, result, denial.as_ref(), changed);
                     self.outcomes.insert(result.call_id.clone(), outcome);
                 }
                 if !self.answer.is_empty() && self.outcomes.len() == self.answer.len() {

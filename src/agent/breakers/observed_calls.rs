@@ -6,6 +6,7 @@ use crate::core::file_change::{Change, ChangedBy};
 use crate::core::limits::BreakerLimits;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::core::stop_reason::StopReason;
+use crate::engine::call_arguments::effective_call;
 use crate::engine::policy::DECLINED_RULE;
 use crate::tools::TypedTool;
 use crate::tools::run_command::RunCommand;
@@ -75,8 +76,9 @@ pub enum Pattern {
 }
 
 impl ObservedCall {
-    /// Creates the observation of `call`.
+    /// Creates the observation of `call`, by the name of the tool that it is about.
     pub fn of(call: &ToolCall, limits: &BreakerLimits) -> Self {
+        let call = effective_call(call);
         Self {
             id: call.id.clone(),
             tool: call.name.clone(),

@@ -17,7 +17,7 @@ use crate::tools::command_output::CommandOutput;
 use crate::tools::outputs::{MAX_OUTPUT_BYTES, Outputs};
 use crate::tools::run_command::RunCommand;
 use crate::tools::stop_command::StopCommand;
-use crate::tools::toolbox::DISPATCH_SUBAGENT;
+use crate::tools::toolbox::{CALL_TOOL, DISPATCH_SUBAGENT, MCP_PREFIX, TOOL_SEARCH};
 use crate::tools::web_fetch::WebFetch;
 use crate::tools::web_search::WebSearch;
 use std::cell::{Cell, RefCell};
@@ -115,7 +115,11 @@ impl LiveTools {
         let did_run = matches!(then, Event::ToolCallEnd { denial: None, simulated: false, .. });
         let is_held = self.engine.launcher.tier().has_own_view();
         match tool {
-            _ if !is_offered || !did_run => Some(messages::DID_NOT_RUN),
+            _ if !did_run => Some(messages::DID_NOT_RUN),
+            name if name == CALL_TOOL || name == TOOL_SEARCH || name.starts_with(MCP_PREFIX) => {
+                Some(messages::MCP_CALL)
+            }
+            _ if !is_offered => Some(messages::DID_NOT_RUN),
             _ if is_cut_short => Some(messages::IN_INTERRUPTED_STEP),
             WebFetch::NAME | WebSearch::NAME => Some(messages::WEB_CALL),
             DISPATCH_SUBAGENT => Some(messages::SUBAGENT_CALL),

@@ -37,6 +37,7 @@ fn again(session: &mut Session) {
         model: "openai/gpt".into(),
         mode: "yolo".into(),
         tools: Vec::new(),
+        mcp_tools: BTreeMap::new(),
         max_steps: 2,
         resumed: true,
         sandbox: "none".into(),

@@ -24,6 +24,7 @@ fn start(session: &mut Session, model: &str) {
         model: model.into(),
         mode: "yolo".into(),
         tools: Vec::new(),
+        mcp_tools: BTreeMap::new(),
         max_steps: 50,
         resumed: false,
         sandbox: "none".into(),

@@ -95,6 +95,7 @@ fn l36_no_later_call_takes_the_name_under_which_a_subagent_was_paid() {
         model: "m".into(),
         mode: "yolo".into(),
         tools: Vec::new(),
+        mcp_tools: BTreeMap::new(),
         max_steps: 1,
         resumed: false,
         sandbox: "full".into(),
@@ -339,6 +340,7 @@ pub(super) fn run_start() -> Event {
         model: "m".into(),
         mode: "yolo".into(),
         tools: Vec::new(),
+        mcp_tools: BTreeMap::new(),
         max_steps: 5,
         resumed: true,
         sandbox: "none".into(),
@@ -428,8 +430,9 @@ fn opaque_data_is_not_sent_to_another_model() {
     let sealed = |data: &str| Some(OpaqueData { codec: "responses".into(), data: data.into() });
     let thinking = Part::Thinking { text: "hm".into(), opaque: sealed("secret to it") };
     let begin = |model: &str| match run_start() {
-        Event::RunStart { agent, mode, tools, max_steps, resumed, sandbox, bounds, .. } => {
-            Event::RunStart { agent, model: model.into(), mode, tools, max_steps, resumed, sandbox, bounds }
+        Event::RunStart { agent, mode, tools, mcp_tools, max_steps, resumed, sandbox, bounds, .. } => {
+            let model = model.into();
+            Event::RunStart { agent, model, mode, tools, mcp_tools, max_steps, resumed, sandbox, bounds }
         }
         other => other,
     };

@@ -17,6 +17,7 @@ use crate::llm::{LlmClient, ToolDefinition};
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::{EmitError, Emitter};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
@@ -233,6 +234,7 @@ async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Resul
         model: agent.models.first.model().to_owned(),
         mode: agent.engine.policy.mode().name().to_owned(),
         tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
+        mcp_tools: BTreeMap::new(),
         max_steps,
         resumed: false,
         sandbox: agent.engine.launcher.tier().name().to_owned(),

@@ -19,6 +19,8 @@ use crate::core::failure::FailureKind;
 use crate::mcp::definition::{ListedTool, harmless, hash_of_all, name_for_model};
 use crate::mcp::pins::Pins;
 use crate::mcp::server::{Server, StartedServer};
+use crate::messages;
+use crate::terminal::Style;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use futures_util::future::join_all;
 use rustix::fs::FileType;
@@ -78,7 +80,7 @@ fn is_piped() -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
-/// Starts all servers, or the one called `only`, and ends them when they have listed their tools.
+/// Starts all servers, or the one called `only`, and ends them when they have listed their tools. Shows warnings about the lists.
 ///
 /// # Errors
 /// Fails when the sandbox is unusable, or the accepted tools cannot be read.
@@ -95,6 +97,9 @@ pub async fn contact(app: &App, settings: &Settings, only: Option<&str>) -> CliR
         let server = Server::start(spec);
         let started = server.started().await;
         server.stop().await;
+        for why in started.iter().flat_map(|started| &started.listing.warnings) {
+            app.notify(Style::Warning, &app.redact(&messages::mcp_server_warning(&name, why)));
+        }
         let accepted = mcp::accepted(settings, &server.spec).map_err(|error| unreadable(&error))?;
         Ok(Contacted { name, started: started.map(|started| (server, started)), accepted })
     });
@@ -119,7 +124,7 @@ async fn one(app: &App, settings: &Settings, name: &str) -> CliResult<Contacted>
 }
 
 fn unusable(name: &str, why: &str) -> CliError {
-    CliError::new(FailureKind::Request, crate::messages::mcp_server_unusable(name, why))
+    CliError::new(FailureKind::Request, messages::mcp_server_unusable(name, why))
 }
 
 fn unreadable(error: &std::io::Error) -> CliError {
@@ -180,7 +185,7 @@ fn pin(settings: &Settings, it: &Contacted, as_json: bool) -> CliResult<String> 
     let (server, started) = it.started.as_ref().map_err(|why| unusable(name, why))?;
     let tools = &started.listing.tools;
     mcp::accept(settings, server, &started.connection.protocol, tools)
-        .map_err(|error| CliError::new(FailureKind::Request, crate::messages::mcp_pins_not_stored(&error)))?;
+        .map_err(|error| CliError::new(FailureKind::Request, messages::mcp_pins_not_stored(&error)))?;
     if as_json {
         let changes = it.accepted.as_ref().map(|before| before.changes(tools)).unwrap_or_default();
         let document = json!({ "name": name, "tools": tools.len(), "hash": hash_of_all(tools), "changed": changes.changed,

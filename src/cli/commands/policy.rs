@@ -4,11 +4,13 @@ use crate::cli::args::PolicyCommand;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::output::print;
 use crate::cli::compose::subagents;
 use crate::cli::compose::toolbox::toolbox;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
+use crate::config::settings::Settings;
 use crate::core::decision::Decision;
 use crate::core::failure::FailureKind;
 use crate::engine::policy::MODE_RULE_PREFIX;
@@ -16,7 +18,9 @@ use crate::engine::rules::Action;
 use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, call_arguments};
 use crate::fetch::page_url;
+use crate::process::launch::Launcher;
 use crate::runtime::emitter::Emitter;
+use crate::tools::toolbox::{MCP_PREFIX, Toolbox};
 use crate::tools::web_search::WebSearch;
 use crate::tools::{Access, Plan, Tool, TypedTool};
 use serde_json::{Value, json};
@@ -37,7 +41,10 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     let launcher = compose::launcher(app, settings)?;
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let outputs = settings.state.join("calls");
-    let toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
+    let mut toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
+    if name.starts_with(MCP_PREFIX) {
+        toolbox = app.block_on(with_accepted_tools(app, settings, &launcher, toolbox))?;
+    }
     let parts = compose::EngineParts {
         launcher,
         emitter: Rc::new(emitter),
@@ -65,6 +72,20 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     print(&app.terminal, &app.redactor(settings).text(&explanation(&engine, tool, args.as_ref(), &plan)))
 }
 
+/// Adds the accepted tools of the MCP servers to `toolbox`, without starting a server.
+async fn with_accepted_tools(
+    app: &App,
+    settings: &Settings,
+    launcher: &Launcher,
+    toolbox: Toolbox,
+) -> CliResult<Toolbox> {
+    let options = McpOptions { dry_run: true, ask_until: None, hosted: Vec::new() };
+    let mut servers = McpServers::start(app, settings, launcher, options).await;
+    let toolbox = servers.add_to(toolbox, settings, &app.redactor(settings));
+    servers.show_notices(app);
+    Ok(toolbox)
+}
+
 /// Creates the plan of a call from a path, command or other single target.
 fn plan_from_text(tool: &dyn Tool, target_text: &str) -> Result<Plan, String> {
     match tool.access() {
@@ -79,7 +100,9 @@ fn plan_from_text(tool: &dyn Tool, target_text: &str) -> Result<Plan, String> {
             let host = page_url::parse_page_url(target_text)?.host_str().map(str::to_owned);
             Ok(Plan { summary: target_text.to_owned(), host, ..Plan::default() })
         }
-        Access::Mcp | Access::McpWrite => Ok(Plan { summary: target_text.to_owned(), ..Plan::default() }),
+        Access::Mcp | Access::McpWrite { .. } => {
+            Ok(Plan { summary: target_text.to_owned(), ..Plan::default() })
+        }
         access @ (Access::Read | Access::Write) => Ok(Plan::file(target_text, access == Access::Write)),
     }
 }

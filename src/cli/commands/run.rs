@@ -227,7 +227,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     };
     subagents::install_host(app, &settings, &agent, &setup.mcp.tools, &setup.host);
     let start = StartupEvents {
-        startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds),
+        startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds, &setup.mcp.tools),
         has_system: has_system(&opened.about, &settings.agent.name),
         options,
         listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },

@@ -152,8 +152,9 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     let mcp_options = McpOptions { dry_run, ask_until: Some(interrupt.clone()), hosted: Vec::new() };
     let mut needed = settings.clone();
     needed.mcp.servers.retain(|server, _| call.name.starts_with(&name_prefix(server)));
-    let mut servers = McpServers::start(app, &needed, &launcher, mcp_options).await;
+    // Also the values that are mapped to servers that are not started are secrets.
     let redactor = app.redactor(settings);
+    let mut servers = McpServers::start(app, &needed, &launcher, mcp_options).await;
     let toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
     let toolbox = servers.add_to(toolbox, settings, &redactor);
     servers.show_notices(app);

@@ -5,6 +5,7 @@ use crate::agent::session::unknown_outcome;
 use crate::core::event::{Event, NoticeLevel};
 use crate::core::file_change::{Change, ChangeAction, FileState};
 use crate::core::message::ToolCall;
+use crate::engine::call_arguments::effective_call;
 use crate::journal::interrupted_calls::{InterruptedCall, UnfinishedCalls};
 use crate::messages;
 use crate::runtime::emitter::EmitError;
@@ -84,5 +85,6 @@ pub fn remove_leftovers(workspace: &Workspace, call: &InterruptedCall) -> Vec<St
 
 /// Creates the end event of a call of which only the changes to files are known.
 pub fn unknown_outcome_event(call: ToolCall, summary: String, changed: Vec<Change>) -> Event {
-    Event::tool_not_run(call.name, summary, unknown_outcome(call.id), changed)
+    let name = effective_call(&call).name.clone();
+    Event::tool_not_run(name, summary, unknown_outcome(call.id), changed)
 }

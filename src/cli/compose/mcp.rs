@@ -12,6 +12,7 @@ use crate::mcp::definition::{ListedTool, hash_of_all, name_for_model};
 use crate::mcp::hosted::HostedServer;
 use crate::mcp::http::HttpServer;
 use crate::mcp::login_store::LoginStore;
+use crate::mcp::npx::{unpinned_package, without_version};
 use crate::mcp::pins::{PinChanges, Pins};
 use crate::mcp::search::{CallTool, FindableTool, ToolSearch};
 use crate::mcp::server::Server;
@@ -77,7 +78,7 @@ struct UsedServer {
 impl UsedServer {
     /// Starts to use a server in the program that drives the run. That program may change its tools, so they are not compared
     /// with those of earlier runs.
-    fn hosted(server: HostedServer, answers: Answers) -> Self {
+    fn hosted(server: HostedServer, answers: Answers, redactor: Arc<Redactor>) -> Self {
         let settings = McpServer { workspace: WorkspaceAccess::None, ..McpServer::default() };
         let spec = ServerSpec {
             name: server.name.clone(),
@@ -87,6 +88,7 @@ impl UsedServer {
             call_timeout: Duration::from_secs(settings.call_timeout_seconds),
             answers,
             protocol: None,
+            redactor,
         };
         Self { server: Rc::new(Server::start(spec)), settings, pins: None, has_reported: Cell::default() }
     }
@@ -119,7 +121,11 @@ impl McpServers {
         };
         let answers = answers(app, settings, options.ask_until);
         for (name, server) in settings.mcp.enabled() {
-            this.notices.extend(unpinned_package(name, server));
+            let package = server.command.as_ref().and_then(|command| unpinned_package(command, &server.args));
+            this.notices.extend(
+                package
+                    .map(|package| messages::mcp_unpinned_package(name, package, without_version(package))),
+            );
             let spec = match spec(app, settings, launcher, (name, server), answers.clone()) {
                 Ok(spec) => spec,
                 Err(why) => {
@@ -138,7 +144,7 @@ impl McpServers {
             });
         }
         for server in options.hosted {
-            let server = UsedServer::hosted(server, answers.clone());
+            let server = UsedServer::hosted(server, answers.clone(), app.redactor(settings));
             this.servers.push(server);
         }
         if !options.dry_run {
@@ -207,11 +213,12 @@ impl McpServers {
                 let withheld: Vec<&str> = pins.withheld.iter().map(String::as_str).collect();
                 self.notices.push(messages::mcp_tools_withheld(name, &withheld.join(", ")));
             }
-            for listed in pins.offered().filter(|listed| is_wanted(&used.settings, listed)) {
+            let wanted = pins.offered().filter(|listed| is_wanted(&used.settings, listed));
+            // A secret may be known now that was not when the tools were accepted.
+            for listed in wanted.filter_map(|listed| listed.clone().screened(redactor)) {
                 if names.insert(name_for_model(name, &listed.name)) {
-                    let access = access(&used.settings, listed);
-                    let tool = McpTool::new(Rc::clone(&used.server), listed.clone(), access);
-                    tools.push(tool.with_texts(|text| redactor.text(text).into_owned()));
+                    let access = access(&used.settings, &listed);
+                    tools.push(McpTool::new(Rc::clone(&used.server), listed, access));
                 } else {
                     self.notices.push(messages::mcp_name_taken(name, &listed.name));
                 }
@@ -356,20 +363,12 @@ fn is_wanted(server: &McpServer, listed: &ListedTool) -> bool {
 }
 
 fn access(server: &McpServer, listed: &ListedTool) -> Access {
+    let is_read_only = server.read_only.contains(&listed.name);
     match server.workspace {
-        _ if server.read_only.contains(&listed.name) => Access::Read,
-        WorkspaceAccess::Write => Access::McpWrite,
+        WorkspaceAccess::Write => Access::McpWrite { is_read_only },
+        _ if is_read_only => Access::Read,
         _ => Access::Mcp,
     }
-}
-
-/// Returns a warning for a program that may be another one at each start: `npx -y` without a version.
-fn unpinned_package(name: &str, server: &McpServer) -> Option<String> {
-    let is_npx = server.command.as_deref().is_some_and(|command| command.rsplit('/').next() == Some("npx"));
-    let package = server.args.iter().find(|arg| !arg.starts_with('-'))?;
-    let has_version = package.rfind('@').is_some_and(|at| at > 0);
-    let installs = server.args.iter().any(|arg| arg == "-y" || arg == "--yes");
-    (is_npx && installs && !has_version).then(|| messages::mcp_unpinned_package(name, package))
 }
 
 /// Builds the specification of a server.
@@ -402,6 +401,7 @@ pub fn spec(
         call_timeout: Duration::from_secs(server.call_timeout_seconds),
         answers,
         protocol: None,
+        redactor: app.redactor(settings),
     })
 }
 

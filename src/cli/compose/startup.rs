@@ -6,7 +6,9 @@ use crate::config::settings::Settings;
 use crate::core::event::Event;
 use crate::core::limits::RunLimits;
 use crate::journal::offered_tools::ToolChanges;
+use crate::mcp::tool::McpTool;
 use crate::messages;
+use crate::tools::Tool;
 
 /// The start of a run.
 pub struct RunStartup {
@@ -20,20 +22,28 @@ pub struct RunStartup {
 }
 
 impl RunStartup {
-    /// Creates the start of a run of `agent` with the limits `bounds`; `known` is the state of the session.
-    pub fn new(agent: &Agent, settings: &Settings, known: &SessionState, bounds: RunLimits) -> Self {
-        let offered: Vec<String> = agent.definitions.iter().map(|tool| tool.name.clone()).collect();
-        let tools = ToolChanges::since(&known.offered, &offered);
+    /// Creates the start of a run of `agent` with the limits `bounds` and the tools `of_servers`; `known` is the state of the
+    /// session.
+    pub fn new(
+        agent: &Agent,
+        settings: &Settings,
+        known: &SessionState,
+        bounds: RunLimits,
+        of_servers: &[McpTool],
+    ) -> Self {
+        let usable = of_servers.iter().filter(|tool| agent.engine.toolbox.get(tool.name()).is_ok());
         let start_event = Event::RunStart {
             agent: settings.agent.name.clone(),
             model: agent.models.first.model().to_owned(),
             mode: settings.agent.mode.name().to_owned(),
-            tools: offered,
+            tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
+            mcp_tools: usable.map(|tool| (tool.name().to_owned(), tool.hash().to_owned())).collect(),
             max_steps: settings.agent.max_steps,
             resumed: known.about.next_seq > 0,
             sandbox: agent.engine.launcher.tier().name().to_owned(),
             bounds: Some(Box::new(bounds)),
         };
+        let tools = ToolChanges::since(&known.offered, &start_event);
         let model_messages = model_messages(agent, known, tools.as_ref());
         let change_notices = change_notices(known.about.last_run.as_ref(), &start_event, tools.as_ref());
         Self { start_event, model_messages, change_notices }
@@ -44,16 +54,20 @@ fn model_messages(agent: &Agent, known: &SessionState, tools: Option<&ToolChange
     agent.engine.background.resume(&known.commands);
     let gone = &known.commands.gone;
     let restored: Vec<String> = known.restored.iter().cloned().collect();
-    let tools = tools.map(|tools| messages::tool_list_changed(&tools.removed, &tools.added));
+    let tools = tools.map(|tools| messages::tool_list_changed(lists(tools)));
     let gone = (!gone.is_empty()).then(|| messages::background_commands_lost(gone));
     let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
     tools.into_iter().chain(gone).chain(restored).collect()
 }
 
+fn lists(tools: &ToolChanges) -> [&[String]; 3] {
+    [&tools.removed, &tools.added, &tools.changed]
+}
+
 fn change_notices(before: Option<&Event>, run: &Event, tools: Option<&ToolChanges>) -> Vec<String> {
     let changes = before.map(|before| changes(before, run)).unwrap_or_default();
     let settings = (!changes.is_empty()).then(|| messages::settings_changed(&changes));
-    let tools = tools.map(|tools| messages::tool_list_changed_notice(&tools.removed, &tools.added));
+    let tools = tools.map(|tools| messages::tool_list_changed_notice(lists(tools)));
     settings.into_iter().chain(tools).collect()
 }
 

@@ -69,7 +69,7 @@ pub fn permitted(toolbox: Toolbox, settings: &Settings) -> Toolbox {
     if !settings.client_limits.read_only {
         return toolbox;
     }
-    let changes = |tool: &dyn Tool| matches!(tool.access(), Access::Write | Access::McpWrite);
+    let changes = |tool: &dyn Tool| matches!(tool.access(), Access::Write | Access::McpWrite { .. });
     let names = toolbox.names().filter(|name| !toolbox.get(name).is_ok_and(changes));
     let names: Vec<String> = names.map(str::to_owned).collect();
     toolbox.restricted(|name| names.iter().any(|kept| kept == name))

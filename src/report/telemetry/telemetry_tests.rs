@@ -5,6 +5,7 @@ use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::report::script;
 use span::AttributeValue;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn telemetry(content: bool) -> Telemetry {
@@ -34,6 +35,7 @@ fn run_start() -> Event {
         model: "gemini/flash".to_owned(),
         mode: String::new(),
         tools: Vec::new(),
+        mcp_tools: BTreeMap::new(),
         max_steps: 1,
         resumed: false,
         sandbox: String::new(),

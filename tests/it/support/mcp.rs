@@ -57,6 +57,12 @@ pub fn configure(lab: Lab, yaml: &str) -> Lab {
     lab.config(&format!("{own}{yaml}"))
 }
 
+/// Offers the tools of servers through `tool_search` and `call_tool` only.
+pub fn with_search(lab: Lab) -> Lab {
+    let own = fs::read_to_string(lab.home().join("config.yaml")).unwrap();
+    lab.config(&own.replace("mcp:\n", "mcp:\n  listing: search\n"))
+}
+
 /// Counts the processes whose command line contains `text`, such as the path of a script.
 pub fn processes_with(text: &str) -> usize {
     let lines = fs::read_dir("/proc").unwrap().flatten().map(|entry| fs::read(entry.path().join("cmdline")));

@@ -3,7 +3,7 @@
 
 ## escape sequences in names and descriptions
 # model: called
-# user: 3 tools accepted
+# user: 2 of its tools are left out
 at_list() { answer '{"tools":['"$(tool echo '\u001b]0;owned\u0007 \u009b2J \u202eevil')"','"$(tool 'a\u001b[2Jb\nc')"','"$(tool '\u202e' x '{"type":"object","title":"\u001b[2J"}')"']}'; }
 ## escape sequences in a result
 # model: hidden
