@@ -80,6 +80,9 @@ pub fn import_mcp_value(server: &str, group: &str, name: &str) -> String {
 }
 /// Reason: the transport of an MCP server.
 pub const IMPORT_MCP_TYPE: &str = "only servers over stdio and http are supported (agent help mcp)";
+/// Reason: a key of an MCP server.
+pub const IMPORT_MCP_KEY: &str =
+    "the keys of a server here are those of `mcp.servers.NAME` (agent help config)";
 /// Reason: two MCP servers with one name.
 pub const IMPORT_SAME_SERVER: &str = "another server of that name is carried over";
 /// Reason: the list of MCP servers that are used.

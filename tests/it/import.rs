@@ -154,14 +154,15 @@ fn import_twice_changes_nothing_and_an_existing_configuration_is_kept() {
 fn import_of_codex_takes_the_stricter_mode_and_lists_the_rest() {
     let config = "model = \"gpt-5\"\napproval_policy = \"untrusted\"\nsandbox_mode = \"workspace-write\"\n\
         notify = [\"x\"]\n[sandbox_workspace_write]\nnetwork_access = true\n[mcp_servers.docs]\ncommand = \"npx\"\n\
-        startup_timeout_sec = 20\n";
+        startup_timeout_sec = 20\nenabled_tools = [\"a\", \"b\"]\ndisabled_tools = [\"b\"]\n";
     let lab = Lab::new().file(".codex/config.toml", config).file("AGENTS.md", "ours\n");
     let out = import(&lab, &["codex"]).exits(0).stdout;
     assert!(out.contains("unchanged    AGENTS.md (agent reads it as it is)"), "{out}");
     let text = lab.read(CONFIG);
     let mode = "\nmode: \"confirm-sensitive\"\ncommands:\n  trust_sandbox: false\n";
-    let server = "mcp:\n  servers:\n    docs:\n      command: \"npx\"\n      start_timeout_seconds: 20\n";
-    assert!(text.ends_with(&format!("{mode}{server}")), "{text}");
+    let rule = "policy:\n  rules:\n    - {action: \"deny\", tool: \"mcp__docs__b\"}\n";
+    let server = "mcp:\n  servers:\n    docs:\n      command: \"npx\"\n      tools:\n        - \"a\"\n        - \"b\"\n      start_timeout_seconds: 20\n";
+    assert!(text.ends_with(&format!("{mode}{server}{rule}")), "{text}");
     for name in ["model = \"gpt-5\"", "notify", "sandbox_workspace_write.network_access"] {
         assert!(out.contains(&format!(".codex/config.toml: {name}\n")), "{name}: {out}");
     }

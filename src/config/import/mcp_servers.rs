@@ -3,16 +3,18 @@
 use super::{Counterpart, ForeignSetting, SERVERS};
 use crate::config::mcp::McpServer;
 use crate::config::mcp_file::{HTTP_TYPES, own_name, variable};
+use crate::mcp::definition::name_prefix;
 use crate::messages;
 use serde_json::{Map, Value, json};
 
 /// Keys there, and those here with the same values.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 9] = [
     ("command", "command"),
     ("args", "args"),
     ("cwd", "cwd"),
     ("url", "url"),
     ("enabled", "enabled"),
+    ("enabled_tools", "tools"),
     ("bearer_token_env_var", "token_env"),
     ("startup_timeout_sec", "start_timeout_seconds"),
     ("tool_timeout_sec", "call_timeout_seconds"),
@@ -45,28 +47,24 @@ fn server_settings(file: &str, foreign_name: &str, server: &Value) -> Vec<Foreig
             }
             ("env" | "headers" | "http_headers", Value::Object(values)) => {
                 let group = if key == "env" { "env" } else { "headers" };
-                let (mapped, listed): (Vec<_>, Vec<_>) = values
-                    .iter()
-                    .partition(|(_, value)| value.as_str().is_some_and(|text| variable(text).is_some()));
-                let source = |(name, value): (&String, &Value)| {
-                    (name.clone(), json!({"from": value.as_str().and_then(variable)}))
-                };
-                if !mapped.is_empty() {
-                    own.insert(
-                        group.to_owned(),
-                        mapped.into_iter().map(source).collect::<Map<_, _>>().into(),
-                    );
-                }
-                found.extend(listed.into_iter().map(|(value, _)| {
+                let (mapped, listed) = sources(values);
+                own.extend((!mapped.is_empty()).then(|| (group.to_owned(), mapped.into())));
+                found.extend(listed.into_iter().map(|value| {
                     let why = messages::import_mcp_value(&name, group, value);
                     ForeignSetting::skipped(file, &format!("{shown}: {key} {value}"), &why)
+                }));
+            }
+            ("disabled_tools", Value::Array(tools)) => {
+                found.extend(tools.iter().filter_map(Value::as_str).map(|tool| {
+                    let rule = Counterpart::rule("deny", "tool", &format!("{}{tool}", name_prefix(&name)));
+                    ForeignSetting::new(format!("{file}: {shown}: {key} {tool}"), Ok(rule))
                 }));
             }
             _ => {
                 found.push(ForeignSetting::skipped(
                     file,
                     &format!("{shown}: {key}"),
-                    messages::IMPORT_NO_KEY,
+                    messages::IMPORT_MCP_KEY,
                 ));
             }
         }
@@ -77,6 +75,18 @@ fn server_settings(file: &str, foreign_name: &str, server: &Value) -> Vec<Foreig
         counterpart.map(|part| if is_program { part.with_note(messages::IMPORT_MCP_CHECK) } else { part });
     found.insert(0, ForeignSetting::new(format!("{file}: {shown}"), counterpart));
     found
+}
+
+/// Returns the values that are variables of the user, as sources, and the names of the others.
+fn sources(values: &Map<String, Value>) -> (Map<String, Value>, Vec<&String>) {
+    let (mut mapped, mut listed) = (Map::new(), Vec::new());
+    for (name, value) in values {
+        match value.as_str().and_then(variable) {
+            Some(source) => drop(mapped.insert(name.clone(), json!({ "from": source }))),
+            None => listed.push(name),
+        }
+    }
+    (mapped, listed)
 }
 
 /// Checks that a server is complete; else returns the reason.
