@@ -61,7 +61,7 @@ SCRIPT
 check() {
   local tier=$1
   shift
-  rm -rf repo/new.txt "$work/home"
+  rm -rf repo/new.txt "${work:?}/home"
   AGENT_HOME=$work/home "$@" >"$work/out" 2>"$work/err" || { cat "$work/out" "$work/err"; exit 1; }
   python3 - "$work/out" "$tier" <<'CHECK'
 import json, sys
