@@ -2,6 +2,7 @@
 //!
 //! A run uses the engine. A replay uses the recorded results of a journal.
 
+use crate::core::event::Event;
 use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::core::image::ImageSource;
 use crate::core::message::ToolCall;
@@ -46,6 +47,12 @@ pub trait LoopServices {
     /// # Errors
     /// When the journal can no longer be written.
     fn send_queued(&self) -> Result<(), EmitError>;
+
+    /// Emits `cap`, the most that the run may use of a budget that other runs share, if there is one.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    fn report_budget_cap(&self, cap: Option<Event>) -> Result<(), EmitError>;
 
     /// Stops the background commands at the end of the run.
     fn stop_background(&self) -> impl Future<Output = Result<(), EmitError>>;
@@ -101,6 +108,10 @@ impl LoopServices for Engine {
 
     fn send_queued(&self) -> Result<(), EmitError> {
         self.send_queued()
+    }
+
+    fn report_budget_cap(&self, cap: Option<Event>) -> Result<(), EmitError> {
+        cap.map_or(Ok(()), |cap| self.emitter.emit(cap).map(drop))
     }
 
     async fn stop_background(&self) -> Result<(), EmitError> {

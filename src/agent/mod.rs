@@ -25,11 +25,13 @@ pub mod subagent;
 pub mod system_prompt;
 pub mod tally;
 mod text_guardrails;
+pub mod total_budget;
 mod volatile;
 
 use crate::agent::conversation_digest::ConversationDigest;
 use crate::agent::session::Session;
 use crate::agent::state_saver::StateSaver;
+use crate::agent::total_budget::TotalShare;
 use crate::core::event::Record;
 use crate::core::event_sink::EventSink;
 use crate::core::limits::FallbackChain;
@@ -61,6 +63,8 @@ pub struct Agent<S = Engine> {
     pub prefix: RefCell<PromptPrefix>,
     /// The hash of the last request's conversation.
     pub digest: RefCell<ConversationDigest>,
+    /// The budget that the run shares with other runs.
+    pub total_budget: Option<TotalShare>,
     /// The clock.
     pub source: Rc<Clock>,
     /// Fires when the user interrupts the run.

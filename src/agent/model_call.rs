@@ -3,6 +3,7 @@
 use crate::agent::Agent;
 use crate::agent::loop_services::LoopServices;
 use crate::agent::output_schema::OutputSchema;
+use crate::agent::total_budget::TotalShare;
 use crate::core::event::{BilledUsage, Event, Purpose};
 use crate::core::failure::FailureKind;
 use crate::core::message::{Message, Part};
@@ -29,6 +30,7 @@ enum CallFailure {
 /// # Errors
 /// When the journal can no longer be written.
 pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> Result<bool, EmitError> {
+    agent.wait_for_total_budget(purpose).await?;
     if !agent.can_afford(purpose) || agent.halts_on_guardrail()? {
         return Ok(false);
     }
@@ -87,6 +89,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
         Err(CallFailure::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
     };
     agent.emitter.emit(event)?;
+    agent.total_budget.iter().for_each(TotalShare::notify);
     Ok(true)
 }
 
@@ -111,9 +114,13 @@ async fn answer<S: LoopServices>(
             if let Err(error) = agent.emitter.emit(event_of(agent, &progress, !unseen)) {
                 emitted = Err(error);
             }
-            if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().can_afford_retry(purpose)
-            {
-                unaffordable.cancel();
+            if matches!(progress, Progress::Retry { .. }) {
+                if let Err(error) = agent.update_budget_cap() {
+                    emitted = Err(error);
+                }
+                if !agent.session.borrow().can_afford_retry(purpose) {
+                    unaffordable.cancel();
+                }
             }
         };
         let call = agent.llm().complete(request, &mut on_progress);
@@ -167,6 +174,34 @@ impl<S> Agent<S> {
     /// Whether tools are offered: not in the closing, and not when an answer is repaired.
     fn offers_tools(&self, purpose: Purpose) -> bool {
         purpose == Purpose::Step && !self.session.borrow().is_repairing()
+    }
+}
+
+impl<S: LoopServices> Agent<S> {
+    /// Updates the caps of the run to what other runs leave of a shared budget.
+    fn update_budget_cap(&self) -> Result<(), EmitError> {
+        self.engine.report_budget_cap(self.total_budget.as_ref().and_then(TotalShare::cap_event))
+    }
+
+    /// Updates the caps of the run; waits while a request for `purpose` only exceeds what requests of other runs have reserved.
+    pub(super) async fn wait_for_total_budget(&self, purpose: Purpose) -> Result<(), EmitError> {
+        loop {
+            self.update_budget_cap()?;
+            let waits = !self.can_afford(purpose) && self.session.borrow().is_over_total_budget();
+            let Some(shared) = self.total_budget.as_ref().filter(|it| waits && it.others_may_release())
+            else {
+                return Ok(());
+            };
+            let time = self.session.borrow().limits().work_time();
+            let left =
+                time.map(|end| end.saturating_sub(self.source.elapsed().saturating_sub(self.started_at)));
+            tokio::select! {
+                biased;
+                () = self.interrupt.cancelled() => return Ok(()),
+                () = shared.changed() => {}
+                () = tokio::time::sleep(left.unwrap_or(Duration::MAX)) => return Ok(()),
+            }
+        }
     }
 }
 

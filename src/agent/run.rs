@@ -237,6 +237,9 @@ async fn work<S: LoopServices>(
 
 async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitError> {
     loop {
+        if agent.session.borrow().is_over_total_budget() {
+            agent.wait_for_total_budget(Purpose::Step).await?;
+        }
         match agent.next_action() {
             NextAction::CallModel(Purpose::Step) => agent.take_step().await?,
             NextAction::CallModel(purpose @ (Purpose::Closing | Purpose::Summary | Purpose::Evaluation)) => {

@@ -186,6 +186,12 @@ impl Spending {
         self.used_elsewhere = used_elsewhere;
     }
 
+    /// Checks whether a request of the run or of a subagent is under way.
+    pub fn has_reserved(&self) -> bool {
+        let shares = self.subagents.values().map(|share| share.budget_share).chain([self.budget_share]);
+        shares.into_iter().any(|share| share.committed() != share.spent())
+    }
+
     /// Returns the total use of the caps.
     pub fn used_up(&self) -> UsedBudget {
         self.with(self.subagents.values())

@@ -53,6 +53,8 @@ pub struct Flags {
     pub tool_timeout: Option<u64>,
     /// `--budget`: maximum cost of the run in US dollars.
     pub budget: Option<f64>,
+    /// `--max-tokens`: maximum number of tokens of the run.
+    pub max_tokens: Option<u64>,
     /// `--self-eval`: whether answers are evaluated.
     pub self_eval: Option<EvaluationMode>,
     /// `--allow-commands`: enables the tool `run_command`.
@@ -135,6 +137,7 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
             flags.cache.map(Value::from),
         ),
         ("--no-stream", "llm.stream", flags.no_stream.then(|| false.into())),
+        ("--max-tokens", "costs.max_tokens", flags.max_tokens.map(Value::from)),
         ("--max-steps", "max_steps", flags.max_steps.map(Value::from)),
         ("--timeout", "timeout_seconds", flags.timeout.map(Value::from)),
         ("--step-timeout", "step_timeout_seconds", flags.step_timeout.map(Value::from)),

@@ -175,6 +175,15 @@ pub enum Event {
         /// What differs: `parameters`, `tools`, `system`, or the first different `message N`.
         changed: Vec<String>,
     },
+    /// The most that the run may use of a budget that other runs share; emitted before a request when it has changed.
+    BudgetCap {
+        /// US dollars.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usd: Option<Usd>,
+        /// Tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<u64>,
+    },
     /// The following response comes from the local cache (`llm.cache`); no request is sent.
     #[serde(alias = "kept_answer")]
     CachedAnswer,

@@ -71,6 +71,7 @@ impl Redactor {
             | Event::RequestPrefix { .. }
             | Event::CachedAnswer
             | Event::ModelAbandoned { .. }
+            | Event::BudgetCap { .. }
             | Event::BudgetWarning { .. }
             | Event::Compaction { .. }
             | Event::StepEnd

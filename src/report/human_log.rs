@@ -382,6 +382,7 @@ impl EventSink for HumanLog {
             | Event::StepEnd
             | Event::StateSaved { .. }
             | Event::ModelAbandoned { .. }
+            | Event::BudgetCap { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. }
             | Event::Work { .. } => Ok(()),

@@ -406,6 +406,10 @@ impl LoopServices for SimulatedServices {
         Ok(())
     }
 
+    fn report_budget_cap(&self, cap: Option<Event>) -> Result<(), EmitError> {
+        cap.map_or(Ok(()), |cap| self.emitter.emit(cap).map(drop))
+    }
+
     async fn stop_background(&self) -> Result<(), EmitError> {
         self.running.take().iter().try_for_each(|(id, _)| self.ended(id, true))
     }

@@ -265,6 +265,7 @@ impl SimulatedSession {
             session,
             emitter,
             state_saver: None,
+            total_budget: None,
             prefix: RefCell::new(PromptPrefix::new(prefix)),
             digest: RefCell::default(),
             source,

@@ -67,14 +67,14 @@ token=agent_$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 printf '::stop-commands::%s\n' "$token"
 # A runner that cancels a job sends signals to this script only; one before the program runs is passed on when it does.
 running='' cancelled=''
-trap 'cancelled=1; kill -TERM $running 2>/dev/null || true' INT TERM
+trap 'cancelled=1 signalled=1; kill -TERM $running 2>/dev/null || true' INT TERM
 "$program" "$command" --json --report=sarif "--report-file=$directory/report.sarif" "${arguments[@]}" "${words[@]}" >"$result" &
 running=$!
 [ -z "$cancelled" ] || kill -TERM "$running" 2>/dev/null || true
-code=0
-wait "$running" || code=$?
-while kill -0 "$running" 2>/dev/null; do
-  code=0
+# A signal ends a wait early, with a code of its own.
+signalled=1
+while [ -n "$signalled" ]; do
+  code=0 signalled=''
   wait "$running" || code=$?
 done
 

@@ -169,6 +169,7 @@ async fn replay_bounded(
         session: Rc::clone(&session),
         emitter,
         state_saver: None,
+        total_budget: None,
         prefix: RefCell::default(),
         digest: RefCell::default(),
         source,

@@ -248,6 +248,11 @@ impl LoopServices for RecordedServices<'_> {
         Ok(())
     }
 
+    fn report_budget_cap(&self, _cap: Option<Event>) -> Result<(), EmitError> {
+        self.playback.advance_while(|next| matches!(next, Event::BudgetCap { .. }));
+        Ok(())
+    }
+
     async fn stop_background(&self) -> Result<(), EmitError> {
         self.playback.advance_while(|next| matches!(next, Event::BackgroundEnd { .. }));
         match self.live {

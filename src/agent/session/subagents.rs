@@ -5,11 +5,13 @@ use super::structured_output::StructuredOutput;
 use super::{RunState, Session};
 use crate::agent::spending::UsedBudget;
 use crate::agent::tally::Tally;
-use crate::core::budget_share::BudgetShare;
+use crate::core::budget_share::{Amount, BudgetShare};
 use crate::core::evaluation::EvaluationLimits;
-use crate::core::event::{Event, HookVerdict};
+use crate::core::event::{Event, HookVerdict, Purpose};
 use crate::core::limits::Limits;
 use crate::core::message::Role;
+use crate::core::price::Usd;
+use crate::core::stop_reason::ReachedLimit;
 use crate::text::delimiter::Delimiter;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -80,6 +82,31 @@ impl Session {
     /// Sets, in a subagent's session, what all others have used of the caps.
     pub fn set_used_elsewhere(&mut self, elsewhere: UsedBudget) {
         self.run.spending.set_used_elsewhere(elsewhere);
+    }
+
+    /// Returns what the run and its subagents have used, and reserved for requests under way.
+    pub fn used_in_run(&self) -> Amount {
+        self.run.spending.used_up().bound
+    }
+
+    /// Checks whether a request of the run or of a subagent is under way.
+    pub fn has_reserved(&self) -> bool {
+        self.run.spending.has_reserved()
+    }
+
+    /// Lowers the caps of the run to what other runs leave of a shared budget.
+    pub(super) fn set_budget_cap(&mut self, usd: Option<Usd>, tokens: Option<u64>) {
+        let caps = &mut self.limits.caps;
+        let own = *self.run.own_caps.get_or_insert((caps.usd, caps.tokens));
+        caps.usd = own.0.into_iter().chain(usd).min();
+        caps.tokens = own.1.into_iter().chain(tokens).min();
+    }
+
+    /// Checks whether a step needs more than other runs leave of a shared budget.
+    pub fn is_over_total_budget(&self) -> bool {
+        let caps = (self.limits.caps.usd, self.limits.caps.tokens);
+        self.run.own_caps.is_some_and(|own| own != caps)
+            && matches!(self.exceeded_limit(Purpose::Step), Some(ReachedLimit::Usd | ReachedLimit::Tokens))
     }
 
     /// Returns the budget share of the run.

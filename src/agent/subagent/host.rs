@@ -4,6 +4,7 @@ use super::event_forwarder::EventForwarder;
 use super::shared_budget::SharedBudget;
 use crate::agent::run::run_subagent;
 use crate::agent::session::{RunOutcome, Session, SubagentLimits};
+use crate::agent::total_budget::TotalShare;
 use crate::agent::{Agent, SessionSink};
 use crate::core::budget_share::BudgetShare;
 use crate::core::event::{Event, MessageOrigin};
@@ -77,6 +78,8 @@ pub struct SubagentHost {
     pub source: Rc<Clock>,
     /// Fires when the user interrupts the run.
     pub interrupt: CancellationToken,
+    /// The budget that the run shares with other runs.
+    pub total_budget: Option<TotalShare>,
     /// Whether answers are streamed.
     pub stream: bool,
     /// Time at which the run started.
@@ -101,6 +104,7 @@ impl SubagentHost {
             emitter: Rc::clone(&agent.emitter),
             source: Rc::clone(&agent.source),
             interrupt: agent.interrupt.clone(),
+            total_budget: agent.total_budget.clone(),
             stream: agent.stream,
             started_at: agent.started_at,
             equip,
@@ -160,6 +164,7 @@ impl SubagentHost {
             session: Rc::clone(&session),
             emitter,
             state_saver: None,
+            total_budget: self.total_budget.clone(),
             prefix: RefCell::new(PromptPrefix::new(None)),
             digest: RefCell::default(),
             source: Rc::clone(&self.source),

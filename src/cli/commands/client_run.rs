@@ -1,11 +1,10 @@
 //! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
+use crate::agent::total_budget::{BudgetCap, TotalBudget};
 use crate::cli::commands::run::{FinishedRun, run_session};
 use crate::cli::commands::run_args::{RunOptions, parse_usd};
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
-use crate::cli::compose::run_client::RunBounds;
-use crate::cli::compose::total_budget::{TotalBudget, parse_total};
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
@@ -39,10 +38,23 @@ impl ClientArgs {
             json: true,
             output_format: None,
             prompt_is_data: true,
-            total_budget: total.map(TotalBudget::new).map(Rc::new),
+            total_budget: total.map(total_budget).map(Rc::new),
             ..options
         })
     }
+}
+
+/// Parses the amount of `--budget-total`.
+///
+/// # Errors
+/// For an amount that is not valid.
+pub fn parse_total(dollars: f64) -> CliResult<Usd> {
+    Usd::try_from(dollars)
+        .map_err(|error| CliError::new(FailureKind::Usage, format!("--budget-total: {error}")))
+}
+
+fn total_budget(usd: Usd) -> TotalBudget {
+    TotalBudget::new(BudgetCap { usd: Some(usd), tokens: None })
 }
 
 /// Checks that all options can be honoured for a client, which gets the results.
@@ -79,17 +91,14 @@ pub async fn run_for_client(app: &App, options: &RunOptions, task: Task) -> CliR
     let Some(total) = &options.total_budget else {
         return run(app, options, task).await?;
     };
-    let own = app.load(&options.flags())?.settings.costs.budget_usd.map(Usd::try_from).transpose();
-    let own = own.map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
-    let most = own.into_iter().chain(options.bounds.budget).min();
-    let reserved =
-        total.reserve(most).ok_or_else(|| CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED))?;
-    let bounds = RunBounds { budget: Some(reserved), ..options.bounds.clone() };
-    // After a panic it is not known what was spent: the reservation stays.
-    let ended = run(app, &RunOptions { bounds, ..options.clone() }, task).await?;
-    let spent = ended.as_ref().map_or(Usd::ZERO, |finished| finished.spent);
-    total.release(reserved.saturating_sub(spent));
-    ended
+    if total.is_used_up() {
+        return Err(CliError::new(FailureKind::Quota, messages::TOTAL_BUDGET_USED));
+    }
+    let mut options = options.clone();
+    let BudgetCap { usd, tokens } = total.at_most();
+    options.bounds.budget = options.bounds.budget.into_iter().chain(usd).min();
+    options.bounds.tokens = options.bounds.tokens.into_iter().chain(tokens).min();
+    run(app, &options, task).await?
 }
 
 /// Runs the task and exports its telemetry. The outer error is a panic, the inner one a run that cannot start.

@@ -1,10 +1,10 @@
 //! Command-line arguments of `agent run` and `agent resume`.
 
+use crate::agent::total_budget::TotalBudget;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
-use crate::cli::compose::total_budget::TotalBudget;
 use crate::config::flags::Flags;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
@@ -117,6 +117,9 @@ pub struct RunOptions {
     /// Maximum cost of the run, closing summary included; a call that could exceed it is not made
     #[arg(long, value_parser = parse_usd, value_name = "USD")]
     pub budget: Option<f64>,
+    /// Maximum number of tokens of the run, prompts and answers together
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
     /// Print the cost of the session at the end, at every log level
     #[arg(long)]
     pub show_costs: bool,
@@ -198,7 +201,7 @@ pub struct RunOptions {
     /// Bounds in addition to the settings, such as the remaining money of `--budget-total` in `agent chat`.
     #[arg(skip)]
     pub bounds: RunBounds,
-    /// In the commands whose runs another program requests: the budget of all runs.
+    /// The budget that the run shares with other runs.
     #[arg(skip)]
     pub total_budget: Option<Rc<TotalBudget>>,
     /// Id of the session that a new run creates; without it, a new one.
@@ -256,6 +259,7 @@ impl RunOptions {
             self_eval: self.self_eval,
             tool_timeout: self.tool_timeout,
             budget: self.budget,
+            max_tokens: self.max_tokens,
             fallback: self.fallback_model.clone(),
             sandbox: match self.sandbox {
                 Some(SandboxArg::Auto) => Some(SandboxMode::Auto),

@@ -33,7 +33,6 @@ pub mod startup;
 pub mod subagents;
 pub mod system_message;
 pub mod toolbox;
-pub mod total_budget;
 pub mod undo_store;
 pub mod user_commands;
 

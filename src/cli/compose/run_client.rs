@@ -66,6 +66,8 @@ pub struct UnsavedQuestion {
 pub struct RunBounds {
     /// Maximum cost.
     pub budget: Option<Usd>,
+    /// Maximum number of tokens.
+    pub tokens: Option<u64>,
     /// Maximum number of steps.
     pub max_steps: Option<u32>,
     /// Maximum time.
@@ -92,6 +94,10 @@ impl RunBounds {
         if let Some(budget) = self.budget.map(f64::from) {
             let own = &mut settings.costs.budget_usd;
             *own = Some(own.map_or(budget, |own| own.min(budget)));
+        }
+        if let Some(tokens) = self.tokens {
+            let own = &mut settings.costs.max_tokens;
+            *own = Some(own.map_or(tokens, |own| own.min(tokens)));
         }
         if let Some(steps) = self.max_steps {
             settings.agent.max_steps = settings.agent.max_steps.min(steps);

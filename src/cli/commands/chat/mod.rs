@@ -5,11 +5,11 @@ mod completion;
 mod conversation;
 mod slash_commands;
 
+use crate::cli::commands::client_run::parse_total;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::session::session_store;
-use crate::cli::compose::total_budget::parse_total;
 use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;

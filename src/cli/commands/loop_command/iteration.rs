@@ -35,7 +35,6 @@ use crate::workspace::Workspace;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Maximum bytes of the file with the task.
 const MAX_SPEC_BYTES: u64 = 1 << 20;
@@ -130,13 +129,7 @@ impl<'a> Iterations<'a> {
             let path = work_store(&self.settings).session_dir(&record.id)?.join("progress.md");
             self.progress_file = Some(ProgressFile::at(path));
         }
-        let used = record.ended_runs().iter().map(|run| run.result.duration_seconds).sum();
-        let limits = WorkLimits::new(
-            &self.app.source,
-            self.options.budget.take(),
-            self.options.timeout.take(),
-            Duration::from_secs_f64(used),
-        )?;
+        let limits = WorkLimits::take(&self.app.source, &mut self.options, &record)?;
         let mut state = Progress::default();
         let reason = loop {
             if let Some(reason) = self.iterate(&record, &start, &limits, &mut state).await? {
@@ -186,7 +179,7 @@ impl<'a> Iterations<'a> {
             return Ok(Some(WorkStopReason::MaxIterations));
         }
         let name = format!("iteration {number}");
-        let options = match limits.for_next_run(&self.options, record) {
+        let options = match limits.for_next_run(&self.options) {
             Ok(options) => options,
             Err(reason) => return Ok(Some(reason)),
         };

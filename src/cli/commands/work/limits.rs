@@ -1,5 +1,6 @@
 //! The limits of all runs of a command together.
 
+use crate::agent::total_budget::{BudgetCap, TotalBudget};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::error::{CliError, CliResult};
@@ -10,43 +11,36 @@ use crate::runtime::clock::Clock;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Maximum cost and time of a command. Both are bounds of each of its runs too.
+/// Maximum cost, tokens and time of a command. They bound each of its runs too.
 pub struct WorkLimits {
-    budget: Option<Usd>,
+    budget: Rc<TotalBudget>,
     time: Option<Duration>,
     clock: Rc<Clock>,
     started_at: Duration,
 }
 
 impl WorkLimits {
-    /// Creates the limits of a command that starts now, whose runs before took `used`. `budget` is in US dollars, `seconds` is
-    /// the time.
+    /// Takes `--budget`, `--max-tokens` and `--timeout` out of the options of the runs, as limits of all runs of `record` together.
     ///
     /// # Errors
     /// Fails for a budget that is no amount of money.
-    pub fn new(
-        clock: &Rc<Clock>,
-        budget: Option<f64>,
-        seconds: Option<u64>,
-        used: Duration,
-    ) -> CliResult<Self> {
-        let budget = budget.map(Usd::try_from).transpose();
-        let budget = budget.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
-        let time = seconds.map(|seconds| Duration::from_secs(seconds).saturating_sub(used));
-        Ok(Self { budget, time, clock: Rc::clone(clock), started_at: clock.elapsed() })
+    pub fn take(clock: &Rc<Clock>, options: &mut RunOptions, record: &WorkRecord) -> CliResult<Self> {
+        let usd = options.budget.take().map(Usd::try_from).transpose();
+        let usd = usd.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
+        let budget = TotalBudget::new(BudgetCap { usd, tokens: options.max_tokens.take() });
+        budget.add_used(record.used());
+        let taken = record.ended_runs().iter().map(|run| run.result.duration_seconds).sum();
+        let time = options.timeout.take().map(Duration::from_secs);
+        let time = time.map(|time| time.saturating_sub(Duration::from_secs_f64(taken)));
+        Ok(Self { budget: Rc::new(budget), time, clock: Rc::clone(clock), started_at: clock.elapsed() })
     }
 
-    /// Returns the options of the next run, whose bounds are what is left, or the limit that is reached.
+    /// Returns the options of the next run, which shares the budget and has the time that is left, or the limit that is reached.
     ///
     /// # Errors
     /// The reason why no run can follow.
-    pub fn for_next_run(
-        &self,
-        options: &RunOptions,
-        record: &WorkRecord,
-    ) -> Result<RunOptions, WorkStopReason> {
-        let left = self.budget.map(|budget| budget.saturating_sub(record.spent()));
-        if left == Some(Usd::default()) {
+    pub fn for_next_run(&self, options: &RunOptions) -> Result<RunOptions, WorkStopReason> {
+        if self.budget.is_used_up() {
             return Err(WorkStopReason::BudgetExceeded);
         }
         let elapsed = self.clock.elapsed().saturating_sub(self.started_at);
@@ -55,7 +49,7 @@ impl WorkLimits {
             return Err(WorkStopReason::Timeout);
         }
         let mut options = options.clone();
-        options.bounds.budget = [options.bounds.budget, left].into_iter().flatten().min();
+        options.total_budget = Some(Rc::clone(&self.budget));
         options.bounds.timeout = [options.bounds.timeout, time].into_iter().flatten().min();
         Ok(options)
     }

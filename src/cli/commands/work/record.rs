@@ -8,6 +8,7 @@ use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
+use crate::core::budget_share::Amount;
 use crate::core::event::Event;
 use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
@@ -16,6 +17,7 @@ use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
+use crate::core::usage::Usage;
 use crate::core::work::{WorkEvent, WorkResult, WorkRun};
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
@@ -192,9 +194,11 @@ impl WorkRecord {
         self.work.borrow().start.clone()
     }
 
-    /// Returns what the ended runs may have cost.
-    pub fn spent(&self) -> Usd {
-        self.work.borrow().runs.iter().fold(Usd::default(), |sum, run| sum + run.spent)
+    /// Returns what the ended runs have used: known costs, and the highest possible ones of calls whose cost is unknown.
+    pub fn used(&self) -> Amount {
+        let tokens = |run: &RecordedRun| run.result.as_ref().map_or(0, |result| tokens(result.usage));
+        let runs = &self.work.borrow().runs;
+        runs.iter().fold(Amount::default(), |sum, run| sum + Amount { usd: run.spent, tokens: tokens(run) })
     }
 
     /// Returns the ended runs, in order.
@@ -218,7 +222,7 @@ impl WorkRecord {
         name: &str,
         (prompt, preparation): (String, Preparation),
     ) -> CliResult<EndedRun> {
-        let mut before = Usd::default();
+        let mut before = Amount::default();
         let (session_id, task) = match self.recorded(name) {
             Some(RecordedRun { result: Some(result), .. }) if !can_go_on(&result) => {
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
@@ -242,11 +246,11 @@ impl WorkRecord {
             None => (app.source.session_id(), new(prompt, preparation)),
         };
         self.write(WorkEvent::RunStart { name: name.to_owned(), session_id: session_id.clone() })?;
-        let mut options =
+        let options =
             RunOptions { session_id: Some(session_id), work_id: Some(self.id.clone()), ..options.clone() };
-        options.bounds.budget = options.bounds.budget.map(|budget| budget.saturating_sub(before));
+        options.total_budget.iter().for_each(|total| total.add_used(before));
         let finished = run_for_client(app, &options, task).await?;
-        let result = self.end(name, before + finished.spent, finished.result)?;
+        let result = self.end(name, before.usd + finished.spent, finished.result)?;
         Ok(EndedRun { result, shown: finished.shown })
     }
 
@@ -292,9 +296,9 @@ impl WorkRecord {
         let contents = read::read(&path).map_err(|error| {
             CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
         })?;
-        let (mut has_task, mut end, mut spent) = (false, None, Usd::default());
+        let (mut has_task, mut end, mut spent) = (false, None, Amount::default());
         for record in contents.records {
-            spent += cost(&record.event);
+            spent = spent + used(&record.event);
             match record.event {
                 Event::UserMessage { origin: MessageOrigin::Prompt, .. } => has_task = true,
                 Event::RunStart { .. } => end = None,
@@ -316,16 +320,22 @@ enum Interrupted {
     /// It was not created.
     Before,
     /// Its run has no end.
-    Within { has_task: bool, spent: Usd },
+    Within { has_task: bool, spent: Amount },
 }
 
-/// Returns the known cost of a recorded model call, also of one by a subagent.
-fn cost(event: &Event) -> Usd {
+/// Returns the known cost and tokens of a recorded model call, also of one by a subagent.
+fn used(event: &Event) -> Amount {
     match event {
-        Event::ModelResponse { cost_usd, .. } => cost_usd.unwrap_or_default(),
-        Event::Subagent { event, .. } => cost(event),
-        _ => Usd::default(),
+        Event::ModelResponse { cost_usd, usage, .. } => {
+            Amount { usd: cost_usd.unwrap_or_default(), tokens: usage.map_or(0, tokens) }
+        }
+        Event::Subagent { event, .. } => used(event),
+        _ => Amount::default(),
     }
+}
+
+fn tokens(usage: Usage) -> u64 {
+    usage.prompt_tokens().saturating_add(usage.output)
 }
 
 fn new(prompt: String, preparation: Preparation) -> Task {
