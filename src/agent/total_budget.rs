@@ -1,21 +1,12 @@
 //! The budget that several runs share, some of them at the same time. Before each request a run learns what the others leave of it.
 
 use crate::agent::session::Session;
-use crate::core::budget_share::Amount;
+use crate::core::budget_share::{Amount, BudgetCap};
 use crate::core::event::Event;
 use crate::core::price::Usd;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokio::sync::Notify;
-
-/// The most that one run may use of a shared budget.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BudgetCap {
-    /// US dollars.
-    pub usd: Option<Usd>,
-    /// Tokens, prompts and answers together.
-    pub tokens: Option<u64>,
-}
 
 /// A budget that runs share.
 #[derive(Debug, Default)]
@@ -114,8 +105,7 @@ impl TotalShare {
     pub fn cap_event(&self) -> Option<Event> {
         let JoinedRun { total, .. } = &*self.run;
         let cap = total.left_by(total.ended.get() + sum(self.run.others().iter()));
-        let BudgetCap { usd, tokens } = cap;
-        (self.told.replace(cap) != cap).then_some(Event::BudgetCap { usd, tokens })
+        (self.told.replace(cap) != cap).then_some(Event::BudgetCap(cap))
     }
 
     /// Checks whether another run has a request under way, which may cost less than what is reserved for it.

@@ -10,6 +10,7 @@ use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::loop_command::args::LoopArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
+use crate::cli::commands::parallel::args::{CleanupArgs, ParallelArgs};
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::review::ReviewArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
@@ -34,8 +35,8 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "loop", "health", "resume", "demo"]),
-    ("Sessions", &["sessions", "work", "history", "report", "stats", "replay"]),
+    ("Work", &["run", "chat", "review", "loop", "parallel", "health", "resume", "demo"]),
+    ("Sessions", &["sessions", "work", "parallel-cleanup", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",
@@ -79,9 +80,13 @@ pub enum Command {
     Health(HealthArgs),
     /// Repeat a task, each time with a clean conversation, until checks pass
     Loop(LoopArgs),
+    /// Run several tasks at the same time, each in a worktree and on a branch of its own
+    Parallel(Box<ParallelArgs>),
+    /// Remove the worktrees and branches of `agent parallel`
+    ParallelCleanup(CleanupArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
-    /// List, show or remove the records of `agent loop`
+    /// List, show or remove the records of commands of several runs, such as `agent loop`
     Work {
         /// The subcommand.
         #[command(subcommand)]

@@ -82,6 +82,12 @@ impl Environment {
     }
 }
 
+/// Directory of the worktrees in the state directory of a workspace.
+pub const WORKTREES: &str = "worktrees";
+
+/// Parent of the directories of workspaces.
+const WORKSPACES: &str = "workspaces";
+
 /// The user's directories for configuration, state and cache. They are not created here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directories {
@@ -116,9 +122,17 @@ impl Directories {
         })
     }
 
-    /// Returns the state directory of one workspace, for sessions and logs; its name is the hash of the canonical path.
+    /// Returns the state directory of one workspace, for sessions and logs; its name is the hash of the canonical path. A worktree in
+    /// a state directory belongs to the workspace of that directory.
     pub fn workspace_state(&self, workspace: &Path) -> PathBuf {
-        workspace_subdirectory(&self.state, workspace)
+        self.state_around(workspace).unwrap_or_else(|| workspace_subdirectory(&self.state, workspace))
+    }
+
+    /// Returns the state directory that contains the worktree `workspace`.
+    fn state_around(&self, workspace: &Path) -> Option<PathBuf> {
+        let state = workspace.ancestors().find(|above| above.ends_with(WORKTREES))?.parent()?;
+        let states = self.state.join(WORKSPACES).canonicalize().ok()?;
+        (state.parent() == Some(&*states)).then(|| state.to_owned())
     }
 
     /// Returns the cache directory for the commands of one workspace, named likewise.
@@ -129,5 +143,5 @@ impl Directories {
 
 fn workspace_subdirectory(base: &Path, workspace: &Path) -> PathBuf {
     let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
-    base.join("workspaces").join(hash.get(..16).unwrap_or_default())
+    base.join(WORKSPACES).join(hash.get(..16).unwrap_or_default())
 }

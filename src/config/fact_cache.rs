@@ -1,5 +1,6 @@
 //! Small facts about the files of one workspace, stored between runs in a file of the state directory.
 
+use crate::config::environment::WORKTREES;
 use crate::runtime::private_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,18 @@ impl FactCache<'_> {
         blake3::hash(self.workspace.as_os_str().as_encoded_bytes()).to_hex().to_string()
     }
 
+    /// Checks whether a record with this hash is about the workspace or, in a worktree, about the workspace to which that belongs.
+    fn is_of(&self, hash: &str) -> bool {
+        match self.state.file_name().and_then(|name| name.to_str()) {
+            Some(name) if self.is_worktree() => hash.starts_with(name),
+            _ => hash == self.workspace_hash(),
+        }
+    }
+
+    fn is_worktree(&self) -> bool {
+        self.workspace.starts_with(self.state.join(WORKTREES))
+    }
+
     /// Loads the stored facts; `None` when there is no record.
     ///
     /// # Errors
@@ -67,17 +80,21 @@ impl FactCache<'_> {
         let mut json = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut json)?;
         let record: Record<Fact> = serde_json::from_slice(&json)?;
-        if record.version != VERSION || record.workspace_hash != self.workspace_hash() {
+        if record.version != VERSION || !self.is_of(&record.workspace_hash) {
             return Err(io::Error::other("it belongs to another version or workspace"));
         }
         Ok(Some(record.files))
     }
 
-    /// Stores `files` as the whole record: writes a new file, readable by this user only, and renames it.
+    /// Stores `files` as the whole record: writes a new file, readable by this user only, and renames it. A worktree stores nothing:
+    /// the record is that of its workspace.
     ///
     /// # Errors
     /// Fails when the record cannot be written, or would be rejected by `load`.
     pub fn store<Fact: Serialize>(&self, files: BTreeMap<String, Fact>) -> io::Result<()> {
+        if self.is_worktree() {
+            return Ok(());
+        }
         private_file::create_private_dir(self.state)?;
         self.check_outside_workspace()?;
         let record = Record {

@@ -13,6 +13,7 @@ use crate::config::chat::ChatSettings;
 use crate::config::health::HealthSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
+use crate::config::parallel::ParallelSettings;
 use crate::config::ralph::RalphSettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::skills::SkillSettings;
@@ -87,6 +88,8 @@ pub struct Document {
     pub chat: ChatSettings,
     /// `agent loop`.
     pub ralph: RalphSettings,
+    /// Several tasks at the same time.
+    pub parallel: ParallelSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]

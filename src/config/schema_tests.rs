@@ -199,7 +199,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
             "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
-            key if ["hooks.", "commands.", "agents.", "mcp.", "ralph."]
+            key if ["hooks.", "commands.", "agents.", "mcp.", "ralph.", "parallel."]
                 .iter()
                 .any(|group| key.starts_with(group)) =>
             {

@@ -11,6 +11,7 @@ use super::health::HealthSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
 use super::memory::MemorySettings;
+use super::parallel::ParallelSettings;
 use super::ralph::RalphSettings;
 use super::run_loop::RunLoop;
 use super::schema::{
@@ -90,6 +91,8 @@ pub struct Settings {
     pub chat: ChatSettings,
     /// `agent loop`.
     pub ralph: RalphSettings,
+    /// `agent parallel`.
+    pub parallel: ParallelSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -182,6 +185,7 @@ impl Settings {
             mcp: document.mcp.unless(flags.disable_mcp),
             chat: document.chat,
             ralph: document.ralph,
+            parallel: document.parallel,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,

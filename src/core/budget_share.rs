@@ -28,6 +28,17 @@ impl Add for Amount {
     }
 }
 
+/// The most that a run may use of a budget that runs share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetCap {
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Usd>,
+    /// Tokens, prompts and answers together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
 /// A budget that calls are paid from. Calls may run in parallel: the maximum cost of each is reserved before it is sent, so
 /// that together they never exceed the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

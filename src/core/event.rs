@@ -2,7 +2,7 @@
 
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 pub use crate::core::billed_usage::BilledUsage;
-use crate::core::budget_share::BudgetShare;
+use crate::core::budget_share::{BudgetCap, BudgetShare};
 use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
@@ -176,14 +176,7 @@ pub enum Event {
         changed: Vec<String>,
     },
     /// The most that the run may use of a budget that other runs share; emitted before a request when it has changed.
-    BudgetCap {
-        /// US dollars.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usd: Option<Usd>,
-        /// Tokens.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tokens: Option<u64>,
-    },
+    BudgetCap(BudgetCap),
     /// The following response comes from the local cache (`llm.cache`); no request is sent.
     #[serde(alias = "kept_answer")]
     CachedAnswer,

@@ -30,6 +30,10 @@ pub enum WorkStopReason {
     NoProgress,
     /// A run failed.
     RunFailed,
+    /// A run ended early or without passing its checks.
+    RunPartial,
+    /// A branch could not be merged.
+    NotMerged,
     /// A call of a run needs the user's approval.
     AwaitingApproval,
     /// SIGINT or SIGTERM.
@@ -46,9 +50,44 @@ pub struct WorkRun {
     /// The checks after the run, in order; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<GateResult>,
+    /// Where it worked; absent if that was the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// The result document of the run.
     #[serde(flatten)]
     pub result: RunResult,
+}
+
+/// A working tree and a branch of one run, beside those of the user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Worktree {
+    /// The branch.
+    pub branch: String,
+    /// The directory.
+    pub path: String,
+    /// The last commit of the branch; absent if the run has changed nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The commit that merges it into the user's branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<String>,
+    /// Files that prevented the merge, because both sides have changed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// Why its changes could not be committed or merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What a worktree of a commit lacks.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Changed and untracked files.
+    pub uncommitted: usize,
+    /// Files that a filter such as Git LFS would convert.
+    pub filtered: usize,
+    /// Submodules.
+    pub submodules: usize,
 }
 
 /// The result of a command of several runs.
@@ -99,9 +138,19 @@ pub enum WorkEvent {
         directory: String,
         /// The task.
         task: String,
+        /// What the command needs to go on, in a form of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<String>,
         /// The commit from which changes are counted; absent without a repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base: Option<String>,
+    },
+    /// A worktree is about to be created, or its branch has changed.
+    Worktree {
+        /// Name of the run that works in it.
+        name: String,
+        /// The worktree.
+        worktree: Worktree,
     },
     /// One of its runs begins, as a session of its own.
     RunStart {
@@ -143,6 +192,8 @@ impl WorkStopReason {
             | Self::BudgetExceeded
             | Self::Timeout
             | Self::NoProgress
+            | Self::RunPartial
+            | Self::NotMerged
             | Self::AwaitingApproval
             | Self::UserInterrupt => Status::Partial,
         }

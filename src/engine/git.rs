@@ -88,7 +88,13 @@ impl io::Write for SharedBuffer {
     }
 }
 
-fn command(root: &Path, words: &[&str], stdin: Vec<u8>, settings: &[(String, &str)]) -> CommandSpec {
+/// Returns the call of git with these arguments, standard input and additional settings.
+pub(super) fn command(
+    root: &Path,
+    words: &[&str],
+    stdin: Vec<u8>,
+    settings: &[(String, &str)],
+) -> CommandSpec {
     let argv = std::iter::once("git").chain(SAFE_OPTIONS).chain(words.iter().copied());
     let env = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter();
@@ -199,7 +205,7 @@ pub(super) async fn without_filters(
     root: &Path,
 ) -> Result<Vec<(String, &'static str)>, String> {
     let words =
-        ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
+        ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
     let exit = git(launcher, root, &words, Vec::new(), &[]).await?;
     let names = &exit.stdout;
     // Exit code 1 means that there are no filters. An incomplete list is an error because an unlisted filter would run.

@@ -34,6 +34,7 @@ mod skill_loading;
 pub mod skill_set;
 mod subagent;
 mod unsaved_files;
+pub mod worktree;
 
 use crate::core::image::ImageStore;
 use crate::engine::approver::{Approver, NoApprover};

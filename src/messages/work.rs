@@ -126,6 +126,8 @@ fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
         Some(WorkStopReason::MaxIterations) => ("all iterations are used up", "se agotaron las iteraciones"),
         Some(WorkStopReason::BudgetExceeded) => ("the budget is used up", "se agotó el presupuesto"),
         Some(WorkStopReason::Timeout) => ("the time is up", "se acabó el tiempo"),
+        Some(WorkStopReason::NotMerged) => ("a branch was not merged", "una rama no se fusionó"),
+        Some(WorkStopReason::RunPartial) => ("a run did not succeed", "una ejecución no tuvo éxito"),
         Some(WorkStopReason::NoProgress) => (
             "the same checks failed three times for the same files",
             "las mismas comprobaciones fallaron tres veces con los mismos archivos",

@@ -12,7 +12,7 @@ use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Output, RunResult};
-use crate::core::work::WorkEvent;
+use crate::core::work::{WorkEvent, Worktree};
 use serde_json::{Map, Value};
 
 impl Redactor {
@@ -71,7 +71,7 @@ impl Redactor {
             | Event::RequestPrefix { .. }
             | Event::CachedAnswer
             | Event::ModelAbandoned { .. }
-            | Event::BudgetCap { .. }
+            | Event::BudgetCap(_)
             | Event::BudgetWarning { .. }
             | Event::Compaction { .. }
             | Event::StepEnd
@@ -108,22 +108,28 @@ impl Redactor {
 
     fn work(&self, event: &mut WorkEvent) {
         match event {
-            WorkEvent::Start { words, task, .. } => {
-                self.paths(words.iter_mut());
+            WorkEvent::Start { words, task, data, .. } => {
+                self.paths(words.iter_mut().chain(data));
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } => {}
+            WorkEvent::Worktree { worktree, .. } => self.worktree(worktree),
             WorkEvent::RunEnd { result, .. } => self.result(result),
             WorkEvent::Checks { results, .. } => self.gates(results),
             WorkEvent::End { result } => {
                 for run in &mut result.runs {
                     self.gates(&mut run.checks);
                     self.result(&mut run.result);
+                    run.worktree.iter_mut().for_each(|worktree| self.worktree(worktree));
                 }
                 self.redact_for_model(&mut result.output);
                 result.error.iter_mut().for_each(|error| self.redact(&mut error.message));
             }
         }
+    }
+
+    fn worktree(&self, worktree: &mut Worktree) {
+        self.paths(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
     }
 
     fn evaluation(&self, evaluation: &mut Evaluation) {

@@ -382,7 +382,7 @@ impl EventSink for HumanLog {
             | Event::StepEnd
             | Event::StateSaved { .. }
             | Event::ModelAbandoned { .. }
-            | Event::BudgetCap { .. }
+            | Event::BudgetCap(_)
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. }
             | Event::Work { .. } => Ok(()),

@@ -119,7 +119,6 @@ fn html(result: &WorkResult) -> String {
 mod tests {
     use super::*;
     use crate::core::quality_gate::GateResult;
-    use crate::core::run_result::RunResult;
     use crate::core::work::WorkStopReason;
 
     fn result() -> WorkResult {
@@ -131,7 +130,7 @@ mod tests {
             duration_ms: 1,
         };
         let checks = vec![check("a | b", false), check("<script>", true)];
-        let run = WorkRun { name: "iteration 1".to_owned(), checks, result: RunResult::default() };
+        let run = WorkRun { name: "iteration 1".to_owned(), checks, ..WorkRun::default() };
         WorkResult::new("loop", "id", WorkStopReason::MaxIterations, vec![run])
     }
 

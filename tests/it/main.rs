@@ -77,6 +77,7 @@ mod nested;
 mod network;
 mod ollama;
 mod output;
+mod parallel;
 mod permission;
 mod policy;
 mod preparation;

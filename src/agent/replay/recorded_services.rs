@@ -249,7 +249,7 @@ impl LoopServices for RecordedServices<'_> {
     }
 
     fn report_budget_cap(&self, _cap: Option<Event>) -> Result<(), EmitError> {
-        self.playback.advance_while(|next| matches!(next, Event::BudgetCap { .. }));
+        self.playback.advance_while(|next| matches!(next, Event::BudgetCap(_)));
         Ok(())
     }
 

@@ -22,12 +22,12 @@ use crate::agent::context_window::PromptEstimate;
 use crate::agent::limit_check::{self, LimitReadings};
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
+use crate::core::budget_share::BudgetCap;
 use crate::core::evaluation::Evaluation;
 use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, PrefixHashes, Purpose, Record};
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::limits::{Limits, OnLimit};
 use crate::core::message::{Message, Role, ToolCall, ToolResult};
-use crate::core::price::Usd;
 use crate::core::run_result::Output;
 use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
 use crate::text::delimiter::Delimiter;
@@ -112,7 +112,7 @@ struct RunState {
     spending: Spending,
     /// The run's own caps on money and tokens, if it shares a budget.
     #[serde(skip)]
-    own_caps: Option<(Option<Usd>, Option<u64>)>,
+    own_caps: Option<BudgetCap>,
     /// Purpose of the last model call.
     purpose: Option<Purpose>,
     /// Whether a request is under way, which may be billed when it is abandoned.
@@ -368,7 +368,7 @@ impl Session {
             Event::QualityGates { results } => self.run.gates.set_results(results),
             Event::Evaluation { result } => self.record_evaluation(result),
             Event::Guardrail { triggered } => self.record_guardrail(triggered),
-            Event::BudgetCap { usd, tokens } => self.set_budget_cap(*usd, *tokens),
+            Event::BudgetCap(cap) => self.set_budget_cap(*cap),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.set_stopped_by_hook(output),
             Event::Restored { changed, .. } => self.tally.add_changes(changed),
@@ -486,6 +486,6 @@ mod model_tests;
 #[cfg(test)]
 mod shared_budget_tests;
 #[cfg(test)]
-mod total_budget_tests;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod total_budget_tests;

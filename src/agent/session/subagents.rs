@@ -5,12 +5,11 @@ use super::structured_output::StructuredOutput;
 use super::{RunState, Session};
 use crate::agent::spending::UsedBudget;
 use crate::agent::tally::Tally;
-use crate::core::budget_share::{Amount, BudgetShare};
+use crate::core::budget_share::{Amount, BudgetCap, BudgetShare};
 use crate::core::evaluation::EvaluationLimits;
 use crate::core::event::{Event, HookVerdict, Purpose};
 use crate::core::limits::Limits;
 use crate::core::message::Role;
-use crate::core::price::Usd;
 use crate::core::stop_reason::ReachedLimit;
 use crate::text::delimiter::Delimiter;
 use std::collections::BTreeMap;
@@ -95,16 +94,16 @@ impl Session {
     }
 
     /// Lowers the caps of the run to what other runs leave of a shared budget.
-    pub(super) fn set_budget_cap(&mut self, usd: Option<Usd>, tokens: Option<u64>) {
+    pub(super) fn set_budget_cap(&mut self, cap: BudgetCap) {
         let caps = &mut self.limits.caps;
-        let own = *self.run.own_caps.get_or_insert((caps.usd, caps.tokens));
-        caps.usd = own.0.into_iter().chain(usd).min();
-        caps.tokens = own.1.into_iter().chain(tokens).min();
+        let own = self.run.own_caps.get_or_insert(BudgetCap { usd: caps.usd, tokens: caps.tokens });
+        caps.usd = own.usd.into_iter().chain(cap.usd).min();
+        caps.tokens = own.tokens.into_iter().chain(cap.tokens).min();
     }
 
     /// Checks whether a step needs more than other runs leave of a shared budget.
     pub fn is_over_total_budget(&self) -> bool {
-        let caps = (self.limits.caps.usd, self.limits.caps.tokens);
+        let caps = BudgetCap { usd: self.limits.caps.usd, tokens: self.limits.caps.tokens };
         self.run.own_caps.is_some_and(|own| own != caps)
             && matches!(self.exceeded_limit(Purpose::Step), Some(ReachedLimit::Usd | ReachedLimit::Tokens))
     }

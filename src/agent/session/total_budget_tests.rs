@@ -3,8 +3,9 @@
 use super::budget_tests::paid;
 use super::tests::*;
 use super::*;
-use crate::agent::total_budget::{BudgetCap, TotalBudget, TotalShare};
-use crate::core::budget_share::Amount;
+use crate::agent::total_budget::{TotalBudget, TotalShare};
+use crate::core::budget_share::{Amount, BudgetCap};
+use crate::core::price::Usd;
 use crate::core::usage::Usage;
 use proptest::prelude::*;
 use std::cell::RefCell;

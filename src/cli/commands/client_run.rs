@@ -1,11 +1,12 @@
 //! Runs for a program that drives this one: their arguments, their shared budget, and one run.
 
-use crate::agent::total_budget::{BudgetCap, TotalBudget};
+use crate::agent::total_budget::TotalBudget;
 use crate::cli::commands::run::{FinishedRun, run_session};
 use crate::cli::commands::run_args::{RunOptions, parse_usd};
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
+use crate::core::budget_share::BudgetCap;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::messages;

@@ -70,6 +70,12 @@ impl App {
         }
     }
 
+    /// Returns the context of a run at the same time as others: with a clock of its own, because the time of a run is that of its last event.
+    #[must_use]
+    pub fn for_worker(&self) -> Self {
+        Self { source: Rc::new(Clock::new()), ..self.with_client_secrets(self.client_secrets.clone()) }
+    }
+
     /// Loads the settings for `flags`.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::cli::compose::app::App;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::CliResult;
+use crate::config::environment::WORKTREES;
 use crate::config::schema::CheckpointSettings;
 use crate::config::settings::Settings;
 use crate::engine::checkpoints::Checkpoints;
@@ -41,7 +42,11 @@ pub fn content_store(app: &App, settings: &Settings) -> ContentStore {
     ContentStore::new(settings.state.join("displaced"), app.redactor(settings))
 }
 
-/// Returns the directory in which changes to several files are recorded while they are in progress.
+/// Returns the directory in which changes to several files are recorded while they are in progress: each worktree has its own.
 pub fn transactions_dir(settings: &Settings) -> PathBuf {
-    settings.state.join("transactions")
+    let below = settings.workspace.strip_prefix(settings.state.join(WORKTREES));
+    match below.ok().and_then(|below| below.iter().next()) {
+        Some(name) => settings.state.join("worktree-transactions").join(name),
+        None => settings.state.join("transactions"),
+    }
 }

@@ -161,6 +161,7 @@ impl<'a> Iterations<'a> {
             words: kept_words(environment.arguments()),
             directory: environment.current_dir().to_string_lossy().into_owned(),
             task: self.task.clone().unwrap_or_default(),
+            data: None,
             base,
         };
         WorkRecord::create(self.app, &self.settings, start)
@@ -215,7 +216,7 @@ impl<'a> Iterations<'a> {
             return Ok(Some(WorkStopReason::Done));
         }
         let tree = self.tree(start, &result).await;
-        Ok(state.add(tree, WorkRun { name, checks, result }))
+        Ok(state.add(tree, WorkRun { name, checks, worktree: None, result }))
     }
 
     /// Writes a line of the log for users.

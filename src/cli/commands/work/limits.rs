@@ -1,9 +1,10 @@
 //! The limits of all runs of a command together.
 
-use crate::agent::total_budget::{BudgetCap, TotalBudget};
+use crate::agent::total_budget::TotalBudget;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::error::{CliError, CliResult};
+use crate::core::budget_share::BudgetCap;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::core::work::WorkStopReason;

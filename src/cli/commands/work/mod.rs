@@ -5,3 +5,5 @@ pub mod list;
 pub mod outcome;
 pub mod record;
 pub mod resume;
+pub mod workers;
+pub mod worktrees;

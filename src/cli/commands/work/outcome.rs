@@ -6,6 +6,7 @@ use crate::cli::compose::app::App;
 use crate::cli::error::CliError;
 use crate::cli::exit_code::ExitCode;
 use crate::core::language::Language;
+use crate::core::stop_reason::Status;
 use crate::core::work::{WorkResult, WorkStopReason};
 use crate::messages;
 use crate::report::answer_shown::AnswerShown;
@@ -56,9 +57,10 @@ impl WorkOutcome {
     }
 }
 
-/// Returns the exit code for a result: that of its last run if a run failed; `on_partial` replaces that of a partial one.
+/// Returns the exit code for a result: that of the last failed run if a run failed; `on_partial` replaces that of a partial one.
 pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
-    let last = result.runs.last().and_then(|run| run.result.stop_reason);
+    let failed = result.runs.iter().rev().find(|run| run.result.status == Status::Failed);
+    let failed = failed.and_then(|run| run.result.stop_reason);
     let code = match result.stop_reason {
         None => ExitCode::Config,
         Some(WorkStopReason::Done) => ExitCode::Success,
@@ -66,11 +68,13 @@ pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
             WorkStopReason::MaxIterations
             | WorkStopReason::BudgetExceeded
             | WorkStopReason::NoProgress
+            | WorkStopReason::RunPartial
+            | WorkStopReason::NotMerged
             | WorkStopReason::AwaitingApproval,
         ) => ExitCode::Partial,
         Some(WorkStopReason::Timeout) => ExitCode::Timeout,
         Some(WorkStopReason::UserInterrupt) => ExitCode::Interrupted,
-        Some(WorkStopReason::RunFailed) => last.map_or(ExitCode::Failed, ExitCode::for_stop_reason),
+        Some(WorkStopReason::RunFailed) => failed.map_or(ExitCode::Failed, ExitCode::for_stop_reason),
     };
     on_partial.filter(|_| code == ExitCode::Partial).unwrap_or_else(|| code.code())
 }

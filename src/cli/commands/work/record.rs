@@ -18,7 +18,7 @@ use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
-use crate::core::work::{WorkEvent, WorkResult, WorkRun};
+use crate::core::work::{WorkEvent, WorkResult, WorkRun, Worktree};
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
@@ -26,6 +26,7 @@ use crate::messages;
 use crate::report::answer_shown::AnswerShown;
 use crate::runtime::emitter::Emitter;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A run that has ended.
@@ -47,6 +48,8 @@ pub struct WorkStart {
     pub directory: String,
     /// The task.
     pub task: String,
+    /// What the command needs to go on, in a form of its own.
+    pub data: Option<String>,
     /// The commit from which changes are counted.
     pub base: Option<String>,
 }
@@ -69,6 +72,7 @@ pub struct RecordedWork {
     /// Its result, if it ended.
     pub result: Option<WorkResult>,
     runs: Vec<RecordedRun>,
+    worktrees: BTreeMap<String, Worktree>,
 }
 
 impl RecordedWork {
@@ -84,16 +88,16 @@ impl RecordedWork {
             Event::Work { part } => Some(part),
             _ => None,
         });
-        let Some(WorkEvent::Start { command, words, directory, task, base }) = parts.next() else {
+        let Some(WorkEvent::Start { command, words, directory, task, data, base }) = parts.next() else {
             return Err(unreadable(id, "its start is missing"));
         };
-        let mut work = Self::new(WorkStart { command, words, directory, task, base });
+        let mut work = Self::new(WorkStart { command, words, directory, task, data, base });
         parts.for_each(|part| work.apply(part));
         Ok((work, next_seq))
     }
 
     fn new(start: WorkStart) -> Self {
-        Self { start, result: None, runs: Vec::new() }
+        Self { start, result: None, runs: Vec::new(), worktrees: BTreeMap::new() }
     }
 
     fn apply(&mut self, part: WorkEvent) {
@@ -115,15 +119,22 @@ impl RecordedWork {
                     run.checks = Some(results);
                 }
             }
+            WorkEvent::Worktree { name, worktree } => drop(self.worktrees.insert(name, worktree)),
             WorkEvent::End { result } => self.result = Some(*result),
         }
+    }
+
+    /// Returns the worktrees, by the names of their runs.
+    pub fn worktrees(&self) -> impl Iterator<Item = (&String, &Worktree)> {
+        self.worktrees.iter()
     }
 
     /// Returns the ended runs, in order.
     pub fn ended_runs(&self) -> Vec<WorkRun> {
         let ended = self.runs.iter().filter_map(|run| {
             let checks = run.checks.clone().unwrap_or_default();
-            Some(WorkRun { name: run.name.clone(), checks, result: run.result.clone()? })
+            let worktree = self.worktrees.get(&run.name).cloned();
+            Some(WorkRun { name: run.name.clone(), checks, worktree, result: run.result.clone()? })
         });
         ended.collect()
     }
@@ -151,9 +162,9 @@ impl WorkRecord {
     pub fn create(app: &App, settings: &Settings, start: WorkStart) -> CliResult<Self> {
         let id = app.source.session_id();
         let journal = work_store(settings).create(&id)?;
-        let WorkStart { command, words, directory, task, base } = start.clone();
+        let WorkStart { command, words, directory, task, data, base } = start.clone();
         let record = Self::new(app, settings, id, (journal, 0), RecordedWork::new(start));
-        record.write(WorkEvent::Start { command, words, directory, task, base })?;
+        record.write(WorkEvent::Start { command, words, directory, task, data, base })?;
         Ok(record)
     }
 
@@ -204,6 +215,21 @@ impl WorkRecord {
     /// Returns the ended runs, in order.
     pub fn ended_runs(&self) -> Vec<WorkRun> {
         self.work.borrow().ended_runs()
+    }
+
+    /// Records a worktree before it is created, or when its branch has changed.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written.
+    pub fn set_worktree(&self, name: &str, worktree: &Worktree) -> CliResult<()> {
+        self.write(WorkEvent::Worktree { name: name.to_owned(), worktree: worktree.clone() })
+    }
+
+    /// Returns the worktree of the run `name`, and whether that run has begun.
+    pub fn worktree(&self, name: &str) -> Option<(Worktree, bool)> {
+        let work = self.work.borrow();
+        let has_begun = work.runs.iter().any(|run| run.name == name);
+        work.worktrees.get(name).map(|worktree| (worktree.clone(), has_begun))
     }
 
     fn recorded(&self, name: &str) -> Option<RecordedRun> {

@@ -1,0 +1,162 @@
+//! Runs of one command at the same time, each in a worktree of its own.
+
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::limits::WorkLimits;
+use crate::cli::commands::work::record::WorkRecord;
+use crate::cli::commands::work::worktrees::Worktrees;
+use crate::cli::compose::app::App;
+use crate::cli::compose::input_images::InputImages;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::run_client::RunClient;
+use crate::cli::error::CliResult;
+use crate::core::language::Language;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::{Status, StopReason};
+use crate::core::work::{WorkRun, WorkStopReason, Worktree};
+use crate::messages;
+use crate::report::OutputFormat;
+use crate::terminal::Style;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::rc::Rc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// A run of the command.
+pub struct WorkerTask {
+    /// Its name in the command, such as `task 2`.
+    pub name: String,
+    /// The prompt.
+    pub prompt: String,
+    /// Its options, without what the command sets for all its runs.
+    pub options: RunOptions,
+}
+
+/// What the runs of a command share.
+pub struct Workers<'a> {
+    /// The application.
+    pub app: &'a App,
+    /// The record of the command.
+    pub record: &'a WorkRecord,
+    /// The limits of all runs together.
+    pub limits: &'a WorkLimits,
+    /// Where the runs work.
+    pub worktrees: &'a Worktrees<'a>,
+    /// Cancelled by a signal.
+    pub interrupt: &'a CancellationToken,
+    /// Language of the messages.
+    pub language: Language,
+}
+
+impl Workers<'_> {
+    /// Runs the tasks, at most `workers` at the same time, and returns them in their order.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written.
+    pub async fn run(&self, tasks: Vec<WorkerTask>, workers: usize) -> CliResult<Vec<WorkRun>> {
+        let runs = tasks.into_iter().enumerate().map(|(at, task)| self.work(at.saturating_add(1), task));
+        stream::iter(runs).buffered(workers).try_collect().await
+    }
+
+    async fn work(&self, number: usize, task: WorkerTask) -> CliResult<WorkRun> {
+        let WorkerTask { name, prompt, options } = task;
+        if self.interrupt.is_cancelled() {
+            return Ok(not_started(name, StopReason::UserInterrupt));
+        }
+        let quiet = options.quiet || options.format() != OutputFormat::Text;
+        let options = match self.limits.for_next_run(&options) {
+            Ok(options) => options,
+            Err(WorkStopReason::Timeout) => return Ok(not_started(name, StopReason::Timeout)),
+            Err(_) => return Ok(not_started(name, StopReason::BudgetExceeded)),
+        };
+        let run = match self.worktrees.create(&name, number).await {
+            Ok((worktree, directory)) => {
+                if !quiet {
+                    let text = messages::worker_started(&name, &prompt, &worktree.branch, self.language);
+                    self.app.notify(Style::Bold, &text);
+                }
+                let mut options = self.for_worker(options);
+                options.common.workspace = Some(directory);
+                self.run_in(&name, prompt, &options, worktree).await?
+            }
+            Err(error) => WorkRun { name, result: self.app.not_started(&error), ..WorkRun::default() },
+        };
+        if !quiet {
+            let style = if run.result.status == Status::Success { Style::Plain } else { Style::Warning };
+            self.app.notify(style, &messages::worker_ended(&run, self.language));
+        }
+        Ok(run)
+    }
+
+    /// Runs the task, and commits what it has changed.
+    async fn run_in(
+        &self,
+        name: &str,
+        prompt: String,
+        options: &RunOptions,
+        worktree: Worktree,
+    ) -> CliResult<WorkRun> {
+        let app = self.app.for_worker();
+        let task = (prompt.clone(), Preparation::default());
+        let mut result = match Box::pin(self.record.run(&app, options, name, task)).await {
+            Ok(ended) => ended.result,
+            Err(error) => app.not_started(&error),
+        };
+        let worktree = self.worktrees.commit(name, &prompt, worktree).await?;
+        if worktree.problem.is_some() {
+            result.status = Status::Failed;
+        }
+        let checks = result.quality_gates.clone();
+        Ok(WorkRun { name: name.to_owned(), checks, worktree: Some(worktree), result })
+    }
+
+    /// Returns the options of a run that shares the terminal with others: nobody is asked, and only the events of `stream-json` are printed.
+    fn for_worker(&self, options: RunOptions) -> RunOptions {
+        let (questions, _nobody) = mpsc::unbounded_channel();
+        let client = RunClient {
+            listener: Rc::new(|_| ()),
+            questions,
+            unsaved: None,
+            interrupt: self.interrupt.child_token(),
+            takes_deltas: false,
+            images: InputImages::default(),
+            hooks: None,
+            servers: Vec::new(),
+        };
+        let streams = options.format() == OutputFormat::StreamJson;
+        RunOptions {
+            json: !streams,
+            output_format: streams.then_some(OutputFormat::StreamJson),
+            quiet: true,
+            prompt_is_data: true,
+            client: Some(client),
+            ..options
+        }
+    }
+}
+
+/// Returns a run that did not start because of a limit or an interrupt.
+fn not_started(name: String, reason: StopReason) -> WorkRun {
+    let result = RunResult { status: reason.status(), stop_reason: Some(reason), ..RunResult::default() };
+    WorkRun { name, result, ..WorkRun::default() }
+}
+
+/// Returns why a command ended with these runs. With `any`, one success is enough.
+pub fn verdict(runs: &[WorkRun], any: bool) -> WorkStopReason {
+    let has = |reason: StopReason| runs.iter().any(|run| run.result.stop_reason == Some(reason));
+    let successes = runs.iter().filter(|run| run.result.status == Status::Success).count();
+    if has(StopReason::UserInterrupt) {
+        WorkStopReason::UserInterrupt
+    } else if successes == runs.len() || any && successes > 0 {
+        WorkStopReason::Done
+    } else if runs.iter().any(|run| run.result.status == Status::Failed) {
+        WorkStopReason::RunFailed
+    } else if has(StopReason::Timeout) {
+        WorkStopReason::Timeout
+    } else if has(StopReason::BudgetExceeded) {
+        WorkStopReason::BudgetExceeded
+    } else if has(StopReason::AwaitingApproval) {
+        WorkStopReason::AwaitingApproval
+    } else {
+        WorkStopReason::RunPartial
+    }
+}

@@ -1,0 +1,175 @@
+//! The worktrees of a command whose runs work beside the user's working tree.
+
+use crate::cli::commands::work::record::WorkRecord;
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::environment::WORKTREES;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::work::Worktree;
+use crate::engine::worktree::{Merge, Repository};
+use crate::messages;
+use crate::process::launch::Launcher;
+use crate::runtime::private_file::create_private_dir;
+use crate::terminal::{Style, one_line};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tokio::sync::Mutex;
+
+/// Characters of a task in the message of a commit.
+const SUBJECT_CHARS: usize = 60;
+
+/// Returns a launcher for git alone: the worktrees and the repository are not among what commands may change.
+///
+/// # Errors
+/// Fails when no process can be started.
+pub fn git_launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
+    let mut settings = settings.clone();
+    settings.sandbox_off = true;
+    settings.sandbox.mode = crate::config::schema::SandboxMode::Auto;
+    settings.sandbox.allowed_hosts.clear();
+    compose::launcher(app, &settings)
+}
+
+/// Returns the directory of the worktrees of a workspace.
+pub fn directory(settings: &Settings) -> PathBuf {
+    settings.state.join(WORKTREES)
+}
+
+/// Returns the error about a repository that cannot be used.
+pub fn unusable(why: &str) -> CliError {
+    CliError::new(FailureKind::Config, messages::no_worktrees(why))
+}
+
+/// Returns the commit that the worktrees of a command begin with: `base`, with the uncommitted files on top of it if
+/// `include_uncommitted`. Warns of what it lacks.
+///
+/// # Errors
+/// Fails without a repository, and for an unknown `base`.
+pub async fn base_commit(
+    app: &App,
+    settings: &Settings,
+    base: Option<&str>,
+    include_uncommitted: bool,
+) -> CliResult<String> {
+    let launcher = git_launcher(app, settings)?;
+    let repository = Repository::open(&launcher, &settings.workspace).await.map_err(|why| unusable(&why))?;
+    let commit = repository.commit_of(base.unwrap_or("HEAD")).await.map_err(|why| unusable(&why))?;
+    let mut left_out = repository.left_out().await.map_err(|why| unusable(&why))?;
+    let commit = if include_uncommitted && left_out.uncommitted > 0 {
+        left_out.uncommitted = 0;
+        let index = settings.state.join(format!("index-{}", app.source.short_id()));
+        let made = repository.commit_working_tree(&commit, &index, "agent: uncommitted files").await;
+        drop(std::fs::remove_file(&index));
+        made.map_err(|why| unusable(&why))?
+    } else {
+        commit
+    };
+    for warning in messages::worktree_lacks(&left_out, settings.language) {
+        app.notify(Style::Warning, &warning);
+    }
+    Ok(commit)
+}
+
+/// The worktrees of a command.
+pub struct Worktrees<'a> {
+    repository: Repository<'a>,
+    record: &'a WorkRecord,
+    directory: PathBuf,
+    /// The commit that they begin with.
+    base: String,
+    /// Held while git works, which locks its files.
+    turn: Mutex<()>,
+}
+
+impl<'a> Worktrees<'a> {
+    /// Opens the repository of the workspace for the command of `record`.
+    ///
+    /// # Errors
+    /// Fails without a repository.
+    pub async fn open(
+        launcher: &'a Launcher,
+        settings: &Settings,
+        record: &'a WorkRecord,
+    ) -> CliResult<Self> {
+        let repository =
+            Repository::open(launcher, &settings.workspace).await.map_err(|why| unusable(&why))?;
+        let directory = directory(settings);
+        create_private_dir(&directory)
+            .map_err(|error| unusable(&format!("{}: {error}", directory.display())))?;
+        let base = record.start().base.unwrap_or_default();
+        Ok(Self { repository, record, directory, base, turn: Mutex::new(()) })
+    }
+
+    /// Returns the worktree of the run `name`, the `number`th of the command, and its directory for the run. It is recorded, then created.
+    ///
+    /// # Errors
+    /// Fails when it cannot be recorded or created.
+    pub async fn create(&self, name: &str, number: usize) -> CliResult<(Worktree, PathBuf)> {
+        let _turn = self.turn.lock().await;
+        let (worktree, has_begun) = match self.record.worktree(name) {
+            Some(known) => known,
+            None => (self.new_worktree(name, number).await?, false),
+        };
+        let path = Path::new(&worktree.path);
+        if !has_begun {
+            self.add(&worktree, path).await.map_err(|why| unusable(&why))?;
+        }
+        Ok((worktree.clone(), path.join(&self.repository.prefix)))
+    }
+
+    async fn new_worktree(&self, name: &str, number: usize) -> CliResult<Worktree> {
+        let id = format!("{}-{number}", self.record.id);
+        let (path, branch) = (self.directory.join(&id), format!("agent/{id}"));
+        self.repository.check_new(&path, &branch).await.map_err(|why| unusable(&why))?;
+        let worktree = Worktree { branch, path: path.to_string_lossy().into_owned(), ..Worktree::default() };
+        self.record.set_worktree(name, &worktree)?;
+        Ok(worktree)
+    }
+
+    /// Creates a worktree; what an attempt that was cut off has left is removed.
+    async fn add(&self, worktree: &Worktree, path: &Path) -> Result<(), String> {
+        self.repository.remove(path).await?;
+        self.repository.delete_branch(&worktree.branch, "", true).await?;
+        self.repository.add(path, &worktree.branch, &self.base).await
+    }
+
+    /// Commits what a run has changed.
+    ///
+    /// # Errors
+    /// Fails when that cannot be recorded.
+    pub async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
+        let _turn = self.turn.lock().await;
+        let message = format!("agent: {}", one_line(task, SUBJECT_CHARS));
+        let committed = self.repository.commit_all(Path::new(&worktree.path), &self.base, &message).await;
+        let worktree = match committed {
+            Ok(commit) => Worktree { commit, problem: None, ..worktree },
+            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
+        };
+        self.record.set_worktree(name, &worktree)?;
+        Ok(worktree)
+    }
+
+    /// Merges the branch of a run into the user's branch.
+    ///
+    /// # Errors
+    /// Fails when that cannot be recorded.
+    pub async fn merge(&self, name: &str, worktree: Worktree) -> CliResult<Worktree> {
+        if worktree.commit.is_none() || worktree.merged.is_some() {
+            return Ok(worktree);
+        }
+        let branch = &worktree.branch;
+        let worktree = match self.repository.merge(branch, &format!("Merge {branch} ({name})")).await {
+            Ok(Merge::Merged(commit)) => {
+                Worktree { merged: Some(commit), conflicts: Vec::new(), problem: None, ..worktree }
+            }
+            Ok(Merge::Conflict(conflicts)) => Worktree { conflicts, ..worktree },
+            Ok(Merge::Refused(why)) | Err(why) => {
+                Worktree { problem: Some(messages::not_merged(&why)), ..worktree }
+            }
+        };
+        self.record.set_worktree(name, &worktree)?;
+        Ok(worktree)
+    }
+}

@@ -1,0 +1,271 @@
+//! Worktrees and branches for runs beside the user's working tree: made, committed, merged and removed without hooks, filters,
+//! submodules and signatures.
+
+use crate::core::work::LeftOut;
+use crate::engine::git::{command, commit_id, error_text, listed_paths, stdout_text, without_filters};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Time limit of one git call: a checkout of a large repository takes a while.
+const MAX_TIME: Duration = Duration::from_mins(5);
+
+/// Author and committer if the user has not configured any.
+const IDENTITY: [(&str, &str); 2] = [("user.name", "agent"), ("user.email", "agent@localhost")];
+
+/// Settings without signatures, editors and programs in the background.
+const QUIET: [(&str, &str); 4] =
+    [("commit.gpgSign", "false"), ("gc.auto", "0"), ("maintenance.auto", "false"), ("core.editor", "false")];
+
+/// A repository with the user's working tree.
+pub struct Repository<'a> {
+    launcher: &'a Launcher,
+    /// The workspace, which may be a directory within the working tree.
+    workspace: PathBuf,
+    /// The settings of each call.
+    settings: Vec<(String, &'static str)>,
+    /// Path of the workspace in the working tree: empty, or with a `/` at its end.
+    pub prefix: String,
+}
+
+/// How a merge ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The branch is merged; the new commit of the user's branch.
+    Merged(String),
+    /// Both sides have changed these files; nothing was changed.
+    Conflict(Vec<String>),
+    /// Not merged, for this reason; nothing was changed.
+    Refused(String),
+}
+
+impl<'a> Repository<'a> {
+    /// Opens the repository that contains `workspace`. `launcher` must be able to write to all its directories.
+    ///
+    /// # Errors
+    /// The message of git, also if there is no repository.
+    pub async fn open(launcher: &'a Launcher, workspace: &Path) -> Result<Self, String> {
+        let mut opened = Self {
+            launcher,
+            workspace: workspace.to_owned(),
+            settings: QUIET.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            prefix: String::new(),
+        };
+        opened.prefix = opened.line(workspace, &["rev-parse", "--show-prefix"]).await?;
+        opened.settings.extend(without_filters(launcher, workspace).await?);
+        // A merge driver is a program: with this one, files that need it are in conflict.
+        let words = ["config", "--null", "--name-only", "--get-regexp", r"^merge\..*\.driver$"];
+        let drivers = opened.run(workspace, &words, &[]).await?;
+        if !matches!(drivers.reason, ExitReason::Code(0 | 1)) {
+            return Err(error_text(&drivers));
+        }
+        let names = String::from_utf8_lossy(&drivers.stdout.head).into_owned();
+        let names = names.split('\0').filter(|name| !name.is_empty());
+        opened.settings.extend(names.map(|name| (name.to_owned(), "false")));
+        let has_identity = opened.line(workspace, &["var", "GIT_COMMITTER_IDENT"]).await.is_ok();
+        if !has_identity {
+            opened.settings.extend(IDENTITY.map(|(name, value)| (name.to_owned(), value)));
+        }
+        Ok(opened)
+    }
+
+    async fn run(
+        &self,
+        directory: &Path,
+        words: &[&str],
+        env: &[(&str, &str)],
+    ) -> Result<CommandOutcome, String> {
+        let mut spec = command(directory, words, Vec::new(), &self.settings);
+        spec.env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let spec = CommandSpec { timeout: MAX_TIME, ..spec };
+        // An interrupt does not leave half a worktree or commit.
+        let outcome = self.launcher.launch(spec, &CancellationToken::new()).await;
+        outcome.map_err(|error| error.to_string())
+    }
+
+    async fn line(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
+        Ok(stdout_text(&self.run(directory, words, &[]).await?)?.trim_end().to_owned())
+    }
+
+    /// Returns the commit that `reference` names.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn commit_of(&self, reference: &str) -> Result<String, String> {
+        commit_id(self.launcher, &self.workspace, reference).await
+    }
+
+    /// Counts what a worktree lacks in comparison with the user's working tree.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn left_out(&self) -> Result<LeftOut, String> {
+        let count = async |words: &[&str]| -> Result<usize, String> {
+            let exit = self.run(&self.workspace, words, &[]).await?;
+            let cut = exit.stdout.total > exit.stdout.head.len() as u64;
+            let text = stdout_text(&exit)?;
+            // A long list is cut; then the number is the least possible.
+            Ok(text.split('\0').filter(|line| !line.is_empty()).count().saturating_sub(usize::from(cut)))
+        };
+        let status = [
+            "status",
+            "--porcelain",
+            "-z",
+            "--no-renames",
+            "--ignore-submodules=all",
+            "--untracked-files=all",
+        ];
+        let modes = self.run(&self.workspace, &["ls-files", "--full-name", "-s", "-z", ":/"], &[]).await?;
+        let modes = stdout_text(&modes)?;
+        Ok(LeftOut {
+            uncommitted: count(&status).await?,
+            filtered: count(&["ls-files", "-z", "--", ":(top,exclude,attr:!filter)"]).await?,
+            submodules: modes.split('\0').filter(|entry| entry.starts_with("160000 ")).count(),
+        })
+    }
+
+    /// Creates a commit on top of `base` with the files of the user's working tree, untracked ones included, through an index of its
+    /// own at `index`.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn commit_working_tree(
+        &self,
+        base: &str,
+        index: &Path,
+        message: &str,
+    ) -> Result<String, String> {
+        let index = index.to_str().ok_or("the state directory is no text")?;
+        let env = [("GIT_INDEX_FILE", index)];
+        let top = PathBuf::from(self.line(&self.workspace, &["rev-parse", "--show-toplevel"]).await?);
+        let step = async |words: &[&str]| -> Result<String, String> {
+            Ok(stdout_text(&self.run(&top, words, &env).await?)?.trim().to_owned())
+        };
+        step(&["read-tree", base]).await?;
+        step(&["add", "--all", "--", "."]).await?;
+        let tree = step(&["write-tree"]).await?;
+        step(&["commit-tree", &tree, "-p", base, "-m", message]).await
+    }
+
+    /// Checks that neither the branch nor the directory of a new worktree exists.
+    ///
+    /// # Errors
+    /// Names what exists.
+    pub async fn check_new(&self, path: &Path, branch: &str) -> Result<(), String> {
+        if path.symlink_metadata().is_ok() {
+            return Err(format!("{} exists", path.display()));
+        }
+        match self.commit_of(&format!("refs/heads/{branch}")).await {
+            Ok(_) => Err(format!("the branch {branch} exists")),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Creates the worktree `path` with the new branch `branch` at `base`.
+    ///
+    /// # Errors
+    /// The message of git, also if the branch or the directory exists.
+    pub async fn add(&self, path: &Path, branch: &str, base: &str) -> Result<(), String> {
+        let target = path.to_str().ok_or("the state directory is no text")?;
+        self.line(&self.workspace, &["worktree", "add", "--quiet", "-b", branch, target, base])
+            .await
+            .map(drop)
+    }
+
+    /// Commits all changes in the worktree `path`; returns the commit of its branch if it is not `base`.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn commit_all(&self, path: &Path, base: &str, message: &str) -> Result<Option<String>, String> {
+        self.line(path, &["add", "--all", "--", ":/"]).await?;
+        let staged = self.run(path, &["diff", "--cached", "--quiet", "--no-ext-diff"], &[]).await?;
+        match staged.reason {
+            ExitReason::Code(0) => {}
+            ExitReason::Code(1) => {
+                self.line(path, &["commit", "--quiet", "--no-verify", "--message", message]).await?;
+            }
+            _ => return Err(error_text(&staged)),
+        }
+        let head = self.line(path, &["rev-parse", "HEAD"]).await?;
+        Ok((head != base).then_some(head))
+    }
+
+    /// Merges `branch` into the branch of the user's working tree, completely or not at all.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn merge(&self, branch: &str, message: &str) -> Result<Merge, String> {
+        let root = &self.workspace;
+        let (ours, theirs) = (self.commit_of("HEAD").await?, self.commit_of(branch).await?);
+        let merged =
+            self.run(root, &["merge-tree", "--write-tree", "--name-only", "-z", &ours, &theirs], &[]).await?;
+        let tree = match merged.reason {
+            ExitReason::Code(0) => stdout_text(&merged)?.trim_end_matches('\0').trim().to_owned(),
+            ExitReason::Code(1) => {
+                // The tree, the files in conflict, an empty name, then messages.
+                let text = String::from_utf8_lossy(&merged.stdout.head).into_owned();
+                let files = text.split('\0').skip(1).take_while(|name| !name.is_empty());
+                return Ok(Merge::Conflict(files.map(str::to_owned).collect()));
+            }
+            _ => return Err(error_text(&merged)),
+        };
+        let words = ["commit-tree", &tree, "-p", &ours, "-p", &theirs, "-m", message];
+        let commit = self.line(root, &words).await?;
+        let forward = self.run(root, &["merge", "--ff-only", "--quiet", &commit], &[]).await?;
+        Ok(match forward.reason {
+            ExitReason::Code(0) => Merge::Merged(commit),
+            _ => Merge::Refused(error_text(&forward)),
+        })
+    }
+
+    /// Removes the worktree `path`, if it exists, with all that is in it.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn remove(&self, path: &Path) -> Result<(), String> {
+        let target = path.to_str().ok_or("the state directory is no text")?;
+        if path.symlink_metadata().is_ok() {
+            self.line(&self.workspace, &["worktree", "remove", "--force", "--force", target]).await?;
+        }
+        self.line(&self.workspace, &["worktree", "prune"]).await.map(drop)
+    }
+
+    /// Deletes `branch`, if it exists. If its commits are on no other branch, tag or remote branch, `kept` becomes a reference to them,
+    /// unless `force`; returns whether it did.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn delete_branch(&self, branch: &str, kept: &str, force: bool) -> Result<bool, String> {
+        let root = &self.workspace;
+        let reference = format!("refs/heads/{branch}");
+        let Ok(commit) = self.commit_of(&reference).await else { return Ok(false) };
+        let exclude = format!("--exclude={branch}");
+        let words = [
+            "rev-list",
+            "--max-count=1",
+            &commit,
+            "--not",
+            &exclude,
+            "--branches",
+            "--tags",
+            "--remotes",
+            "HEAD",
+        ];
+        let keeps = !force && !self.line(root, &words).await?.is_empty();
+        if keeps {
+            self.line(root, &["update-ref", kept, &commit]).await?;
+        }
+        self.line(root, &["update-ref", "-d", &reference, &commit]).await?;
+        Ok(keeps)
+    }
+
+    /// Returns the paths in the worktree `path` that differ from the commit `base`.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn changed_files(&self, path: &Path, base: &str) -> Result<Vec<String>, String> {
+        let words = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", base, "HEAD"];
+        listed_paths(&self.run(path, &words, &[]).await?)
+    }
+}

@@ -1,0 +1,129 @@
+//! Messages of the commands whose runs work in worktrees of their own.
+
+use super::costs::money;
+use super::numbers::{counted, duration};
+use crate::core::language::Language;
+use crate::core::work::{LeftOut, WorkResult, WorkRun};
+use crate::text::lines::one_line;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Characters of a task in a line.
+const TASK_CHARS: usize = 70;
+
+/// Error that no worktree can be created.
+pub fn no_worktrees(why: &str) -> String {
+    format!("tasks in worktrees need a git repository with a commit, and one was not usable: {why}")
+}
+
+/// Error about tasks that would change nothing.
+pub const PARALLEL_NEEDS_CHANGES: &str = "tasks at the same time change files on branches, so there is no `--dry-run`; `agent run --dry-run` shows what one task would do";
+
+/// Warnings of what the worktrees lack.
+pub fn worktree_lacks(lacks: &LeftOut, language: Language) -> Vec<String> {
+    let files = |count: usize| {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        counted(count, ["file", "files"], ["archivo", "archivos"], language)
+    };
+    let mut warnings = Vec::new();
+    if lacks.uncommitted > 0 {
+        let (en, es) = (
+            "without a commit: the worktrees lack the changes (`--include-uncommitted` takes them along)",
+            "sin commit: los worktrees no tienen los cambios (`--include-uncommitted` los incluye)",
+        );
+        warnings.push(format!("{} {}", files(lacks.uncommitted), language.pick(en, es)));
+    }
+    if lacks.filtered > 0 {
+        let (en, es) = (
+            "with a filter such as Git LFS, which is not run: the worktrees contain what the repository stores",
+            "con un filtro como Git LFS, que no se ejecuta: los worktrees contienen lo que guarda el repositorio",
+        );
+        warnings.push(format!("{} {}", files(lacks.filtered), language.pick(en, es)));
+    }
+    if lacks.submodules > 0 {
+        let count = u32::try_from(lacks.submodules).unwrap_or(u32::MAX);
+        let count = counted(count, ["submodule", "submodules"], ["submódulo", "submódulos"], language);
+        let is_empty = language.pick("empty in the worktrees", "sin contenido en los worktrees");
+        warnings.push(format!("{count}: {is_empty}"));
+    }
+    warnings
+}
+
+/// Why changes are not on a branch.
+pub fn not_committed(why: &str) -> String {
+    format!("the changes could not be committed: {why}")
+}
+
+/// Why a branch is not merged.
+pub fn not_merged(why: &str) -> String {
+    format!("the branch could not be merged: {why}")
+}
+
+/// The tasks of a command in a list of records.
+pub fn tasks(tasks: &[&str]) -> String {
+    let first = tasks.first().copied().unwrap_or_default();
+    match tasks.len() {
+        0 | 1 => first.to_owned(),
+        count => format!("{count} tasks: {first}"),
+    }
+}
+
+/// Log line at the start of a run.
+pub fn worker_started(name: &str, task: &str, branch: &str, language: Language) -> String {
+    let on = language.pick("on", "en");
+    format!("{name} {on} {branch}: {}", one_line(task, TASK_CHARS))
+}
+
+/// Log line at the end of a run.
+pub fn worker_ended(run: &WorkRun, language: Language) -> String {
+    let result = &run.result;
+    let reason = result.stop_reason.map_or("-", |reason| reason.name());
+    let steps = counted(result.steps, ["step", "steps"], ["paso", "pasos"], language);
+    let (cost, time) =
+        (money(result.cost.total_usd, language), duration(Duration::from_secs_f64(result.duration_seconds)));
+    let status = result.status.name();
+    let mut text = format!("{}: {status} ({reason}) | {steps} | {cost} | {time}", run.name);
+    let problem = run.worktree.as_ref().and_then(|worktree| worktree.problem.clone());
+    for why in result.error.iter().map(|error| error.message.clone()).chain(problem) {
+        let _infallible = write!(text, "\n   {}", one_line(&why, 200));
+    }
+    text
+}
+
+/// Log lines about the branches of a command that has ended.
+pub fn branches(result: &WorkResult, language: Language) -> String {
+    let mut text = String::new();
+    for run in &result.runs {
+        let Some(worktree) = &run.worktree else { continue };
+        let state = if worktree.merged.is_some() {
+            language.pick("merged", "fusionada").to_owned()
+        } else if !worktree.conflicts.is_empty() {
+            let files = one_line(&worktree.conflicts.join(", "), 200);
+            format!("{}: {files}", language.pick("not merged, conflicts in", "sin fusionar, conflictos en"))
+        } else if let Some(problem) = &worktree.problem {
+            one_line(problem, 200)
+        } else if worktree.commit.is_some() {
+            format!("git merge {}", worktree.branch)
+        } else {
+            language.pick("no changes", "sin cambios").to_owned()
+        };
+        let _infallible = writeln!(text, "   {}  {}  {state}", run.name, worktree.branch);
+    }
+    if let (false, Some(id)) = (text.is_empty(), &result.work_id) {
+        let remove = language.pick("Remove worktrees and branches", "Quitar worktrees y ramas");
+        let _infallible = write!(text, "   {remove}: agent parallel-cleanup {id}");
+    }
+    text
+}
+
+/// The answers of the runs, each under its name.
+pub fn worker_answers(runs: &[WorkRun]) -> String {
+    let mut text = String::new();
+    for run in runs {
+        let answer = run.result.output.text();
+        if !answer.is_empty() {
+            let _infallible = write!(text, "## {}\n\n{}\n\n", run.name, answer.trim_end());
+        }
+    }
+    text.trim_end().to_owned()
+}
