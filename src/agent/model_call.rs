@@ -61,7 +61,21 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     if agent.offers_tools(purpose) {
         agent.report_prefix_change(&request)?;
     }
-    let event = match answer(agent, purpose, &request).await? {
+    let outcome = answer(agent, purpose, &request).await?;
+    let event = result_event(agent, purpose, outcome, started)?;
+    agent.emitter.emit(event)?;
+    agent.total_budget.iter().for_each(TotalShare::notify);
+    Ok(true)
+}
+
+/// Returns the event about the result of a call that started at `started`.
+fn result_event<S: LoopServices>(
+    agent: &Agent<S>,
+    purpose: Purpose,
+    outcome: Result<Response, CallFailure>,
+    started: Duration,
+) -> Result<Event, EmitError> {
+    Ok(match outcome {
         Ok(response) => {
             if response.is_cached {
                 agent.emitter.emit(Event::CachedAnswer)?;
@@ -87,10 +101,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
             Event::ModelFailed { purpose, failure: error.into(), billed }
         }
         Err(CallFailure::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
-    };
-    agent.emitter.emit(event)?;
-    agent.total_budget.iter().for_each(TotalShare::notify);
-    Ok(true)
+    })
 }
 
 /// Runs one model call until it answers, fails, runs out of time or budget, or is interrupted.

@@ -364,6 +364,17 @@ pub struct Sandbox {
     pub hidden: Vec<String>,
 }
 
+impl Sandbox {
+    /// Returns the settings with each path replaced by `map`.
+    #[must_use]
+    pub fn map_paths(mut self, map: impl Fn(String) -> String) -> Self {
+        for path in self.writable.iter_mut().chain(&mut self.hidden) {
+            *path = map(std::mem::take(path));
+        }
+        self
+    }
+}
+
 /// What happens when the kernel cannot fully confine commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -172,11 +172,7 @@ impl Settings {
             tools: document.tools,
             subagents: document.subagents,
             commands: document.commands,
-            sandbox: Sandbox {
-                writable: document.sandbox.writable.into_iter().map(absolute).collect(),
-                hidden: document.sandbox.hidden.into_iter().map(absolute).collect(),
-                ..document.sandbox
-            },
+            sandbox: document.sandbox.map_paths(absolute),
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
             client_limits: ClientLimits::default(),

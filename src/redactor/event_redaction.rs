@@ -44,13 +44,10 @@ impl Redactor {
                 self.redact(reason);
             }
             Event::Restored { changed, .. } | Event::FileChangesPlanned { changes: changed, .. } => {
-                self.paths(changed.iter_mut().map(|change| &mut change.path));
+                self.texts(changed.iter_mut().map(|change| &mut change.path));
             }
-            Event::Checkpoint { omitted_files, .. } => self.paths(omitted_files.iter_mut()),
-            Event::HookEnd { hook, output, .. } => {
-                self.redact(hook);
-                self.redact(output);
-            }
+            Event::Checkpoint { omitted_files, .. } => self.texts(omitted_files.iter_mut()),
+            Event::HookEnd { hook, output, .. } => self.texts([hook, output].into_iter()),
             Event::Evaluation { result } => self.evaluation(result),
             Event::QualityGates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.redact(&mut triggered.message),
@@ -82,7 +79,7 @@ impl Redactor {
         }
     }
 
-    fn paths<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
+    fn texts<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
         paths.for_each(|path| self.redact(path));
     }
 
@@ -109,7 +106,7 @@ impl Redactor {
     fn work(&self, event: &mut WorkEvent) {
         match event {
             WorkEvent::Start { words, task, data, .. } => {
-                self.paths(words.iter_mut().chain(data));
+                self.texts(words.iter_mut().chain(data));
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } => {}
@@ -129,7 +126,7 @@ impl Redactor {
     }
 
     fn worktree(&self, worktree: &mut Worktree) {
-        self.paths(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
+        self.texts(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
     }
 
     fn evaluation(&self, evaluation: &mut Evaluation) {

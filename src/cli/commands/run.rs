@@ -209,7 +209,6 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     compose::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
     let first_step = opened.state.history.last_step();
     let first_message = first_message(task, &opened.id, &opened.session.borrow())?;
-    let total_budget = options.total_budget.as_ref().map(|total| total.join(&opened.session));
     let agent = Agent {
         models: setup.clients,
         definitions: compose::allowed_tool_definitions(&engine),
@@ -218,7 +217,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         session: Rc::clone(&opened.session),
         emitter: opened.emitter,
         state_saver: Some(opened.state_saver),
-        total_budget,
+        total_budget: options.total_budget.as_ref().map(|total| total.join(&opened.session)),
         digest: RefCell::default(),
         source: Rc::clone(&app.source),
         interrupt: setup.interrupt,

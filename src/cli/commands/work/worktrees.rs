@@ -59,9 +59,10 @@ pub async fn base_commit(
     let mut left_out = repository.left_out().await.map_err(|why| unusable(&why))?;
     let commit = if include_uncommitted && left_out.uncommitted > 0 {
         left_out.uncommitted = 0;
-        let index = settings.state.join(format!("index-{}", app.source.short_id()));
+        let directory = tempfile::tempdir_in(&settings.state);
+        let directory = directory.map_err(|error| unusable(&error.to_string()))?;
+        let index = directory.path().join("index");
         let made = repository.commit_working_tree(&commit, &index, "agent: uncommitted files").await;
-        drop(std::fs::remove_file(&index));
         made.map_err(|why| unusable(&why))?
     } else {
         commit
