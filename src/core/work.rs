@@ -4,7 +4,7 @@ use crate::core::failure::Failure;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
+use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub enum WorkStopReason {
     Timeout,
     /// The same checks failed three times for the same files.
     NoProgress,
+    /// A run ended early, which a command whose runs build on each other does not continue from.
+    RunPartial,
     /// A run failed.
     RunFailed,
     /// A call of a run needs the user's approval.
@@ -80,9 +82,23 @@ pub struct WorkResult {
     pub cost_usd: Option<Usd>,
     /// Wall time of all runs, in seconds.
     pub duration_seconds: f64,
+    /// What `agent consolidate` came to; absent for other commands, and if it was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consolidation: Option<Consolidation>,
     /// The failure that ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+/// What a debate of several models came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consolidation {
+    /// The judge's summary: what the models agree on, and what only one of them said.
+    pub summary: String,
+    /// The number of rounds.
+    pub rounds: u32,
+    /// The round after which the judge found that they agree; null if it never did.
+    pub agreed_at: Option<u32>,
 }
 
 /// An event of the command.
@@ -134,6 +150,18 @@ pub enum WorkEvent {
 }
 
 impl WorkStopReason {
+    /// Returns the reason of a command that ends because a run ended with `result`, which is no success.
+    pub fn for_run(result: &RunResult) -> Self {
+        match (result.stop_reason, result.status) {
+            (Some(StopReason::UserInterrupt), _) => Self::UserInterrupt,
+            (Some(StopReason::AwaitingApproval), _) => Self::AwaitingApproval,
+            (_, Status::Failed) => Self::RunFailed,
+            (Some(StopReason::Timeout), _) => Self::Timeout,
+            (Some(StopReason::BudgetExceeded), _) => Self::BudgetExceeded,
+            (_, Status::Partial | Status::Success) => Self::RunPartial,
+        }
+    }
+
     /// Returns the status for this reason.
     pub fn status(self) -> Status {
         match self {
@@ -143,6 +171,7 @@ impl WorkStopReason {
             | Self::BudgetExceeded
             | Self::Timeout
             | Self::NoProgress
+            | Self::RunPartial
             | Self::AwaitingApproval
             | Self::UserInterrupt => Status::Partial,
         }
@@ -189,6 +218,7 @@ impl WorkResult {
             usage: Usage::default(),
             cost_usd: None,
             duration_seconds: 0.0,
+            consolidation: None,
             error,
         }
     }
@@ -198,6 +228,7 @@ impl WorkResult {
 mod tests {
     use super::*;
     use crate::core::run_result::Cost;
+    use strum::VariantArray;
 
     fn run(cost: Option<f64>) -> WorkRun {
         let total_usd = cost.map(|cost| Usd::try_from(cost).unwrap());
@@ -213,6 +244,16 @@ mod tests {
         assert_eq!((known.cost_usd.map(f64::from), known.steps), (Some(0.75), 4));
         let unknown = WorkResult::new("loop", "id", WorkStopReason::Done, vec![run(Some(0.5)), run(None)]);
         assert_eq!(unknown.cost_usd, None);
+    }
+
+    #[test]
+    fn a_run_that_is_no_success_is_never_done() {
+        for reason in StopReason::VARIANTS {
+            for status in [Status::Partial, Status::Failed] {
+                let result = RunResult { stop_reason: Some(*reason), status, ..RunResult::default() };
+                assert_ne!(WorkStopReason::for_run(&result).status(), Status::Success, "{reason:?}");
+            }
+        }
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
             WorkStopReason::MaxIterations
             | WorkStopReason::BudgetExceeded
             | WorkStopReason::NoProgress
+            | WorkStopReason::RunPartial
             | WorkStopReason::AwaitingApproval,
         ) => ExitCode::Partial,
         Some(WorkStopReason::Timeout) => ExitCode::Timeout,

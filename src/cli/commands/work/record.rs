@@ -15,7 +15,6 @@ use crate::core::message_origin::MessageOrigin;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkEvent, WorkResult, WorkRun};
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
@@ -207,7 +206,7 @@ impl WorkRecord {
     }
 
     /// Runs the task `prompt` with `preparation` as a session of its own, and returns its result. If the record has the run, its
-    /// recorded result is returned, or its session is resumed where it was interrupted or failed.
+    /// recorded result is returned, or its session is resumed: where it was interrupted, or if a run with its result `goes_on`.
     ///
     /// # Errors
     /// Fails when the run cannot start, or the record cannot be written.
@@ -216,14 +215,15 @@ impl WorkRecord {
         app: &App,
         options: &RunOptions,
         name: &str,
+        goes_on: fn(&RunResult) -> bool,
         (prompt, preparation): (String, Preparation),
     ) -> CliResult<EndedRun> {
         let mut before = Usd::default();
         let (session_id, task) = match self.recorded(name) {
-            Some(RecordedRun { result: Some(result), .. }) if !can_go_on(&result) => {
+            Some(RecordedRun { result: Some(result), .. }) if !goes_on(&result) => {
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
             }
-            Some(run) => match self.interrupted(&run.session_id)? {
+            Some(run) => match self.interrupted(&run.session_id, goes_on)? {
                 Interrupted::Ended(result) => {
                     let result = self.end(name, Usd::default(), *result)?;
                     return Ok(EndedRun { result, shown: AnswerShown::default() });
@@ -283,7 +283,7 @@ impl WorkRecord {
     }
 
     /// Returns how far the session of a run came that has no recorded end.
-    fn interrupted(&self, session_id: &str) -> CliResult<Interrupted> {
+    fn interrupted(&self, session_id: &str, goes_on: fn(&RunResult) -> bool) -> CliResult<Interrupted> {
         let path = match self.sessions.journal_path(session_id) {
             Ok(path) => path,
             Err(SessionError::NotFound(_)) => return Ok(Interrupted::Before),
@@ -303,7 +303,7 @@ impl WorkRecord {
             }
         }
         Ok(match end {
-            Some(result) if !can_go_on(&result) => Interrupted::Ended(result),
+            Some(result) if !goes_on(&result) => Interrupted::Ended(result),
             _ => Interrupted::Within { has_task, spent },
         })
     }
@@ -330,13 +330,6 @@ fn cost(event: &Event) -> Usd {
 
 fn new(prompt: String, preparation: Preparation) -> Task {
     Task::New { prompt, history: None, config: None, preparation }
-}
-
-/// Checks whether a run that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
-fn can_go_on(result: &RunResult) -> bool {
-    let has_paused =
-        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
-    has_paused || result.status == Status::Failed
 }
 
 fn unknown(id: &str, error: &SessionError) -> CliError {
