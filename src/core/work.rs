@@ -28,7 +28,7 @@ pub enum WorkStopReason {
     Timeout,
     /// The same checks failed three times for the same files.
     NoProgress,
-    /// A run ended early, which a command whose runs build on each other does not continue from.
+    /// A run ended early, or a check of it did not pass, and the command needs its result.
     RunPartial,
     /// A run failed.
     RunFailed,

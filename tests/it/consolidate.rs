@@ -98,7 +98,7 @@ fn a19_a_debate_needs_two_models_and_a_judge_that_takes_no_part() {
         (&["--models", "openai/a", "--judge", "openai/b"], "name 2 to 8 models"),
         (&["--models", "openai/a,openai/b"], "another one that judges"),
         (&["--judge", "openai/b"], "name 2 to 8 models"),
-        (&["--models", "openai/a,openai/", "--judge", "openai/c"], "model"),
+        (&["--models", "openai/a,openai/b,", "--judge", "openai/c"], "name 2 to 8 models"),
         (
             &["--models", "openai/a,openai/b", "--judge", "openai/c", "--model", "openai/d"],
             "this command has no --model",
@@ -119,6 +119,14 @@ fn a19_a_debate_needs_two_models_and_a_judge_that_takes_no_part() {
         assert!(done.stderr.contains("cannot change"), "{}", done.stderr);
     }
     assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a19_a_model_that_cannot_be_used_is_found_before_the_first_one_answers() {
+    let lab = Lab::new().file("a.yaml", "turns: [{text: x}]");
+    let words = ["consolidate", "which?", "--models", "scripted:a.yaml,openai/b", "--judge", "openai/c"];
+    lab.agent(&words).exits(4);
+    assert_eq!(lab.journals(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

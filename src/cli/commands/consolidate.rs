@@ -86,7 +86,9 @@ async fn run(app: &App, args: ConsolidateArgs) -> CliResult<WorkOutcome> {
     if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
         return Err(usage(messages::no_work_option(option, "--models")));
     }
-    let Some(judge) = judge.filter(|_| (2..=MAX_MODELS).contains(&models.len())) else {
+    let is_complete =
+        (2..=MAX_MODELS).contains(&models.len()) && models.iter().all(|model| !model.is_empty());
+    let Some(judge) = judge.filter(|_| is_complete) else {
         return Err(usage(messages::consolidate_needs_models(MAX_MODELS)));
     };
     let task = args.task(app)?;
