@@ -258,7 +258,10 @@ fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
             "the same checks failed three times for the same files",
             "las mismas comprobaciones fallaron tres veces con los mismos archivos",
         ),
-        Some(WorkStopReason::RunPartial) => ("a run ended early", "una ejecución terminó antes de tiempo"),
+        Some(WorkStopReason::RunPartial) => (
+            "a run ended early, or its checks did not pass",
+            "una ejecución terminó antes de tiempo o no superó sus comprobaciones",
+        ),
         Some(WorkStopReason::RunFailed) => ("a run failed", "una ejecución falló"),
         Some(WorkStopReason::AwaitingApproval) => (
             "a call waits for approval: agent approvals list",
