@@ -1,8 +1,10 @@
 //! Definition of the command line: commands, flags and the groups in which `--help` lists them.
 
+use crate::cli::commands::chain::ChainArgs;
 use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::consolidate::ConsolidateArgs;
 use crate::cli::commands::exec::args::ExecArgs;
 use crate::cli::commands::health::HealthArgs;
 use crate::cli::commands::import::ImportArgs;
@@ -35,7 +37,10 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "loop", "parallel", "health", "resume", "demo"]),
+    (
+        "Work",
+        &["run", "chat", "review", "loop", "parallel", "chain", "consolidate", "health", "resume", "demo"],
+    ),
     ("Sessions", &["sessions", "work", "parallel-cleanup", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
@@ -84,6 +89,10 @@ pub enum Command {
     Parallel(Box<ParallelArgs>),
     /// Remove the worktrees and branches of `agent parallel`
     ParallelCleanup(CleanupArgs),
+    /// Have agents work on a task one after another, each with the answer of the one before
+    Chain(ChainArgs),
+    /// Have several models answer a question in rounds, and a judge sum up
+    Consolidate(ConsolidateArgs),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
     /// List, show or remove the records of commands of several runs, such as `agent loop`
@@ -448,7 +457,7 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
-    /// The document of `agent loop --json`
+    /// The document of `agent loop --json`, and of `chain` and `consolidate`
     Work,
     /// The document of `agent health --json`
     Health,

@@ -4,7 +4,7 @@ use crate::core::failure::Failure;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
+use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,10 +28,10 @@ pub enum WorkStopReason {
     Timeout,
     /// The same checks failed three times for the same files.
     NoProgress,
+    /// A run ended early, or a check of it did not pass, and the command needs its result.
+    RunPartial,
     /// A run failed.
     RunFailed,
-    /// A run ended early or without passing its checks.
-    RunPartial,
     /// A branch could not be merged.
     NotMerged,
     /// A call of a run needs the user's approval.
@@ -107,6 +107,9 @@ pub struct WorkResult {
     pub output: String,
     /// The runs, in order.
     pub runs: Vec<WorkRun>,
+    /// Where all runs worked; absent if that was the workspace, or if each had a worktree of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// Steps of all runs.
     pub steps: u32,
     /// Requests of all runs.
@@ -119,9 +122,23 @@ pub struct WorkResult {
     pub cost_usd: Option<Usd>,
     /// Wall time of all runs, in seconds.
     pub duration_seconds: f64,
+    /// What `agent consolidate` came to; absent for other commands, and if it was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consolidation: Option<Consolidation>,
     /// The failure that ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+/// What a debate of several models came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consolidation {
+    /// The judge's summary: what the models agree on, and what only one of them said.
+    pub summary: String,
+    /// The number of rounds.
+    pub rounds: u32,
+    /// The round after which the judge found that they agree; null if it never did.
+    pub agreed_at: Option<u32>,
 }
 
 /// An event of the command.
@@ -183,6 +200,18 @@ pub enum WorkEvent {
 }
 
 impl WorkStopReason {
+    /// Returns the reason of a command that ends because a run ended with `result`, which is no success.
+    pub fn for_run(result: &RunResult) -> Self {
+        match (result.stop_reason, result.status) {
+            (Some(StopReason::UserInterrupt), _) => Self::UserInterrupt,
+            (Some(StopReason::AwaitingApproval), _) => Self::AwaitingApproval,
+            (_, Status::Failed) => Self::RunFailed,
+            (Some(StopReason::Timeout), _) => Self::Timeout,
+            (Some(StopReason::BudgetExceeded), _) => Self::BudgetExceeded,
+            (_, Status::Partial | Status::Success) => Self::RunPartial,
+        }
+    }
+
     /// Returns the status for this reason.
     pub fn status(self) -> Status {
         match self {
@@ -234,12 +263,14 @@ impl WorkResult {
             stop_reason: None,
             output: String::new(),
             runs: Vec::new(),
+            worktree: None,
             steps: 0,
             requests: 0,
             tool_calls: 0,
             usage: Usage::default(),
             cost_usd: None,
             duration_seconds: 0.0,
+            consolidation: None,
             error,
         }
     }
@@ -249,6 +280,7 @@ impl WorkResult {
 mod tests {
     use super::*;
     use crate::core::run_result::Cost;
+    use strum::VariantArray;
 
     fn run(cost: Option<f64>) -> WorkRun {
         let total_usd = cost.map(|cost| Usd::try_from(cost).unwrap());
@@ -264,6 +296,16 @@ mod tests {
         assert_eq!((known.cost_usd.map(f64::from), known.steps), (Some(0.75), 4));
         let unknown = WorkResult::new("loop", "id", WorkStopReason::Done, vec![run(Some(0.5)), run(None)]);
         assert_eq!(unknown.cost_usd, None);
+    }
+
+    #[test]
+    fn a_run_that_is_no_success_is_never_done() {
+        for reason in StopReason::VARIANTS {
+            for status in [Status::Partial, Status::Failed] {
+                let result = RunResult { stop_reason: Some(*reason), status, ..RunResult::default() };
+                assert_ne!(WorkStopReason::for_run(&result).status(), Status::Success, "{reason:?}");
+            }
+        }
     }
 
     #[test]

@@ -68,6 +68,11 @@ pub fn tasks(tasks: &[&str]) -> String {
     }
 }
 
+/// Log line about the branch of all runs.
+pub fn works_on(branch: &str, language: Language) -> String {
+    format!("{} {branch}", language.pick("Works on the branch", "Trabaja en la rama"))
+}
+
 /// Log line at the start of a run.
 pub fn worker_started(name: &str, task: &str, branch: &str, language: Language) -> String {
     let on = language.pick("on", "en");
@@ -93,8 +98,9 @@ pub fn worker_ended(run: &WorkRun, language: Language) -> String {
 /// Log lines about the branches of a command that has ended.
 pub fn branches(result: &WorkResult, language: Language) -> String {
     let mut text = String::new();
-    for run in &result.runs {
-        let Some(worktree) = &run.worktree else { continue };
+    let of_runs = result.runs.iter().map(|run| (run.name.as_str(), &run.worktree));
+    for (name, worktree) in of_runs.chain([(result.command.as_str(), &result.worktree)]) {
+        let Some(worktree) = worktree else { continue };
         let state = if worktree.merged.is_some() {
             language.pick("merged", "fusionada").to_owned()
         } else if !worktree.conflicts.is_empty() {
@@ -107,7 +113,7 @@ pub fn branches(result: &WorkResult, language: Language) -> String {
         } else {
             language.pick("no changes", "sin cambios").to_owned()
         };
-        let _infallible = writeln!(text, "   {}  {}  {state}", run.name, worktree.branch);
+        let _infallible = writeln!(text, "   {name}  {}  {state}", worktree.branch);
     }
     if let (false, Some(id)) = (text.is_empty(), &result.work_id) {
         let remove = language.pick("Remove worktrees and branches", "Quitar worktrees y ramas");

@@ -66,6 +66,134 @@ pub fn loop_prompt(task: &str, number: u32, max: u32, tag: &str, checks: &[Strin
     text
 }
 
+/// Error about a task of several words.
+pub const ONE_TASK: &str = "give one task, in quotes; or `resume` and the id of a record";
+
+/// Error about an option that cannot change when a command is resumed.
+pub fn fixed_option(option: &str) -> String {
+    format!("{option} cannot change when a record is resumed; start a new one")
+}
+
+/// Error about an option of `run` in place of which a command has `instead`.
+pub fn no_work_option(option: &str, instead: &str) -> String {
+    format!("this command has no {option}: use {instead}")
+}
+
+/// Error about a chain without agents.
+pub fn chain_needs_agents(max: usize) -> String {
+    format!("a chain needs 1 to {max} agents: `--agents plan,build,review`; `agent agents` lists them")
+}
+
+/// Prompt of the agent number `index` of a chain, counted from 0.
+pub fn chain_prompt(task: &str, index: usize, agents: &[String]) -> String {
+    let mut text = format!(
+        "{task}\n\n[SYSTEM] You are step {} of {} of a chain of agents: {}. ",
+        index + 1,
+        agents.len(),
+        agents.join(", ")
+    );
+    if index > 0 {
+        text.push_str("The answer of the step before follows as data; do your part of the task with it. ");
+    }
+    match agents.get(index + 1) {
+        Some(next) => {
+            let _infallible =
+                write!(text, "The next agent, {next}, sees the task and your answer, nothing else.");
+        }
+        None => text.push_str("Your answer is the result of the chain."),
+    }
+    text
+}
+
+/// Heading of the answer of the agent before.
+pub fn chain_answer(agent: &str) -> String {
+    format!("Answer of the agent {agent}")
+}
+
+/// Log line at the start of a step of a chain; `number` counts from 1.
+pub fn chain_step(number: usize, total: usize, agent: &str, language: Language) -> String {
+    format!("\n{} {number}/{total}: {agent}", language.pick("Step", "Paso"))
+}
+
+/// Error about too few models.
+pub fn consolidate_needs_models(max: usize) -> String {
+    format!("name 2 to {max} models that answer and another one that judges: `--models A,B --judge C`")
+}
+
+/// Error about a model with two parts in a debate.
+pub fn same_model_twice(model: &str) -> String {
+    format!(
+        "{model} is named twice: each of `--models` must be another model, and the judge must be none of them"
+    )
+}
+
+/// Prompt of a model that answers in `round`.
+pub fn debate_prompt(question: &str, round: u32, rounds: u32, model: &str) -> String {
+    let mut text = format!(
+        "{question}\n\n[SYSTEM] Several models answer this question in at most {rounds} rounds; this is round {round}, and you are {model}. \
+         You can read the workspace, and change nothing. Begin with your answer, then give your reasons; at most 200 words."
+    );
+    if round > 1 {
+        text.push_str(
+            " The answers of the round before follow as data. Keep what is right in them, say what is wrong and why, and give your answer as \
+             it is now, complete.",
+        );
+    }
+    text
+}
+
+/// Heading of an answer in a debate.
+pub fn debate_answer(model: &str, round: u32) -> String {
+    format!("Answer of {model} in round {round}")
+}
+
+/// Prompt of the judge after a round.
+pub fn judge_prompt(question: &str) -> String {
+    format!(
+        "Several models have answered a question; their answers follow as data. Judge whether they agree: `agreed` is true only if no answer \
+         contradicts another one, or leaves out what another one holds to be essential. `reason` says in one sentence why. Do not answer the \
+         question yourself.\n\nThe question: {question}"
+    )
+}
+
+/// Prompt of the judge after the last round.
+pub fn summary_prompt(question: &str) -> String {
+    format!(
+        "Several models have answered a question; their last answers follow as data. Write the summary that the user reads in place of them: \
+         first what they agree on, as an answer to the question; then each point that only one of them made, with its name; then what they still \
+         contradict each other on. Add nothing of your own.\n\nThe question: {question}"
+    )
+}
+
+/// Log line before a model answers.
+pub fn debate_round(round: u32, rounds: u32, model: &str, language: Language) -> String {
+    format!("\n{} {round}/{rounds}: {model}", language.pick("Round", "Ronda"))
+}
+
+/// Log line before the judge decides.
+pub fn debate_judge(round: u32, rounds: u32, model: &str, language: Language) -> String {
+    let (heading, judge) = (language.pick("Round", "Ronda"), language.pick("judge", "juez"));
+    format!("\n{heading} {round}/{rounds}: {judge} {model}")
+}
+
+/// Log line before the judge sums up.
+pub fn debate_summary(model: &str, language: Language) -> String {
+    format!("\n{}: {model}", language.pick("Summary", "Resumen"))
+}
+
+/// Log line about what the judge said; without a reason, its reply was no judgement.
+pub fn judgement(agreed: bool, reason: Option<&str>, language: Language) -> String {
+    let verdict = match (agreed, reason) {
+        (true, _) => language.pick("agreed", "de acuerdo"),
+        (false, Some(_)) => language.pick("not agreed", "sin acuerdo"),
+        (false, None) => language.pick(
+            "not agreed: the judge's reply is not the JSON that was asked for",
+            "sin acuerdo: la respuesta del juez no es el JSON solicitado",
+        ),
+    };
+    reason.map_or_else(|| verdict.to_owned(), |reason| format!("{verdict}: {reason}"))
+}
+
 /// Heading of the changes since the loop began.
 pub const LOOP_CHANGES: &str = "Changes since the first iteration began";
 
@@ -127,10 +255,13 @@ fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
         Some(WorkStopReason::BudgetExceeded) => ("the budget is used up", "se agotó el presupuesto"),
         Some(WorkStopReason::Timeout) => ("the time is up", "se acabó el tiempo"),
         Some(WorkStopReason::NotMerged) => ("a branch was not merged", "una rama no se fusionó"),
-        Some(WorkStopReason::RunPartial) => ("a run did not succeed", "una ejecución no tuvo éxito"),
         Some(WorkStopReason::NoProgress) => (
             "the same checks failed three times for the same files",
             "las mismas comprobaciones fallaron tres veces con los mismos archivos",
+        ),
+        Some(WorkStopReason::RunPartial) => (
+            "a run ended early, or its checks did not pass",
+            "una ejecución terminó antes de tiempo o no superó sus comprobaciones",
         ),
         Some(WorkStopReason::RunFailed) => ("a run failed", "una ejecución falló"),
         Some(WorkStopReason::AwaitingApproval) => (

@@ -44,19 +44,20 @@ impl Redactor {
                 self.redact(reason);
             }
             Event::Restored { changed, .. } | Event::FileChangesPlanned { changes: changed, .. } => {
-                self.texts(changed.iter_mut().map(|change| &mut change.path));
+                self.paths(changed.iter_mut().map(|change| &mut change.path));
             }
-            Event::Checkpoint { omitted_files, .. } => self.texts(omitted_files.iter_mut()),
-            Event::HookEnd { hook, output, .. } => self.texts([hook, output].into_iter()),
+            Event::Checkpoint { omitted_files, .. } => self.paths(omitted_files.iter_mut()),
+            Event::HookEnd { hook, output, .. } => {
+                self.redact(hook);
+                self.redact(output);
+            }
             Event::Evaluation { result } => self.evaluation(result),
             Event::QualityGates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.redact(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
             Event::Work { part } => self.work(part),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
-            Event::RunStart { bounds: Some(bounds), .. } => {
-                bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
-            }
+            Event::RunStart { bounds: Some(bounds), .. } => self.paths(bounds.schema.iter_mut()),
             // Streamed text is buffered before it is searched: see [`PendingText`](super::PendingText).
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -79,7 +80,7 @@ impl Redactor {
         }
     }
 
-    fn texts<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
+    fn paths<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
         paths.for_each(|path| self.redact(path));
     }
 
@@ -106,7 +107,7 @@ impl Redactor {
     fn work(&self, event: &mut WorkEvent) {
         match event {
             WorkEvent::Start { words, task, data, .. } => {
-                self.texts(words.iter_mut().chain(data));
+                self.paths(words.iter_mut().chain(data));
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } => {}
@@ -119,6 +120,7 @@ impl Redactor {
                     self.result(&mut run.result);
                     run.worktree.iter_mut().for_each(|worktree| self.worktree(worktree));
                 }
+                result.worktree.iter_mut().for_each(|worktree| self.worktree(worktree));
                 self.redact_for_model(&mut result.output);
                 result.error.iter_mut().for_each(|error| self.redact(&mut error.message));
             }
@@ -126,7 +128,7 @@ impl Redactor {
     }
 
     fn worktree(&self, worktree: &mut Worktree) {
-        self.texts(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
+        self.paths(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
     }
 
     fn evaluation(&self, evaluation: &mut Evaluation) {

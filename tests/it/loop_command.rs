@@ -132,6 +132,47 @@ fn a03_the_same_failures_for_the_same_files_end_a_loop_the_third_time() {
 }
 
 #[test]
+fn a04_in_a_worktree_the_users_files_and_branch_stay_and_the_changes_are_on_a_branch() {
+    let server = Server::start(TWO);
+    let lab = repository();
+    let git = |args: &[&str]| {
+        let done = std::process::Command::new("git").args(args).current_dir(lab.ws()).output().unwrap();
+        String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
+    };
+    let head = git(&["rev-parse", "HEAD"]);
+    let more = ["task", "--check", "test -e done.txt", "--worktree", "--json"];
+    let json = run_loop(&lab, &server, &more).exits(0).json();
+    schema::valid(&schema::of("work"), &json);
+    let branch = json["worktree"]["branch"].as_str().unwrap();
+    assert_eq!(git(&["show", "--format=", "--name-only", branch]), "b.txt\ndone.txt");
+    assert_eq!((git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])), (head, String::new()));
+    assert!(text(&messages(&server, 2)).contains("+new line"));
+    let id = json["work_id"].as_str().unwrap();
+    let cleaned = lab.agent(&["parallel-cleanup", id]).exits(0).stdout;
+    assert!(cleaned.contains(&format!("refs/agent/kept/{id}-1")), "{cleaned}");
+}
+
+#[test]
+fn a04_a_loop_in_a_worktree_that_was_killed_goes_on_there() {
+    let lab = repository();
+    let server = Server::start(
+        "turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: x}}]}, {fault: hang}]",
+    );
+    let running = lab.start(&args(&server.url(), &["task", "--check", "test -e b.txt", "--worktree"]));
+    server.wait_for_request(2);
+    running.signal(Signal::KILL);
+    running.finish();
+    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    let again = Server::start("turns: [{text: COMPLETE}]");
+    let url = again.url();
+    let done = lab.agent(&["loop", "resume", &id, "--api-base", &url, "--api-key", KEY]).exits(0);
+    assert!(done.stderr.contains(&format!("git merge agent/{id}-1")), "{}", done.stderr);
+    assert!(!lab.exists("b.txt"));
+    lab.git(&["merge", "-q", &format!("agent/{id}-1")]);
+    assert_eq!(lab.read("b.txt"), "x");
+}
+
+#[test]
 fn a05_report_and_progress_file_tell_each_iteration() {
     let server = Server::start(TWO);
     let lab = repository();

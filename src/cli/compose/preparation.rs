@@ -43,6 +43,13 @@ pub struct PromptData {
     pub origin: MessageOrigin,
 }
 
+impl PromptData {
+    /// Creates data from outside the conversation.
+    pub fn background(heading: String, text: String) -> Self {
+        Self { heading, text, origin: MessageOrigin::Background }
+    }
+}
+
 impl Preparation {
     /// Runs the steps and sends their results to the model of `agent`; `host` runs the planning agent.
     ///

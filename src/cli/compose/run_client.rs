@@ -63,6 +63,7 @@ pub struct UnsavedQuestion {
 
 /// Bounds of a run, besides those of the settings: limits only lower those, and rules take effect where no configured one does.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a bound of its own")]
 pub struct RunBounds {
     /// Maximum cost.
     pub budget: Option<Usd>,
@@ -76,6 +77,8 @@ pub struct RunBounds {
     pub mode: Option<Mode>,
     /// Whether the run may change no file of the workspace.
     pub read_only: bool,
+    /// Whether no fallback model takes over.
+    pub no_fallback: bool,
     /// Whether commands may reach no host.
     pub no_network: bool,
     /// Whether `web_search` is off.
@@ -112,6 +115,9 @@ impl RunBounds {
         if self.read_only {
             settings.client_limits.read_only = true;
             settings.sandbox.writable.clear();
+        }
+        if self.no_fallback {
+            settings.llm.fallback.clear();
         }
         if self.no_network {
             settings.sandbox.network = false;

@@ -20,3 +20,4 @@ pub mod sleepers;
 pub mod terminal;
 pub mod tree;
 pub mod wire_server;
+pub mod work;

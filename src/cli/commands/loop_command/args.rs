@@ -1,6 +1,7 @@
 //! Arguments of `agent loop`.
 
-use crate::cli::commands::run_args::{RunOptions, parse_usd};
+use crate::cli::commands::run_args::parse_usd;
+use crate::cli::commands::work::running::WorkArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -11,9 +12,6 @@ pub const COMMAND: &str = "loop";
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
 pub struct LoopArgs {
-    /// The task, `-` reads it from standard input; or `resume` and the id of a loop
-    #[arg(value_name = "TASK | resume ID", num_args = 0..=2)]
-    pub words: Vec<String>,
     /// File with the task
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
@@ -29,13 +27,13 @@ pub struct LoopArgs {
     /// Word that the last answer must contain
     #[arg(long, value_name = "WORD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub completion_tag: Option<String>,
+    /// Work in a git worktree and on a branch of its own; what has changed is committed there
+    #[arg(long)]
+    pub worktree: bool,
     /// File to which each iteration is added, and that the next one is shown
     #[arg(long, value_name = "FILE")]
     pub progress_file: Option<PathBuf>,
-    /// Id of the record to go on with.
-    #[arg(long, hide = true, value_name = "ID")]
-    pub resume_work: Option<String>,
-    /// Options shared with `run`.
+    /// Task and options.
     #[command(flatten)]
-    pub options: RunOptions,
+    pub work: WorkArgs,
 }

@@ -3,32 +3,28 @@
 use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
 use crate::cli::commands::loop_command::progress_file::ProgressFile;
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::outcome::WorkOutcome;
-use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart, work_store};
-use crate::cli::commands::work::resume::kept_words;
+use crate::cli::commands::work::record::{WorkStart, work_store};
+use crate::cli::commands::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, usage};
+use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher};
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
-use crate::cli::compose::preparation::{Preparation, PromptData};
-use crate::cli::compose::prompt::read_prompt;
-use crate::cli::error::{CliError, CliResult};
+use crate::cli::compose::preparation::PromptData;
+use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
-use crate::core::failure::FailureKind;
 use crate::core::message_origin::MessageOrigin;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
+use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::gate_runner::run_gate;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::policy::Policy;
 use crate::engine::review_diff::ReviewDiff;
 use crate::messages;
 use crate::process::launch::Launcher;
-use crate::report::OutputFormat;
-use crate::report::answer_shown::AnswerShown;
 use crate::terminal::Style;
 use crate::text::excerpt;
 use crate::workspace::Workspace;
@@ -60,9 +56,9 @@ pub struct Iterations<'a> {
     checks: Vec<String>,
     max: u32,
     tag: String,
-    resumed: Option<String>,
-    task: Option<String>,
+    task: WorkTask,
     progress_file: Option<ProgressFile>,
+    in_worktree: bool,
 }
 
 impl<'a> Iterations<'a> {
@@ -71,8 +67,7 @@ impl<'a> Iterations<'a> {
     /// # Errors
     /// Fails for a loop without a task or checks, and for an invalid configuration.
     pub fn prepare(app: &'a App, args: LoopArgs) -> CliResult<Self> {
-        let mut options = args.options;
-        options.prompt_is_data = true;
+        let mut options = args.work.options.clone();
         let mut settings = app.load_and_notify(&options.flags())?.settings;
         let section = &settings.ralph;
         options.agent = options.agent.or_else(|| section.agent.clone());
@@ -87,13 +82,14 @@ impl<'a> Iterations<'a> {
         if checks.is_empty() {
             return Err(usage(messages::LOOP_NEEDS_CHECK));
         }
-        let task = match (&args.resume_work, args.words.as_slice(), &args.spec) {
-            (Some(_), ..) => None,
-            (None, [_, ..], Some(_)) | (None, [_, _, ..], None) => {
-                return Err(usage(messages::LOOP_TASK_OR_SPEC));
+        let task = match &args.spec {
+            Some(file) if args.work.resume_work.is_none() => {
+                if !args.work.words.is_empty() {
+                    return Err(usage(messages::LOOP_TASK_OR_SPEC));
+                }
+                WorkTask::New(spec(file)?.into())
             }
-            (None, [], Some(file)) => Some(spec(file)?),
-            (None, words, None) => Some(read_prompt(&app.terminal, words.first().cloned())?),
+            _ => args.work.task(app)?,
         };
         directories::prepare(&settings)?;
         settings.timeout = None;
@@ -101,7 +97,6 @@ impl<'a> Iterations<'a> {
         let (workspace, policy) = compose::guarded_workspace(app, &settings, launcher.tier())?;
         let progress_file = args.progress_file.map(ProgressFile::at);
         let tag = args.completion_tag.unwrap_or(tag);
-        let resumed = args.resume_work;
         Ok(Self {
             app,
             settings,
@@ -112,9 +107,9 @@ impl<'a> Iterations<'a> {
             checks,
             max,
             tag,
-            resumed,
             task,
             progress_file,
+            in_worktree: args.worktree,
         })
     }
 
@@ -123,91 +118,101 @@ impl<'a> Iterations<'a> {
     /// # Errors
     /// Fails when the record cannot be written, and when an iteration cannot start.
     pub async fn run(mut self) -> CliResult<WorkOutcome> {
-        let record = self.record().await?;
-        let start = record.start();
+        let task = match std::mem::replace(&mut self.task, WorkTask::New(NewTask::default())) {
+            WorkTask::New(task) => WorkTask::New(NewTask { base: self.base().await?, ..task }),
+            recorded @ WorkTask::Recorded(_) => recorded,
+        };
+        let options = std::mem::take(&mut self.options);
+        let work = RunningWork::begin(self.app, &self.settings, options, COMMAND, task)?;
         if self.progress_file.is_none() {
-            let path = work_store(&self.settings).session_dir(&record.id)?.join("progress.md");
+            let path = work_store(&self.settings).session_dir(&work.record.id)?.join("progress.md");
             self.progress_file = Some(ProgressFile::at(path));
         }
-        let limits = WorkLimits::take(&self.app.source, &mut self.options, &record)?;
-        let mut state = Progress::default();
-        let reason = loop {
-            if let Some(reason) = self.iterate(&record, &start, &limits, &mut state).await? {
-                break reason;
-            }
-        };
-        let result = WorkResult::new(COMMAND, &record.id, reason, record.ended_runs());
-        record.finish(&result)?;
-        Ok(WorkOutcome { result, shown: state.shown, language: self.settings.language })
+        if self.in_worktree {
+            return Box::pin(self.run_in_worktree(work)).await;
+        }
+        let ended = self.iterations(&work, &work.options).await;
+        work.end(ended, |_| ())
     }
 
-    /// Creates the record, or opens the one to resume.
-    async fn record(&self) -> CliResult<WorkRecord> {
-        if let Some(id) = &self.resumed {
-            return WorkRecord::open(self.app, &self.settings, id);
+    /// Runs the iterations in a worktree, and commits there what they have changed.
+    async fn run_in_worktree(mut self, work: RunningWork<'a>) -> CliResult<WorkOutcome> {
+        let git = git_launcher(self.app, &self.settings)?;
+        let worktrees = Worktrees::open(&git, &self.settings, &work.record).await?;
+        let (worktree, directory) = worktrees.create(COMMAND, 1, work.record.has_begun(None)).await?;
+        let mut options = work.options.clone();
+        options.common.workspace = Some(directory);
+        self.use_workspace(&options)?;
+        work.log(Style::Bold, &messages::works_on(&worktree.branch, work.language));
+        let ended = self.iterations(&work, &options).await;
+        let task = work.record.start().task;
+        let worktree = worktrees.commit(COMMAND, &task, worktree).await?;
+        work.end(ended, |result| result.worktree = Some(worktree))
+    }
+
+    /// Runs checks, and reads changes, in the workspace of `options`.
+    fn use_workspace(&mut self, options: &RunOptions) -> CliResult<()> {
+        self.settings = self.app.load(&options.flags())?.settings;
+        self.settings.timeout = None;
+        self.launcher = compose::launcher(self.app, &self.settings)?;
+        (self.workspace, self.policy) =
+            compose::guarded_workspace(self.app, &self.settings, self.launcher.tier())?;
+        Ok(())
+    }
+
+    /// Returns the commit from which the changes of a new loop are counted.
+    async fn base(&self) -> CliResult<Option<String>> {
+        if self.in_worktree {
+            return base_commit(self.app, &self.settings, None, false).await.map(Some);
         }
-        let changes = self.changes(Some("HEAD")).await;
-        let base = match changes {
+        Ok(match self.changes(Some("HEAD")).await {
             Ok(diff) => Some(diff.base),
             Err(why) => {
                 let text = messages::no_loop_changes(&why, self.settings.language);
                 self.app.notify(Style::Warning, &self.app.redact(&text));
                 None
             }
-        };
-        let environment = &self.app.environment;
-        let start = WorkStart {
-            command: COMMAND.to_owned(),
-            words: kept_words(environment.arguments()),
-            directory: environment.current_dir().to_string_lossy().into_owned(),
-            task: self.task.clone().unwrap_or_default(),
-            data: None,
-            base,
-        };
-        WorkRecord::create(self.app, &self.settings, start)
+        })
+    }
+
+    async fn iterations(&self, work: &RunningWork<'_>, options: &RunOptions) -> Result<WorkStopReason, Stop> {
+        let start = work.record.start();
+        let mut state = Progress::default();
+        loop {
+            if let Some(reason) = self.iterate(work, options, &start, &mut state).await? {
+                return Ok(reason);
+            }
+        }
     }
 
     /// Runs the next iteration; returns why the loop ends, if it does.
     async fn iterate(
         &self,
-        record: &WorkRecord,
+        work: &RunningWork<'_>,
+        options: &RunOptions,
         start: &WorkStart,
-        limits: &WorkLimits,
         state: &mut Progress,
-    ) -> CliResult<Option<WorkStopReason>> {
+    ) -> Result<Option<WorkStopReason>, Stop> {
         let number = state.number + 1;
         if number > self.max {
             return Ok(Some(WorkStopReason::MaxIterations));
         }
         let name = format!("iteration {number}");
-        let options = match limits.for_next_run(&self.options) {
-            Ok(options) => options,
-            Err(reason) => return Ok(Some(reason)),
-        };
-        let is_recorded = record.ended_runs().iter().any(|run| run.name == name);
-        self.log(Style::Bold, &messages::iteration(number, self.max, self.settings.language));
-        let prompt = messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks);
-        let data = self.data(start, state).await;
-        let preparation = Preparation { data, ..Preparation::default() };
-        let EndedRun { result, shown } = record.run(self.app, &options, &name, (prompt, preparation)).await?;
-        // A signal from here on interrupts the checks.
-        self.app.interrupt()?.disarm();
+        let is_recorded = work.record.ended_runs().iter().any(|run| run.name == name);
+        let run = work.run(NextRun {
+            name: name.clone(),
+            heading: messages::iteration(number, self.max, work.language),
+            options: options.clone(),
+            prompt: messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks),
+            data: self.data(start, state).await,
+            goes_on: can_go_on,
+        });
+        let result = run.await?;
         state.number = number;
-        state.shown = shown;
-        match result.status {
-            _ if result.stop_reason == Some(StopReason::UserInterrupt) => {
-                return Ok(Some(WorkStopReason::UserInterrupt));
-            }
-            _ if result.stop_reason == Some(StopReason::AwaitingApproval) => {
-                return Ok(Some(WorkStopReason::AwaitingApproval));
-            }
-            Status::Failed => return Ok(Some(WorkStopReason::RunFailed)),
-            Status::Success | Status::Partial => {}
-        }
-        let Some(checks) = record.checks(&name, self.run_checks()).await? else {
+        let Some(checks) = work.record.checks(&name, self.run_checks()).await? else {
             return Ok(Some(WorkStopReason::UserInterrupt));
         };
-        self.log(Style::Plain, &messages::checks(&checks, self.settings.language));
+        work.log(Style::Plain, &messages::checks(&checks, work.language));
         if !is_recorded {
             self.add_progress(&name, &result, &checks);
         }
@@ -219,18 +224,9 @@ impl<'a> Iterations<'a> {
         Ok(state.add(tree, WorkRun { name, checks, worktree: None, result }))
     }
 
-    /// Writes a line of the log for users.
-    fn log(&self, style: Style, text: &str) {
-        if self.options.format() == OutputFormat::Text && !self.options.quiet {
-            self.app.notify(style, text);
-        }
-    }
-
     /// Returns the data that follow the prompt of the next iteration.
     async fn data(&self, start: &WorkStart, state: &Progress) -> Vec<PromptData> {
         let Some(last) = &state.last else { return Vec::new() };
-        let background =
-            |heading: String, text: String| PromptData { heading, text, origin: MessageOrigin::Background };
         let mut data = Vec::new();
         if let Ok(ReviewDiff { text, .. }) = self.changes(start.base.as_deref()).await
             && !text.is_empty()
@@ -240,17 +236,17 @@ impl<'a> Iterations<'a> {
             data.push(PromptData { heading, text, origin: MessageOrigin::GitDiff });
         }
         for check in last.checks.iter().filter(|check| !check.passed) {
-            data.push(background(messages::loop_failed_check(&check.name), check.output.clone()));
+            data.push(PromptData::background(messages::loop_failed_check(&check.name), check.output.clone()));
         }
         if last.result.status != Status::Success {
             let error = last.result.error.as_ref().map(|error| error.message.clone());
             let reason = last.result.stop_reason.map_or_else(String::new, |reason| reason.name().to_owned());
             let text = excerpt::fit(&error.unwrap_or(reason), ERROR_CHARS).into_owned();
-            data.push(background(messages::LOOP_LAST_ERROR.to_owned(), text));
+            data.push(PromptData::background(messages::LOOP_LAST_ERROR.to_owned(), text));
         }
         let progress = self.progress_file.as_ref().map(ProgressFile::newest).unwrap_or_default();
         if !progress.is_empty() {
-            data.push(background(messages::LOOP_PROGRESS.to_owned(), progress));
+            data.push(PromptData::background(messages::LOOP_PROGRESS.to_owned(), progress));
         }
         data
     }
@@ -298,8 +294,6 @@ impl<'a> Iterations<'a> {
 struct Progress {
     /// Number of the last iteration.
     number: u32,
-    /// Whether its answer was already shown.
-    shown: AnswerShown,
     /// The last iteration.
     last: Option<WorkRun>,
     /// The failed checks and the files of the last iterations that were all alike.
@@ -339,7 +333,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 fn spec(file: &Path) -> CliResult<String> {
-    let unusable = |why: String| usage(&format!("--spec {}: {why}", file.display()));
+    let unusable = |why: String| usage(format!("--spec {}: {why}", file.display()));
     let text = read_text(file, MAX_SPEC_BYTES).map_err(|error| unusable(error.to_string()))?;
     match text {
         None => Err(unusable("there is no such file".to_owned())),
@@ -348,8 +342,11 @@ fn spec(file: &Path) -> CliResult<String> {
     }
 }
 
-fn usage(message: &str) -> CliError {
-    CliError::new(FailureKind::Usage, message)
+/// Checks whether an iteration that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
+fn can_go_on(result: &RunResult) -> bool {
+    let has_paused =
+        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
+    has_paused || result.status == Status::Failed
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Arguments of `agent parallel` and `agent parallel-cleanup`.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::run_args::{RunOptions, parse_usd};
+use crate::cli::commands::run_args::parse_usd;
+use crate::cli::commands::work::running::WorkArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,9 +13,6 @@ pub const COMMAND: &str = "parallel";
 #[derive(Debug, Clone, Args)]
 #[command(args_override_self = true)]
 pub struct ParallelArgs {
-    /// A task, `-` reads it from standard input; or `resume` and the id of a record
-    #[arg(value_name = "TASK | resume ID", num_args = 0..=2)]
-    pub words: Vec<String>,
     /// One more task (repeatable)
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
@@ -45,12 +43,9 @@ pub struct ParallelArgs {
     /// Merge the branches of successful tasks into the current branch, in the order of the tasks
     #[arg(long)]
     pub merge: bool,
-    /// Id of the record to go on with.
-    #[arg(long, hide = true, value_name = "ID")]
-    pub resume_work: Option<String>,
-    /// Options shared with `run`.
+    /// Task and options.
     #[command(flatten)]
-    pub options: RunOptions,
+    pub work: WorkArgs,
 }
 
 /// How many tasks must succeed.

@@ -33,7 +33,7 @@ pub struct ParallelTask {
 /// # Errors
 /// Fails without a task, for too many, and for a file that cannot be read.
 pub fn read(app: &App, args: &ParallelArgs) -> CliResult<Vec<ParallelTask>> {
-    let words = match args.words.as_slice() {
+    let words = match args.work.words.as_slice() {
         [] if !args.task.is_empty() || args.tasks_file.is_some() => None,
         [_, _, ..] => return Err(usage("give one task as a word, and further ones with `--task`")),
         words => Some(read_prompt(&app.terminal, words.first().cloned())?),

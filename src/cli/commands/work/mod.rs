@@ -1,9 +1,10 @@
-//! Commands of several runs: their record, limits and end, which all of them share, and `agent work`, which lists their records.
+//! Commands of several runs: what all of them share, from their arguments and record to their end, and `agent work`, which lists their records.
 
 pub mod limits;
 pub mod list;
 pub mod outcome;
 pub mod record;
 pub mod resume;
+pub mod running;
 pub mod workers;
 pub mod worktrees;

@@ -43,6 +43,10 @@ impl WorkOutcome {
         if format == OutputFormat::Text && !options.quiet && result.stop_reason.is_some() {
             let can_resume = !matches!(result.stop_reason, None | Some(WorkStopReason::Done));
             app.notify(Style::Bold, &messages::work_ended(result, can_resume, *language));
+            let branches = messages::branches(result, *language);
+            if !branches.is_empty() {
+                app.notify(Style::Plain, &branches);
+            }
         }
         if let Some(report) = RequestedReport::from_options(app, options) {
             report.write_rendered(app, |form| work_report::render(form, result), result.work_id.as_deref());

@@ -16,7 +16,6 @@ use crate::core::message_origin::MessageOrigin;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
 use crate::core::work::{WorkEvent, WorkResult, WorkRun, Worktree};
 use crate::journal::read;
@@ -225,11 +224,14 @@ impl WorkRecord {
         self.write(WorkEvent::Worktree { name: name.to_owned(), worktree: worktree.clone() })
     }
 
-    /// Returns the worktree of the run `name`, and whether that run has begun.
-    pub fn worktree(&self, name: &str) -> Option<(Worktree, bool)> {
-        let work = self.work.borrow();
-        let has_begun = work.runs.iter().any(|run| run.name == name);
-        work.worktrees.get(name).map(|worktree| (worktree.clone(), has_begun))
+    /// Returns the worktree with this name.
+    pub fn worktree(&self, name: &str) -> Option<Worktree> {
+        self.work.borrow().worktrees.get(name).cloned()
+    }
+
+    /// Checks whether a run has begun: the one with this name, or any.
+    pub fn has_begun(&self, name: Option<&str>) -> bool {
+        self.work.borrow().runs.iter().any(|run| name.is_none_or(|name| run.name == name))
     }
 
     fn recorded(&self, name: &str) -> Option<RecordedRun> {
@@ -237,7 +239,7 @@ impl WorkRecord {
     }
 
     /// Runs the task `prompt` with `preparation` as a session of its own, and returns its result. If the record has the run, its
-    /// recorded result is returned, or its session is resumed where it was interrupted or failed.
+    /// recorded result is returned, or its session is resumed: where it was interrupted, or if a run with its result `goes_on`.
     ///
     /// # Errors
     /// Fails when the run cannot start, or the record cannot be written.
@@ -246,14 +248,15 @@ impl WorkRecord {
         app: &App,
         options: &RunOptions,
         name: &str,
+        goes_on: fn(&RunResult) -> bool,
         (prompt, preparation): (String, Preparation),
     ) -> CliResult<EndedRun> {
         let mut before = Amount::default();
         let (session_id, task) = match self.recorded(name) {
-            Some(RecordedRun { result: Some(result), .. }) if !can_go_on(&result) => {
+            Some(RecordedRun { result: Some(result), .. }) if !goes_on(&result) => {
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
             }
-            Some(run) => match self.interrupted(&run.session_id)? {
+            Some(run) => match self.interrupted(&run.session_id, goes_on)? {
                 Interrupted::Ended(result) => {
                     let result = self.end(name, Usd::default(), *result)?;
                     return Ok(EndedRun { result, shown: AnswerShown::default() });
@@ -313,7 +316,7 @@ impl WorkRecord {
     }
 
     /// Returns how far the session of a run came that has no recorded end.
-    fn interrupted(&self, session_id: &str) -> CliResult<Interrupted> {
+    fn interrupted(&self, session_id: &str, goes_on: fn(&RunResult) -> bool) -> CliResult<Interrupted> {
         let path = match self.sessions.journal_path(session_id) {
             Ok(path) => path,
             Err(SessionError::NotFound(_)) => return Ok(Interrupted::Before),
@@ -333,7 +336,7 @@ impl WorkRecord {
             }
         }
         Ok(match end {
-            Some(result) if !can_go_on(&result) => Interrupted::Ended(result),
+            Some(result) if !goes_on(&result) => Interrupted::Ended(result),
             _ => Interrupted::Within { has_task, spent },
         })
     }
@@ -366,13 +369,6 @@ fn tokens(usage: Usage) -> u64 {
 
 fn new(prompt: String, preparation: Preparation) -> Task {
     Task::New { prompt, history: None, config: None, preparation }
-}
-
-/// Checks whether a run that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
-fn can_go_on(result: &RunResult) -> bool {
-    let has_paused =
-        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
-    has_paused || result.status == Status::Failed
 }
 
 fn unknown(id: &str, error: &SessionError) -> CliError {

@@ -1,15 +1,13 @@
 //! Runs of one command at the same time, each in a worktree of its own.
 
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::work::limits::WorkLimits;
-use crate::cli::commands::work::record::WorkRecord;
+use crate::cli::commands::work::running::RunningWork;
 use crate::cli::commands::work::worktrees::Worktrees;
 use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::RunClient;
 use crate::cli::error::CliResult;
-use crate::core::language::Language;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkRun, WorkStopReason, Worktree};
@@ -35,16 +33,12 @@ pub struct WorkerTask {
 pub struct Workers<'a> {
     /// The application.
     pub app: &'a App,
-    /// The record of the command.
-    pub record: &'a WorkRecord,
-    /// The limits of all runs together.
-    pub limits: &'a WorkLimits,
+    /// The command.
+    pub work: &'a RunningWork<'a>,
     /// Where the runs work.
     pub worktrees: &'a Worktrees<'a>,
     /// Cancelled by a signal.
     pub interrupt: &'a CancellationToken,
-    /// Language of the messages.
-    pub language: Language,
 }
 
 impl Workers<'_> {
@@ -62,28 +56,23 @@ impl Workers<'_> {
         if self.interrupt.is_cancelled() {
             return Ok(not_started(name, StopReason::UserInterrupt));
         }
-        let quiet = options.quiet || options.format() != OutputFormat::Text;
-        let options = match self.limits.for_next_run(&options) {
+        let options = match self.work.limits.for_next_run(&options) {
             Ok(options) => options,
             Err(WorkStopReason::Timeout) => return Ok(not_started(name, StopReason::Timeout)),
             Err(_) => return Ok(not_started(name, StopReason::BudgetExceeded)),
         };
-        let run = match self.worktrees.create(&name, number).await {
+        let run = match self.worktrees.create(&name, number, self.work.record.has_begun(Some(&name))).await {
             Ok((worktree, directory)) => {
-                if !quiet {
-                    let text = messages::worker_started(&name, &prompt, &worktree.branch, self.language);
-                    self.app.notify(Style::Bold, &text);
-                }
+                let text = messages::worker_started(&name, &prompt, &worktree.branch, self.work.language);
+                self.work.log(Style::Bold, &text);
                 let mut options = self.for_worker(options);
                 options.common.workspace = Some(directory);
                 self.run_in(&name, prompt, &options, worktree).await?
             }
             Err(error) => WorkRun { name, result: self.app.not_started(&error), ..WorkRun::default() },
         };
-        if !quiet {
-            let style = if run.result.status == Status::Success { Style::Plain } else { Style::Warning };
-            self.app.notify(style, &messages::worker_ended(&run, self.language));
-        }
+        let style = if run.result.status == Status::Success { Style::Plain } else { Style::Warning };
+        self.work.log(style, &messages::worker_ended(&run, self.work.language));
         Ok(run)
     }
 
@@ -97,7 +86,7 @@ impl Workers<'_> {
     ) -> CliResult<WorkRun> {
         let app = self.app.for_worker();
         let task = (prompt.clone(), Preparation::default());
-        let mut result = match Box::pin(self.record.run(&app, options, name, task)).await {
+        let mut result = match Box::pin(self.work.record.run(&app, options, name, can_go_on, task)).await {
             Ok(ended) => ended.result,
             Err(error) => app.not_started(&error),
         };
@@ -132,6 +121,13 @@ impl Workers<'_> {
             ..options
         }
     }
+}
+
+/// Checks whether a run that ended like this is resumed with its command: it was interrupted, waits for approval, or failed.
+fn can_go_on(result: &RunResult) -> bool {
+    let has_paused =
+        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
+    has_paused || result.status == Status::Failed
 }
 
 /// Returns a run that did not start because of a limit or an interrupt.

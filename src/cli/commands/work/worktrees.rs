@@ -103,15 +103,16 @@ impl<'a> Worktrees<'a> {
         Ok(Self { repository, record, directory, base, turn: Mutex::new(()) })
     }
 
-    /// Returns the worktree of the run `name`, the `number`th of the command, and its directory for the run. It is recorded, then created.
+    /// Returns the worktree `name`, the `number`th of the command, and the directory for runs in it. It is recorded, then created; if a
+    /// run in it `has_begun`, it exists.
     ///
     /// # Errors
     /// Fails when it cannot be recorded or created.
-    pub async fn create(&self, name: &str, number: usize) -> CliResult<(Worktree, PathBuf)> {
+    pub async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
         let _turn = self.turn.lock().await;
-        let (worktree, has_begun) = match self.record.worktree(name) {
+        let worktree = match self.record.worktree(name) {
             Some(known) => known,
-            None => (self.new_worktree(name, number).await?, false),
+            None => self.new_worktree(name, number).await?,
         };
         let path = Path::new(&worktree.path);
         if !has_begun {

@@ -1,0 +1,91 @@
+//! `agent chain`: agents work on a task one after another; the answer of each one is data for the next.
+
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::outcome::WorkOutcome;
+use crate::cli::commands::work::running::{
+    NextRun, RunWords, RunningWork, Stop, WorkArgs, run_command, usage,
+};
+use crate::cli::compose::app::App;
+use crate::cli::compose::directories;
+use crate::cli::compose::preparation::PromptData;
+use crate::cli::error::CliResult;
+use crate::core::stop_reason::Status;
+use crate::core::work::WorkStopReason;
+use crate::messages;
+use crate::text::excerpt;
+use clap::Args;
+
+/// Name of the command in records.
+const COMMAND: &str = "chain";
+/// Maximum number of agents.
+const MAX_AGENTS: usize = 20;
+/// Characters of an answer that the next agent is shown.
+const ANSWER_CHARS: usize = 64 * 1024;
+
+/// Arguments of `agent chain`.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct ChainArgs {
+    /// The agents, in order, at most 20
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub agents: Vec<String>,
+    /// Task and options.
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// Runs `agent chain` and returns the exit code.
+pub fn chain(app: &App, args: ChainArgs, run_words: RunWords) -> u8 {
+    let fixed = [("--agents", !args.agents.is_empty())];
+    let work = args.work.clone();
+    run_command(app, COMMAND, &work, &fixed, run_words, || app.block_on(run(app, args)))
+}
+
+/// Checks the arguments and runs the agents.
+async fn run(app: &App, args: ChainArgs) -> CliResult<WorkOutcome> {
+    let ChainArgs { agents, work: args } = args;
+    if args.options.agent.is_some() {
+        return Err(usage(messages::no_work_option("--agent", "--agents")));
+    }
+    if agents.is_empty() || agents.len() > MAX_AGENTS {
+        return Err(usage(messages::chain_needs_agents(MAX_AGENTS)));
+    }
+    let task = args.task(app)?;
+    let mut settings = app.load(&args.options.flags())?.settings;
+    for agent in &agents {
+        settings = app.load(&with_agent(&args.options, agent).flags())?.settings;
+    }
+    directories::prepare(&settings)?;
+    let work = RunningWork::begin(app, &settings, args.options, COMMAND, task)?;
+    let ended = in_turn(&work, &agents).await;
+    work.end(ended, |_| ())
+}
+
+fn with_agent(options: &RunOptions, agent: &str) -> RunOptions {
+    RunOptions { agent: Some(agent.to_owned()), ..options.clone() }
+}
+
+/// Runs the agents one after another.
+async fn in_turn(work: &RunningWork<'_>, agents: &[String]) -> Result<WorkStopReason, Stop> {
+    let task = work.record.start().task;
+    let mut data = Vec::new();
+    for (index, agent) in agents.iter().enumerate() {
+        let mut options = with_agent(&work.options, agent);
+        if index + 1 < agents.len() {
+            // The schema is about the output of the command.
+            options.output_schema = None;
+        }
+        let result = work.run(NextRun {
+            name: format!("{} {agent}", index + 1),
+            heading: messages::chain_step(index + 1, agents.len(), agent, work.language),
+            options,
+            prompt: messages::chain_prompt(&task, index, agents),
+            data,
+            goes_on: |result| result.status != Status::Success,
+        });
+        let answer = result.await?.output;
+        let text = excerpt::by_chars(&answer.text(), ANSWER_CHARS).into_owned();
+        data = vec![PromptData::background(messages::chain_answer(agent), text)];
+    }
+    Ok(WorkStopReason::Done)
+}

@@ -1,0 +1,231 @@
+//! A command of several runs while it works: its arguments, its runs within its limits, its log, and its end.
+
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::limits::WorkLimits;
+use crate::cli::commands::work::outcome::{WorkOutcome, exit_code};
+use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart};
+use crate::cli::commands::work::resume::{kept_words, resume, resumed_id};
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::{Preparation, PromptData};
+use crate::cli::compose::prompt::read_prompt;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::language::Language;
+use crate::core::run_result::RunResult;
+use crate::core::work::{WorkResult, WorkStopReason};
+use crate::messages;
+use crate::report::OutputFormat;
+use crate::report::answer_shown::AnswerShown;
+use crate::terminal::Style;
+use clap::Args;
+use std::cell::RefCell;
+
+/// Runs a command line of this program, and returns its exit code.
+pub type RunWords = fn(&App, Vec<String>) -> CliResult<u8>;
+
+/// Arguments that all commands of several runs have.
+#[derive(Debug, Clone, Args)]
+pub struct WorkArgs {
+    /// The task, `-` reads it from standard input; or `resume` and the id of a record
+    #[arg(value_name = "TASK | resume ID", num_args = 0..=2)]
+    pub words: Vec<String>,
+    /// Id of the record to go on with.
+    #[arg(long, hide = true, value_name = "ID")]
+    pub resume_work: Option<String>,
+    /// Options shared with `run`.
+    #[command(flatten)]
+    pub options: RunOptions,
+}
+
+/// A new task.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// The task.
+    pub task: String,
+    /// The commit from which changes are counted.
+    pub base: Option<String>,
+    /// What the command needs to go on, in a form of its own.
+    pub data: Option<String>,
+}
+
+impl From<String> for NewTask {
+    fn from(task: String) -> Self {
+        Self { task, ..Self::default() }
+    }
+}
+
+/// The task of a command.
+pub enum WorkTask {
+    /// A new one.
+    New(NewTask),
+    /// That of the record with this id.
+    Recorded(String),
+}
+
+impl WorkArgs {
+    /// Returns the task, which may be on standard input.
+    ///
+    /// # Errors
+    /// Fails for a task that is missing, empty or of several words.
+    pub fn task(&self, app: &App) -> CliResult<WorkTask> {
+        match (&self.resume_work, self.words.as_slice()) {
+            (Some(id), _) => Ok(WorkTask::Recorded(id.clone())),
+            (None, [_, _, ..]) => Err(usage(messages::ONE_TASK)),
+            (None, words) => {
+                let task = read_prompt(&app.terminal, words.first().cloned())?;
+                Ok(WorkTask::New(task.into()))
+            }
+        }
+    }
+}
+
+/// Creates a usage error.
+pub fn usage(message: impl Into<String>) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}
+
+/// Resumes `command` if its words ask for that, otherwise performs `work`; writes the result and returns the exit code. `fixed` are
+/// options that cannot change when the command is resumed, each with whether it is given.
+pub fn run_command(
+    app: &App,
+    command: &str,
+    args: &WorkArgs,
+    fixed: &[(&str, bool)],
+    run_words: RunWords,
+    work: impl FnOnce() -> CliResult<WorkOutcome>,
+) -> u8 {
+    let options = &args.options;
+    let done = match (resumed_id(&args.words), fixed.iter().find(|(_, is_given)| *is_given)) {
+        (Some(_), Some((option, _))) => Err(usage(messages::fixed_option(option))),
+        (Some(id), None) => match resume(app, command, &id, options, run_words) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        (None, _) => work(),
+    };
+    let (outcome, code) = match done {
+        Ok(outcome) => {
+            let code = exit_code(&outcome.result, options.exit_code_on_partial);
+            (outcome, code)
+        }
+        Err(error) => WorkOutcome::not_started(app, command, &error),
+    };
+    outcome.write(app, options).map_or(1, |()| code)
+}
+
+/// Why a command does not go on.
+#[derive(Debug)]
+pub enum Stop {
+    /// It ends for this reason.
+    Reason(WorkStopReason),
+    /// A run could not start, or the record could not be written.
+    Error(CliError),
+}
+
+impl From<CliError> for Stop {
+    fn from(error: CliError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The next run of a command.
+pub struct NextRun {
+    /// Its name in the command.
+    pub name: String,
+    /// Line of the log for users.
+    pub heading: String,
+    /// Its options.
+    pub options: RunOptions,
+    /// The prompt.
+    pub prompt: String,
+    /// The data that follow the prompt.
+    pub data: Vec<PromptData>,
+    /// Checks whether a run with this result stops the command, and goes on when the command is resumed.
+    pub goes_on: fn(&RunResult) -> bool,
+}
+
+/// A command of several runs while it works.
+pub struct RunningWork<'a> {
+    /// Its record.
+    pub record: WorkRecord,
+    /// The options of its runs, without the limits of all of them together.
+    pub options: RunOptions,
+    /// Language of its log.
+    pub language: Language,
+    app: &'a App,
+    command: &'static str,
+    /// The limits of all runs together.
+    pub limits: WorkLimits,
+    shown: RefCell<AnswerShown>,
+}
+
+impl<'a> RunningWork<'a> {
+    /// Creates the record of `command`, or opens the one to resume; budget, tokens and time of `options` limit all runs together.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written or opened, and for an invalid budget.
+    pub fn begin(
+        app: &'a App,
+        settings: &Settings,
+        mut options: RunOptions,
+        command: &'static str,
+        task: WorkTask,
+    ) -> CliResult<Self> {
+        options.prompt_is_data = true;
+        let record = match task {
+            WorkTask::Recorded(id) => WorkRecord::open(app, settings, &id)?,
+            WorkTask::New(NewTask { task, base, data }) => {
+                let words = kept_words(app.environment.arguments());
+                let directory = app.environment.current_dir().to_string_lossy().into_owned();
+                let start = WorkStart { command: command.to_owned(), words, directory, task, data, base };
+                WorkRecord::create(app, settings, start)?
+            }
+        };
+        let limits = WorkLimits::take(&app.source, &mut options, &record)?;
+        let shown = RefCell::default();
+        Ok(Self { record, options, language: settings.language, app, command, limits, shown })
+    }
+
+    /// Writes a line of the log for users.
+    pub fn log(&self, style: Style, text: &str) {
+        if self.options.format() == OutputFormat::Text && !self.options.quiet {
+            self.app.notify(style, &self.app.redact(text));
+        }
+    }
+
+    /// Performs a run within what is left of the limits, or returns its recorded result.
+    ///
+    /// # Errors
+    /// Why the command does not go on.
+    pub async fn run(&self, next: NextRun) -> Result<RunResult, Stop> {
+        let NextRun { name, heading, options, prompt, data, goes_on } = next;
+        let options = self.limits.for_next_run(&options).map_err(Stop::Reason)?;
+        self.log(Style::Bold, &heading);
+        let task = (prompt, Preparation { data, ..Preparation::default() });
+        let EndedRun { result, shown } = self.record.run(self.app, &options, &name, goes_on, task).await?;
+        // A signal from here on interrupts what follows the run.
+        self.app.interrupt()?.disarm();
+        self.shown.replace(shown);
+        if goes_on(&result) { Err(Stop::Reason(WorkStopReason::for_run(&result))) } else { Ok(result) }
+    }
+
+    /// Records the end, and returns it; `complete` adds what the result of the command has besides its runs.
+    ///
+    /// # Errors
+    /// Fails with the error that stopped the command, and when the record cannot be written.
+    pub fn end(
+        self,
+        ended: Result<WorkStopReason, Stop>,
+        complete: impl FnOnce(&mut WorkResult),
+    ) -> CliResult<WorkOutcome> {
+        let reason = match ended {
+            Ok(reason) | Err(Stop::Reason(reason)) => reason,
+            Err(Stop::Error(error)) => return Err(error),
+        };
+        let mut result = WorkResult::new(self.command, &self.record.id, reason, self.record.ended_runs());
+        complete(&mut result);
+        self.record.finish(&result)?;
+        Ok(WorkOutcome { result, shown: self.shown.take(), language: self.language })
+    }
+}
