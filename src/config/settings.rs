@@ -1,6 +1,7 @@
 //! The effective settings of a run, validated and complete.
 
 use super::agents::{self, Agent};
+use super::auto_review::AutoReviewSettings;
 use super::chat::ChatSettings;
 use super::context::Context;
 use super::environment::{Directories, Environment};
@@ -104,6 +105,8 @@ pub struct Settings {
     pub run_loop: RunLoop,
     /// Whether answers are evaluated.
     pub evaluation: EvaluationSettings,
+    /// Review of a run's changes.
+    pub auto_review: AutoReviewSettings,
     /// Spending limits; the file is absolute.
     pub costs: Costs,
     /// Logging; the file is absolute.
@@ -188,6 +191,7 @@ impl Settings {
             guardrails,
             run_loop: document.run_loop,
             evaluation: document.evaluation,
+            auto_review: document.auto_review,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
             sessions: document.sessions,

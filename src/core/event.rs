@@ -3,6 +3,7 @@
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 pub use crate::core::billed_usage::BilledUsage;
 use crate::core::budget_share::BudgetShare;
+use crate::core::change_review::ChangeReview;
 use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
@@ -377,6 +378,12 @@ pub enum Event {
         /// The result.
         #[serde(flatten)]
         result: Evaluation,
+    },
+    /// Another agent reviewed the changes of the run, or the review failed (`auto_review.enabled`).
+    ChangeReview {
+        /// The result.
+        #[serde(flatten)]
+        result: ChangeReview,
     },
     /// The cost of the run reached the warning threshold; emitted once in a run.
     BudgetWarning {

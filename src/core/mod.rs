@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod billed_usage;
 pub mod budget_share;
+pub mod change_review;
 pub mod compaction;
 pub mod decision;
 pub mod evaluation;

@@ -110,7 +110,10 @@ fn line_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Err
 }
 
 /// Reads a line number or null.
-fn optional_line_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+///
+/// # Errors
+/// When it is neither.
+pub fn optional_line_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     Option::<f64>::deserialize(deserializer).map(|number| number.map(nearest_line))
 }
 

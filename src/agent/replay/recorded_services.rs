@@ -10,6 +10,7 @@ use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::core::message::ToolCall;
 use crate::core::stop_reason::StopReason;
 use crate::engine::hooks::{HookEvent, HookInput};
+use crate::engine::reviewer::ReviewRequest;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::runtime::emitter::EmitError;
 use futures_util::future::LocalBoxFuture;
@@ -229,6 +230,18 @@ impl LoopServices for RecordedServices<'_> {
 
     async fn run_gates(&self, _cancel: &CancellationToken) -> Result<(), EmitError> {
         self.playback.advance_while(|next| matches!(next, Event::QualityGates { .. }));
+        Ok(())
+    }
+
+    async fn review_changes(
+        &self,
+        _request: ReviewRequest,
+        _cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        self.playback.advance_while(|next| matches!(next, Event::Subagent { .. }));
+        if matches!(self.playback.peek(), Some(Event::ChangeReview { .. })) {
+            self.playback.advance();
+        }
         Ok(())
     }
 

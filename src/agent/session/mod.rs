@@ -12,6 +12,7 @@ mod low_budget;
 mod message_serde;
 mod model;
 mod outcome;
+mod review;
 mod structured_output;
 mod subagents;
 mod tool_calls;
@@ -37,12 +38,13 @@ use evaluation::EvaluationProgress;
 use gates::GateProgress;
 use guardrails::GuardrailState;
 pub use guardrails::UnreadText;
+use review::ReviewProgress;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use structured_output::StructuredOutput;
-pub use subagents::SubagentLimits;
+pub use subagents::{SubagentLimits, subagent_id};
 pub use tool_calls::unknown_outcome;
 
 /// The next action of the loop.
@@ -56,6 +58,8 @@ pub enum NextAction {
     RunGates,
     /// Emit the evaluation of the last answer.
     RecordEvaluation(Evaluation),
+    /// Have the changes reviewed.
+    ReviewChanges,
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
     /// Refuse these calls with this message.
@@ -123,6 +127,9 @@ struct RunState {
     gates: GateProgress,
     /// State of the evaluations.
     evaluation: EvaluationProgress,
+    /// State of the reviews of the changes.
+    #[serde(default)]
+    review: ReviewProgress,
     /// Position of the model in use in the fallback chain.
     model: usize,
     /// Failures of the models before it, as text.
@@ -363,6 +370,7 @@ impl Session {
             Event::Compaction { part } => self.apply_compaction_event(part),
             Event::QualityGates { results } => self.run.gates.set_results(results),
             Event::Evaluation { result } => self.record_evaluation(result),
+            Event::ChangeReview { result } => self.run.review.record(result),
             Event::Guardrail { triggered } => self.record_guardrail(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.set_stopped_by_hook(output),

@@ -36,6 +36,7 @@ use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::skill::Skill;
 use crate::core::stop_reason::Status;
+use crate::engine::Engine;
 use crate::engine::git::delete_references;
 use crate::journal::retention::remove_expired;
 use crate::journal::session_store::SessionStore;
@@ -195,6 +196,8 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let opened = OpenedSession::open(app, options, &mut setup, sinks)?;
     let settings = setup.settings;
     let interaction = interaction(options, &settings, &setup.interrupt, &opened)?;
+    let sessions = options.earlier_sessions.iter().chain([&opened.id]);
+    let reviewer = setup.review.reviewer(app, &settings, sessions)?;
     let parts = EngineParts {
         kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,
@@ -205,7 +208,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         toolbox: setup.toolbox,
         skills: skills::restore(&setup.skills, &opened.id, &opened.session.borrow()),
     };
-    let engine = compose::engine(app, &settings, parts, interaction)?;
+    let engine = Engine { reviewer, ..compose::engine(app, &settings, parts, interaction)? };
     compose::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
     let first_step = opened.state.history.last_step();
     let first_message = first_message(task, &opened.id, &opened.session.borrow())?;

@@ -6,6 +6,7 @@ use crate::agent::subagent::SubagentHost;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
+use crate::cli::compose::change_review::ReviewSetup;
 use crate::cli::compose::costs;
 use crate::cli::compose::directories;
 use crate::cli::compose::input_history;
@@ -94,6 +95,8 @@ pub struct RunSetup {
     pub interrupt: CancellationToken,
     /// The models of the run.
     pub clients: FallbackChain<Rc<dyn LlmClient>>,
+    /// The review of the run's changes.
+    pub review: ReviewSetup,
     /// The smallest context window of the models, in tokens.
     pub window: Option<u64>,
     /// The MCP servers, whose tools are among those of `toolbox`.
@@ -128,6 +131,7 @@ impl RunSetup {
         let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
         let (models, caps) = connect_models(app, &settings).await?;
+        let review = ReviewSetup::connect(app, &settings, &host).await?;
         notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
@@ -166,6 +170,7 @@ impl RunSetup {
             launcher,
             interrupt,
             clients: models.clients,
+            review,
             window,
             mcp,
             toolbox,
@@ -223,6 +228,8 @@ fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig
     if options.dry_run {
         loaded.settings.evaluation.mode = EvaluationMode::Off;
     }
+    // Both change nothing.
+    loaded.settings.auto_review.enabled &= !options.dry_run && options.review.is_none();
     Ok((loaded, resumed_session))
 }
 

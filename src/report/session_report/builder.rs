@@ -105,6 +105,11 @@ impl SessionReportBuilder {
                     &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
                 );
             }
+            Event::ChangeReview { result } => {
+                let level = if result.has_passed() { NoticeLevel::Info } else { NoticeLevel::Warn };
+                let text = messages::change_review(result, Language::En);
+                self.warn(level, format!("{text}\n{}", messages::change_findings(result)).trim_end());
+            }
             Event::Compaction { part } => {
                 self.warn(NoticeLevel::Info, &messages::compaction(part, Language::En));
             }
@@ -151,7 +156,7 @@ impl SessionReportBuilder {
             report.started_ms.get_or_insert(record.wall_ms);
             (report.status, report.stop_reason, report.limit, report.error) = (None, None, None, None);
             (report.output, report.executables, report.health) = Default::default();
-            (report.evaluation, report.review) = Default::default();
+            (report.evaluation, report.change_review, report.review) = Default::default();
             report.quality_gates.clear();
             report.awaiting_approval.clear();
             [&mut report.agent, &mut report.model, &mut report.mode, &mut report.sandbox]

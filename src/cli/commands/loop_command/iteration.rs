@@ -186,11 +186,14 @@ impl<'a> Iterations<'a> {
             return Ok(Some(WorkStopReason::MaxIterations));
         }
         let name = format!("iteration {number}");
-        let options = match limits.for_next_run(&self.options, record) {
+        let mut options = match limits.for_next_run(&self.options, record) {
             Ok(options) => options,
             Err(reason) => return Ok(Some(reason)),
         };
-        let is_recorded = record.ended_runs().iter().any(|run| run.name == name);
+        let ended = record.ended_runs();
+        let is_recorded = ended.iter().any(|run| run.name == name);
+        let earlier = ended.into_iter().filter(|run| run.name != name);
+        options.earlier_sessions = earlier.filter_map(|run| run.result.session_id).collect();
         self.log(Style::Bold, &messages::iteration(number, self.max, self.settings.language));
         let prompt = messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks);
         let data = self.data(start, state).await;
@@ -248,7 +251,9 @@ impl<'a> Iterations<'a> {
         for check in last.checks.iter().filter(|check| !check.passed) {
             data.push(background(messages::loop_failed_check(&check.name), check.output.clone()));
         }
-        if last.result.status != Status::Success {
+        if let Some(review) = last.result.review.as_ref().filter(|review| !review.findings.is_empty()) {
+            data.push(background(messages::LOOP_REVIEW.to_owned(), messages::change_findings(review)));
+        } else if last.result.status != Status::Success {
             let error = last.result.error.as_ref().map(|error| error.message.clone());
             let reason = last.result.stop_reason.map_or_else(String::new, |reason| reason.name().to_owned());
             let text = excerpt::fit(&error.unwrap_or(reason), ERROR_CHARS).into_owned();
