@@ -143,8 +143,7 @@ impl Settings {
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
         let agent = agents::select(&agents, flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT))?.clone();
         let guardrails = document.guardrails.clone().if_enabled();
-        let mut policy = Self::policy(&document, &guardrails, &agent);
-        policy.root = workspace.to_string_lossy().into_owned();
+        let mut policy = Self::policy(&document, &guardrails, &agent, &workspace);
         policy.protected_files =
             protect_own_directories(&guardrails.protected_files, &directories, &workspace);
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
@@ -200,8 +199,13 @@ impl Settings {
         })
     }
 
-    /// Returns the options of the policy, without those that depend on the workspace.
-    fn policy(document: &Document, guardrails: &GuardrailSettings, agent: &Agent) -> PolicyOptions {
+    /// Returns the options of the policy, without the protected files.
+    fn policy(
+        document: &Document,
+        guardrails: &GuardrailSettings,
+        agent: &Agent,
+        workspace: &Path,
+    ) -> PolicyOptions {
         PolicyOptions {
             mode: agent.mode,
             agent: agent.name.clone(),
@@ -212,7 +216,7 @@ impl Settings {
             allowed_only: document.commands.allowed_only,
             trusts_sandbox: false,
             rules: document.policy.rules.clone(),
-            root: String::new(),
+            root: workspace.to_string_lossy().into_owned(),
             language: document.language,
         }
     }

@@ -44,15 +44,15 @@ pub fn hidden_change(path: &str) -> String {
 
 /// Returns the findings as text, to be enclosed in untrusted-data delimiters.
 pub fn change_findings(review: &ChangeReview) -> String {
-    let mut text = String::new();
-    for finding in &review.findings {
-        text.extend(["- ", &place(finding), ": ", &finding.problem]);
-        if let Some(fix) = &finding.fix {
-            text.extend([" Fix: ", fix]);
-        }
-        text.push('\n');
-    }
-    text.trim_end().to_owned()
+    let lines: Vec<String> =
+        review.findings.iter().map(|finding| format!("- {}", change_finding(finding))).collect();
+    lines.join("\n")
+}
+
+/// Returns one finding as text.
+pub fn change_finding(finding: &ChangeFinding) -> String {
+    let fix = finding.fix.as_ref().map(|fix| format!(" Fix: {fix}")).unwrap_or_default();
+    format!("{}: {}{fix}", place(finding), finding.problem)
 }
 
 fn place(finding: &ChangeFinding) -> String {

@@ -45,9 +45,9 @@ impl Redactor {
                 self.redact(reason);
             }
             Event::Restored { changed, .. } | Event::FileChangesPlanned { changes: changed, .. } => {
-                self.paths(changed.iter_mut().map(|change| &mut change.path));
+                self.each(changed.iter_mut().map(|change| &mut change.path));
             }
-            Event::Checkpoint { omitted_files, .. } => self.paths(omitted_files.iter_mut()),
+            Event::Checkpoint { omitted_files, .. } => self.each(omitted_files.iter_mut()),
             Event::HookEnd { hook, output, .. } => {
                 self.redact(hook);
                 self.redact(output);
@@ -59,9 +59,7 @@ impl Redactor {
             Event::RunEnd { result } => self.result(result),
             Event::Work { part } => self.work(part),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
-            Event::RunStart { bounds: Some(bounds), .. } => {
-                bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
-            }
+            Event::RunStart { bounds: Some(bounds), .. } => self.each(bounds.schema.iter_mut()),
             // Streamed text is buffered before it is searched: see [`PendingText`](super::PendingText).
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -83,8 +81,8 @@ impl Redactor {
         }
     }
 
-    fn paths<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
-        paths.for_each(|path| self.redact(path));
+    fn each<'a>(&self, texts: impl Iterator<Item = &'a mut String>) {
+        texts.for_each(|text| self.redact(text));
     }
 
     /// Replaces the secrets in the names of images; their bytes are not searched.
@@ -110,7 +108,7 @@ impl Redactor {
     fn work(&self, event: &mut WorkEvent) {
         match event {
             WorkEvent::Start { words, task, .. } => {
-                self.paths(words.iter_mut());
+                self.each(words.iter_mut());
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } => {}

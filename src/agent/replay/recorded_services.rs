@@ -3,6 +3,7 @@
 use super::live_tools::LiveTools;
 use super::playback::Playback;
 use crate::agent::loop_services::LoopServices;
+use crate::core::change_review::ChangeReview;
 use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, MessageOrigin, Record};
 use crate::core::failure::FailureKind;
@@ -116,6 +117,20 @@ pub struct RecordedServices<'a> {
 }
 
 impl RecordedServices<'_> {
+    /// Passes the recorded result of a check of the answer. It is missing when the process was killed during the check.
+    ///
+    /// # Errors
+    /// When there is no such result where the loop emits `now`.
+    fn pass_result(&self, is_result: impl Fn(&Event) -> bool, now: Event) -> Result<(), EmitError> {
+        match self.playback.remaining().first() {
+            Some(record) if is_result(&record.event) => {
+                self.playback.advance();
+                Ok(())
+            }
+            other => Err(self.playback.diverge(other, now)),
+        }
+    }
+
     /// Repeats calls in the model's order, up to the first with a different result.
     async fn repeat_calls(&self, live: &LiveTools, calls: &[ToolCall]) -> Result<(), EmitError> {
         let batch = self.playback.remaining().iter().take_while(|record| is_of_calls(&record.event));
@@ -229,8 +244,10 @@ impl LoopServices for RecordedServices<'_> {
     }
 
     async fn run_gates(&self, _cancel: &CancellationToken) -> Result<(), EmitError> {
-        self.playback.advance_while(|next| matches!(next, Event::QualityGates { .. }));
-        Ok(())
+        self.pass_result(
+            |event| matches!(event, Event::QualityGates { .. }),
+            Event::QualityGates { results: Vec::new() },
+        )
     }
 
     async fn review_changes(
@@ -239,10 +256,11 @@ impl LoopServices for RecordedServices<'_> {
         _cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
         self.playback.advance_while(|next| matches!(next, Event::Subagent { .. }));
-        if matches!(self.playback.peek(), Some(Event::ChangeReview { .. })) {
-            self.playback.advance();
+        if self.playback.is_interrupted() {
+            return Ok(());
         }
-        Ok(())
+        let result = ChangeReview::default();
+        self.pass_result(|event| matches!(event, Event::ChangeReview { .. }), Event::ChangeReview { result })
     }
 
     fn report_background(&self) -> Result<(), EmitError> {

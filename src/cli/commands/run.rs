@@ -196,8 +196,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let opened = OpenedSession::open(app, options, &mut setup, sinks)?;
     let settings = setup.settings;
     let interaction = interaction(options, &settings, &setup.interrupt, &opened)?;
-    let sessions = options.earlier_sessions.iter().chain([&opened.id]);
-    let reviewer = setup.review.reviewer(app, &settings, sessions)?;
+    let reviewer = setup.review.reviewer(app, &settings, (&options.earlier_sessions, &opened.id))?;
     let parts = EngineParts {
         kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,

@@ -130,8 +130,7 @@ impl RunSetup {
         let launcher = compose::launcher(app, &settings)?;
         let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
-        let (models, caps) = connect_models(app, &settings).await?;
-        let review = ReviewSetup::connect(app, &settings, &host).await?;
+        let (models, caps, review) = connect_models(app, &settings, &host).await?;
         notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
@@ -195,10 +194,16 @@ fn interrupt(
     }
 }
 
-/// Connects the models of the run and returns them with the spending caps.
-async fn connect_models(app: &App, settings: &Settings) -> CliResult<(ModelChain, SpendingCaps)> {
+/// Connects the models of the run and that of its reviewer, which `host` will run, and returns them with the spending caps.
+async fn connect_models(
+    app: &App,
+    settings: &Settings,
+    host: &Rc<OnceCell<SubagentHost>>,
+) -> CliResult<(ModelChain, SpendingCaps, ReviewSetup)> {
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
-    Ok((ModelChain::connect(app, settings, &caps, &prices).await?, caps))
+    let models = ModelChain::connect(app, settings, &caps, &prices).await?;
+    let review = ReviewSetup::connect(app, settings, (&caps, &prices), host).await?;
+    Ok((models, caps, review))
 }
 
 /// Empties the answer cache if `--cache-clear` is set.

@@ -4,7 +4,7 @@ use crate::agent::review_reply::{self, ReviewReply};
 use crate::agent::session::{RunOutcome, subagent_id};
 use crate::agent::subagent::{SubagentContext, SubagentHost, SubagentModel, SubagentRequest};
 use crate::cli::compose::app::App;
-use crate::cli::compose::costs;
+use crate::cli::compose::costs::Prices;
 use crate::cli::compose::file_diff::file_diff;
 use crate::cli::compose::model_chain::{ModelChain, fallback_settings};
 use crate::cli::compose::session::session_store;
@@ -15,6 +15,7 @@ use crate::config::settings::Settings;
 use crate::core::change_review::ChangeReview;
 use crate::core::event::Event;
 use crate::core::language::Language;
+use crate::core::limits::SpendingCaps;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::Engine;
 use crate::engine::reviewer::{ReviewRequest, Reviewer};
@@ -68,31 +69,38 @@ impl ReviewSetup {
     pub async fn connect(
         app: &App,
         settings: &Settings,
+        (caps, prices): (&SpendingCaps, &Prices),
         host: &Rc<OnceCell<SubagentHost>>,
     ) -> CliResult<Self> {
         let review = &settings.auto_review;
         let model = match review.review_model.as_deref().filter(|_| review.enabled) {
-            Some(name) => Some(connect_model(app, settings, name).await?),
+            Some(name) => Some(connect_model(app, settings, (caps, prices), name).await?),
             None => None,
         };
         Ok(Self { host: Rc::clone(host), model })
     }
 
-    /// Returns what reviews the changes of `sessions`, from the oldest to that of the run; `None` if reviews are disabled.
+    /// Returns what reviews the changes of session `id`, and of the `earlier` sessions in a loop, the oldest first; `None` if reviews
+    /// are disabled.
     ///
     /// # Errors
     /// When an id is not valid, or an earlier session does not exist any more.
-    pub fn reviewer<'a>(
+    pub fn reviewer(
         self,
         app: &App,
         settings: &Settings,
-        sessions: impl Iterator<Item = &'a String>,
+        (earlier, id): (&[String], &str),
     ) -> CliResult<Option<Box<dyn Reviewer>>> {
         if !settings.auto_review.enabled {
             return Ok(None);
         }
         let store = session_store(settings);
-        let journals = sessions.map(|id| store.journal_path(id)).collect::<Result<_, _>>()?;
+        let journals = earlier
+            .iter()
+            .map(String::as_str)
+            .chain([id])
+            .map(|id| store.journal_path(id))
+            .collect::<Result<_, _>>()?;
         Ok(Some(Box::new(ChangeReviewer {
             host: self.host,
             model: self.model,
@@ -103,11 +111,15 @@ impl ReviewSetup {
     }
 }
 
-async fn connect_model(app: &App, settings: &Settings, name: &str) -> CliResult<SubagentModel> {
-    let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
-    let mut own = fallback_settings(settings, name, &prices)?;
+async fn connect_model(
+    app: &App,
+    settings: &Settings,
+    (caps, prices): (&SpendingCaps, &Prices),
+    name: &str,
+) -> CliResult<SubagentModel> {
+    let mut own = fallback_settings(settings, name, prices)?;
     own.llm.fallback.clear();
-    let connected = ModelChain::connect(app, &own, &caps, &prices).await;
+    let connected = ModelChain::connect(app, &own, caps, prices).await;
     let ModelChain { clients, terms } = connected.map_err(|error| {
         CliError::new(error.kind, messages::review_model_unusable(name, &error.to_string()))
     })?;

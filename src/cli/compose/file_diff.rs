@@ -32,7 +32,7 @@ pub fn file_diff(
         FileState::Content { hash, .. } => contents.get(hash),
         FileState::Unknown => None,
     };
-    let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = |bytes: Option<Vec<u8>>| String::from_utf8(bytes?).ok().filter(|text| !text.contains('\0'));
     match (text(old), text(new)) {
         (Some(old), Some(new)) => format!("{note}{}", diff::unified_full(&escape_controls(path), &old, &new)),
         _ => format!("{note}{}", messages::no_diff(path)),

@@ -97,18 +97,8 @@ impl SessionReportBuilder {
                     &messages::budget_warning(*spent_usd, *threshold_usd, Language::En),
                 );
             }
-            Event::QualityGates { results } => self.gates(results),
-            Event::Evaluation { result } if !result.passed => {
-                let findings = messages::evaluation_findings(result);
-                self.warn(
-                    NoticeLevel::Warn,
-                    &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
-                );
-            }
-            Event::ChangeReview { result } => {
-                let level = if result.has_passed() { NoticeLevel::Info } else { NoticeLevel::Warn };
-                let text = messages::change_review(result, Language::En);
-                self.warn(level, format!("{text}\n{}", messages::change_findings(result)).trim_end());
+            event @ (Event::QualityGates { .. } | Event::Evaluation { .. } | Event::ChangeReview { .. }) => {
+                self.checks(event);
             }
             Event::Compaction { part } => {
                 self.warn(NoticeLevel::Info, &messages::compaction(part, Language::En));
@@ -124,6 +114,28 @@ impl SessionReportBuilder {
             _ => {}
         }
         self.limit_total_text();
+    }
+
+    /// Adds the results of checks, of an evaluation, or of a review.
+    fn checks(&mut self, event: &Event) {
+        match event {
+            Event::QualityGates { results } => self.gates(results),
+            Event::Evaluation { result } if !result.passed => {
+                let findings = messages::evaluation_findings(result);
+                self.warn(
+                    NoticeLevel::Warn,
+                    &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
+                );
+            }
+            Event::ChangeReview { result } => {
+                let level = if result.has_passed() { NoticeLevel::Info } else { NoticeLevel::Warn };
+                self.warn(level, &messages::change_review(result, Language::En));
+                for finding in &result.findings {
+                    self.warn(level, &messages::change_finding(finding));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Counts a damaged record.
