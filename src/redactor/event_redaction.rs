@@ -45,9 +45,9 @@ impl Redactor {
                 self.redact(reason);
             }
             Event::Restored { changed, .. } | Event::FileChangesPlanned { changes: changed, .. } => {
-                self.each(changed.iter_mut().map(|change| &mut change.path));
+                self.paths(changed.iter_mut().map(|change| &mut change.path));
             }
-            Event::Checkpoint { omitted_files, .. } => self.each(omitted_files.iter_mut()),
+            Event::Checkpoint { omitted_files, .. } => self.paths(omitted_files.iter_mut()),
             Event::HookEnd { hook, output, .. } => {
                 self.redact(hook);
                 self.redact(output);
@@ -59,7 +59,7 @@ impl Redactor {
             Event::RunEnd { result } => self.result(result),
             Event::Work { part } => self.work(part),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
-            Event::RunStart { bounds: Some(bounds), .. } => self.each(bounds.schema.iter_mut()),
+            Event::RunStart { bounds: Some(bounds), .. } => self.paths(bounds.schema.iter_mut()),
             // Streamed text is buffered before it is searched: see [`PendingText`](super::PendingText).
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -81,8 +81,8 @@ impl Redactor {
         }
     }
 
-    fn each<'a>(&self, texts: impl Iterator<Item = &'a mut String>) {
-        texts.for_each(|text| self.redact(text));
+    fn paths<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
+        paths.for_each(|path| self.redact(path));
     }
 
     /// Replaces the secrets in the names of images; their bytes are not searched.
@@ -108,7 +108,7 @@ impl Redactor {
     fn work(&self, event: &mut WorkEvent) {
         match event {
             WorkEvent::Start { words, task, .. } => {
-                self.each(words.iter_mut());
+                self.paths(words.iter_mut());
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } => {}
