@@ -101,6 +101,7 @@ mod tests {
             gate_rounds: None,
             compaction: CompactionLimits::default(),
             evaluation: EvaluationLimits::default(),
+            review_passes: None,
         }
     }
 

@@ -2,12 +2,14 @@
 //!
 //! A run uses the engine. A replay uses the recorded results of a journal.
 
+use crate::core::change_review::ChangeReview;
 use crate::core::event::Event;
 use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::core::image::ImageSource;
 use crate::core::message::ToolCall;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput};
+use crate::engine::reviewer::ReviewRequest;
 use crate::messages;
 use crate::runtime::emitter::EmitError;
 use crate::tools::outputs::Outputs;
@@ -35,6 +37,13 @@ pub trait LoopServices {
 
     /// Runs the quality gates.
     fn run_gates(&self, cancel: &CancellationToken) -> impl Future<Output = Result<(), EmitError>>;
+
+    /// Has the changes of the run reviewed and emits the result, unless `cancel` ends the review.
+    fn review_changes(
+        &self,
+        request: ReviewRequest,
+        cancel: &CancellationToken,
+    ) -> impl Future<Output = Result<(), EmitError>>;
 
     /// Emits the results of background commands that have ended.
     ///
@@ -100,6 +109,21 @@ impl LoopServices for Engine {
 
     async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
         Self::run_gates(self, cancel).await
+    }
+
+    async fn review_changes(
+        &self,
+        request: ReviewRequest,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let passes = request.passes;
+        let no_reviewer = || ChangeReview::failed(messages::NO_REVIEWER.to_owned());
+        let reviewed = match &self.reviewer {
+            Some(reviewer) => reviewer.review(request, cancel).await?,
+            None => Some(no_reviewer()),
+        };
+        let Some(review) = reviewed else { return Ok(()) };
+        self.emitter.emit(Event::ChangeReview { result: ChangeReview { passes, ..review } }).map(drop)
     }
 
     fn report_background(&self) -> Result<(), EmitError> {

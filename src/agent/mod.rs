@@ -12,6 +12,7 @@ pub mod model_call;
 pub mod output_schema;
 pub mod prefix_audit;
 pub mod replay;
+pub mod review_reply;
 pub mod run;
 pub mod run_end;
 pub mod session;

@@ -114,6 +114,12 @@ impl<S: LoopServices> Agent<S> {
         with_time_limit(self.time_left(), &cancel, self.engine.run_gates(&cancel)).await
     }
 
+    /// Has the changes reviewed. The reviewer is a subagent, which has the time that the run has left.
+    async fn review_changes(&self) -> Result<(), EmitError> {
+        let request = self.session.borrow().review_request();
+        self.engine.review_changes(request, &self.interrupt.child_token()).await
+    }
+
     /// Executes one action of a compaction.
     async fn compact(&self, compact: CompactionAction) -> Result<(), EmitError> {
         let part = match compact {
@@ -249,6 +255,7 @@ async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitErro
             NextAction::RecordEvaluation(result) => {
                 agent.emitter.emit(Event::Evaluation { result })?;
             }
+            NextAction::ReviewChanges => agent.review_changes().await?,
             NextAction::Compact(compact) => agent.compact(compact).await?,
             NextAction::RunTools(calls) => agent.run_tools(&calls).await?,
             NextAction::RefuseCalls(calls, message) => agent.refuse(calls, &message)?,

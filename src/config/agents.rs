@@ -12,6 +12,9 @@ use crate::engine::policy::Mode;
 use crate::tools::toolbox::{MCP_PREFIX, known_names};
 use std::path::{Path, PathBuf};
 
+/// The agent that reviews code.
+pub const REVIEWER: &str = "review";
+
 /// Maximum size of an agent's file in bytes, about 16,000 words; models follow longer prompts badly.
 pub const MAX_AGENT_BYTES: u64 = 128 << 10;
 /// Maximum number of agent files in one directory.

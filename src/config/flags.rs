@@ -79,6 +79,8 @@ pub struct Flags {
     pub mcp_servers: Option<String>,
     /// `--disable-mcp`: no MCP server is used.
     pub disable_mcp: bool,
+    /// `--review`: the changes are reviewed before the run counts as done.
+    pub review: bool,
     /// `--health`: the code is measured before and after the run.
     pub health: bool,
     /// `--log-file`: the path of the JSON log.
@@ -144,6 +146,7 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
         ("--tool-timeout", "tools.timeout_seconds", flags.tool_timeout.map(Value::from)),
         ("--budget", "costs.budget_usd", flags.budget.map(Value::from)),
         ("--self-eval", "evaluation.mode", flags.self_eval.map(|mode| mode.name().into())),
+        ("--review", "auto_review.enabled", flags.review.then(|| true.into())),
         ("--sandbox", "sandbox.mode", flags.sandbox.map(|mode| mode.name().into())),
         ("--allow-net", "sandbox.network", flags.allow_net.then(|| true.into())),
         ("--allow-host", "sandbox.network", (!flags.allow_host.is_empty()).then(|| false.into())),

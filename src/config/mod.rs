@@ -1,6 +1,7 @@
 //! Settings: the schema of every key, the layers and the origin of each value, and the agents.
 
 pub mod agents;
+pub mod auto_review;
 pub mod chat;
 pub mod claude_names;
 pub mod context;

@@ -7,6 +7,7 @@
 //! list last. `x-format`: the required format of a text, of
 //! the items of a list or of the keys of a map (`key_rules::Format`). `x-unit`: what a number counts.
 
+use super::auto_review::AutoReviewSettings;
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
@@ -103,6 +104,8 @@ pub struct Document {
     pub run_loop: RunLoop,
     /// Whether the model judges its own answer before a run counts as done (`agent help evaluation`).
     pub evaluation: EvaluationSettings,
+    /// Review of a run's changes by the agent `review` before the run counts as done (`agent help review`).
+    pub auto_review: AutoReviewSettings,
     /// Spending limits of a run.
     pub costs: Costs,
     /// Logging.

@@ -183,6 +183,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "costs.max_tokens"
             | "costs.max_tool_calls"
             | "evaluation.mode"
+            | "auto_review.enabled"
+            | "auto_review.review_model"
             | "evaluation.confidence_threshold"
             | "guardrails.enabled"
             | "health.enabled"

@@ -1,6 +1,7 @@
 //! The effective settings of a run, validated and complete.
 
 use super::agents::{self, Agent};
+use super::auto_review::AutoReviewSettings;
 use super::chat::ChatSettings;
 use super::context::Context;
 use super::environment::{Directories, Environment};
@@ -107,6 +108,8 @@ pub struct Settings {
     pub run_loop: RunLoop,
     /// Whether answers are evaluated.
     pub evaluation: EvaluationSettings,
+    /// Review of a run's changes.
+    pub auto_review: AutoReviewSettings,
     /// Spending limits; the file is absolute.
     pub costs: Costs,
     /// Logging; the file is absolute.
@@ -143,8 +146,7 @@ impl Settings {
         let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
         let agent = agents::select(&agents, flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT))?.clone();
         let guardrails = document.guardrails.clone().if_enabled();
-        let mut policy = Self::policy(&document, &guardrails, &agent);
-        policy.root = workspace.to_string_lossy().into_owned();
+        let mut policy = Self::policy(&document, &guardrails, &agent, &workspace);
         policy.protected_files =
             protect_own_directories(&guardrails.protected_files, &directories, &workspace);
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
@@ -188,6 +190,7 @@ impl Settings {
             guardrails,
             run_loop: document.run_loop,
             evaluation: document.evaluation,
+            auto_review: document.auto_review,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
             sessions: document.sessions,
@@ -196,8 +199,13 @@ impl Settings {
         })
     }
 
-    /// Returns the options of the policy, without those that depend on the workspace.
-    fn policy(document: &Document, guardrails: &GuardrailSettings, agent: &Agent) -> PolicyOptions {
+    /// Returns the options of the policy, without the protected files.
+    fn policy(
+        document: &Document,
+        guardrails: &GuardrailSettings,
+        agent: &Agent,
+        workspace: &Path,
+    ) -> PolicyOptions {
         PolicyOptions {
             mode: agent.mode,
             agent: agent.name.clone(),
@@ -208,7 +216,7 @@ impl Settings {
             allowed_only: document.commands.allowed_only,
             trusts_sandbox: false,
             rules: document.policy.rules.clone(),
-            root: String::new(),
+            root: workspace.to_string_lossy().into_owned(),
             language: document.language,
         }
     }

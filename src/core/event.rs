@@ -3,6 +3,7 @@
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 pub use crate::core::billed_usage::BilledUsage;
 use crate::core::budget_share::{BudgetCap, BudgetShare};
+use crate::core::change_review::ChangeReview;
 use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
@@ -17,6 +18,7 @@ pub use crate::core::message_origin::{MessageAuthor, MessageOrigin};
 pub use crate::core::notice_level::NoticeLevel;
 pub use crate::core::prefix_hashes::PrefixHashes;
 use crate::core::price::Usd;
+pub use crate::core::purpose::Purpose;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{InstructionFile, RunResult};
 use crate::core::stop_reason::StopReason;
@@ -46,28 +48,6 @@ pub struct Record {
     pub mono_us: u64,
     /// The event.
     pub event: Event,
-}
-
-/// Purpose of a model call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// The next step of the work.
-    #[default]
-    Step,
-    /// The closing summary, without tools.
-    Closing,
-    /// A summary of old exchanges, without tools, to compact the conversation.
-    Summary,
-    /// An evaluation of an answer, without tools (`evaluation.mode`).
-    Evaluation,
-}
-
-impl Purpose {
-    /// Checks whether the response is only for the loop: it is neither added to the conversation nor shown.
-    pub fn is_internal(self) -> bool {
-        matches!(self, Self::Summary | Self::Evaluation)
-    }
 }
 
 /// Decision of a hook.
@@ -379,6 +359,12 @@ pub enum Event {
         /// The result.
         #[serde(flatten)]
         result: Evaluation,
+    },
+    /// Another agent reviewed the changes of the run, or the review failed (`auto_review.enabled`).
+    ChangeReview {
+        /// The result.
+        #[serde(flatten)]
+        result: ChangeReview,
     },
     /// The cost of the run reached the warning threshold; emitted once in a run.
     BudgetWarning {

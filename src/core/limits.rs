@@ -96,6 +96,10 @@ pub struct Limits {
     /// How answers are evaluated; off in journals of earlier versions.
     #[serde(default)]
     pub evaluation: EvaluationLimits,
+    /// How often the findings of a review of the changes are sent to the model before the run ends anyway; absent without
+    /// reviews.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review_passes: Option<u32>,
 }
 
 /// Spending limits of a run.

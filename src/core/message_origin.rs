@@ -39,6 +39,8 @@ pub enum MessageOrigin {
     Skill,
     /// The loop reports the shortcomings that an evaluation found.
     Evaluation,
+    /// The loop reports the problems that a review of the changes found.
+    Review,
 }
 
 /// Author of a user message.
@@ -66,6 +68,7 @@ impl MessageOrigin {
             | Self::Breaker
             | Self::Gate
             | Self::Evaluation
+            | Self::Review
             | Self::Remaining
             | Self::Plan
             | Self::UserCommand

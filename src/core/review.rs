@@ -1,15 +1,13 @@
 //! Findings of a code review, and the built-in schema of the answer that contains them.
 
+use crate::core::line_number::{line_number, optional_line_number};
 use crate::core::run_result::{Output, RunResult};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// JSON Schema of a [`Review`]. It is written by hand, because the strict modes of some servers refuse ranges and
 /// `oneOf`, which generated schemas contain.
 pub const REVIEW_SCHEMA: &str = include_str!("../../config/schema/review.json");
-
-/// Largest line number: readers of SARIF have signed numbers of 32 bits.
-const MAX_LINE: u32 = i32::MAX.cast_unsigned();
 
 /// Severity of a finding, from the lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -104,24 +102,10 @@ impl Review {
     }
 }
 
-/// Reads a line number. A number outside of the range becomes the nearest one, so that no finding is lost.
-fn line_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    f64::deserialize(deserializer).map(nearest_line)
-}
-
-/// Reads a line number or null.
-fn optional_line_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    Option::<f64>::deserialize(deserializer).map(|number| number.map(nearest_line))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
-fn nearest_line(number: f64) -> u32 {
-    (number as u32).clamp(1, MAX_LINE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::line_number::MAX_LINE;
     use serde_json::{Value, json};
     use strum::VariantArray;
 

@@ -1,5 +1,6 @@
 //! The result of a run: the document of `--json` and the last record of a journal.
 
+use crate::core::change_review::ChangeReview;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
 use crate::core::failure::Failure;
@@ -270,6 +271,9 @@ pub struct RunResult {
     /// Result of the evaluation of `output`; absent if no answer was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Evaluation>,
+    /// The last review of the changes (`--review`); absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<ChangeReview>,
     /// Figures on the code before and after the run; absent without `--health`, or if it could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<CodeHealth>,

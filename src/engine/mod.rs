@@ -29,6 +29,7 @@ pub mod message_queue;
 mod pending_approvals;
 pub mod policy;
 pub mod review_diff;
+pub mod reviewer;
 pub mod rules;
 mod skill_loading;
 pub mod skill_set;
@@ -46,6 +47,7 @@ use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::hooks::Hooks;
 use crate::engine::message_queue::MessageQueue;
 use crate::engine::policy::Policy;
+use crate::engine::reviewer::Reviewer;
 use crate::engine::skill_set::SkillSet;
 use crate::journal::approvals::Approvals;
 use crate::process::launch::Launcher;
@@ -118,6 +120,8 @@ pub struct Engine {
     pub hooks: Rc<Hooks>,
     /// Commands that must pass before a run counts as done.
     pub gates: Vec<QualityGate>,
+    /// Reviews the changes before a run counts as done; `None` if nothing does.
+    pub reviewer: Option<Box<dyn Reviewer>>,
     /// Answers approval questions.
     pub approver: Rc<dyn Approver>,
     /// Approvals that hold until the run ends.

@@ -30,6 +30,7 @@ impl Engine {
             commands: self.commands.clone(),
             hooks: Rc::clone(&self.hooks),
             gates: Vec::new(),
+            reviewer: None,
             approver: Rc::clone(&self.approver),
             grants: Rc::clone(&self.grants),
             approvals: Approvals::default(),

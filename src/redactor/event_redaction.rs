@@ -3,6 +3,7 @@
 use super::Redactor;
 use super::unique_keys::unique_key;
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
+use crate::core::change_review::{ChangeFinding, ChangeReview};
 use crate::core::compaction::CompactionEvent;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
@@ -52,6 +53,7 @@ impl Redactor {
                 self.redact(output);
             }
             Event::Evaluation { result } => self.evaluation(result),
+            Event::ChangeReview { result } => self.change_review(result),
             Event::QualityGates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.redact(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
@@ -136,6 +138,14 @@ impl Redactor {
         for text in evaluation.issues.iter_mut().chain([&mut evaluation.suggestion]).chain(error) {
             self.redact_for_model(text);
         }
+    }
+
+    fn change_review(&self, review: &mut ChangeReview) {
+        for ChangeFinding { file, problem, fix, .. } in &mut review.findings {
+            self.redact(file);
+            [problem].into_iter().chain(fix).for_each(|text| self.redact_for_model(text));
+        }
+        review.problem.iter_mut().for_each(|problem| self.redact(problem));
     }
 
     fn background(&self, event: &mut Event) {
@@ -236,6 +246,7 @@ impl Redactor {
         }
         result.guardrails.iter_mut().for_each(|triggered| self.redact(&mut triggered.message));
         result.evaluation.iter_mut().for_each(|evaluation| self.evaluation(evaluation));
+        result.review.iter_mut().for_each(|review| self.change_review(review));
         result.error.iter_mut().for_each(|failure| self.redact(&mut failure.message));
     }
 

@@ -213,6 +213,11 @@ impl HumanLog {
             Event::Evaluation { result } => {
                 self.log_check(result.passed, &messages::evaluation(result, self.language()), "")
             }
+            Event::ChangeReview { result } => self.log_check(
+                result.has_passed(),
+                &messages::change_review(result, self.language()),
+                &messages::change_findings(result),
+            ),
             Event::Compaction { part } => {
                 self.notice(messages::compaction_level(part), &messages::compaction(part, self.language()))
             }
@@ -407,6 +412,7 @@ impl EventSink for HumanLog {
             event @ (Event::Checkpoint { .. }
             | Event::QualityGates { .. }
             | Event::Evaluation { .. }
+            | Event::ChangeReview { .. }
             | Event::CachedAnswer
             | Event::RequestPrefix { .. }
             | Event::Notice { .. }

@@ -3,6 +3,7 @@
 pub mod corrections;
 pub mod delimiter;
 pub mod diff;
+pub mod diff_parts;
 pub mod edit;
 pub mod excerpt;
 pub mod fence;

@@ -2,6 +2,7 @@
 
 use crate::support::run::Lab;
 use crate::support::server::Server;
+use rustix::process::Signal;
 use serde_json::json;
 
 const GATE: &str = "guardrails: {quality_gates: [{name: is done, command: 'test -f done || (echo not there >&2; exit 3)'}]}\n";
@@ -78,6 +79,18 @@ fn s18_a_gate_that_hangs_is_ended_and_does_not_outlast_the_run() {
     let server = Server::start("turns: [{text: done}, {text: so far}]");
     let late = Lab::new().run(&server, &["--check", "sleep 1000", "--timeout", "3", "--json"]).exits(5);
     assert_eq!(late.json()["stop_reason"], "timeout");
+}
+
+#[test]
+fn s18_a_run_that_was_killed_in_a_gate_can_be_replayed() {
+    let server = Server::start("turns: [{text: done}]");
+    let lab = Lab::new();
+    let running = lab.start_run(&server, &["--check", "touch began; sleep 1000"]);
+    lab.wait_for_file("began");
+    running.signal(Signal::KILL);
+    running.finish();
+    let replayed = lab.agent(&["replay"]).exits(0);
+    assert!(replayed.stdout.contains("killed"), "{}", replayed.stdout);
 }
 
 #[test]

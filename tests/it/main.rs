@@ -6,6 +6,7 @@ mod acp;
 mod acp_images;
 mod approvals;
 mod archive;
+mod auto_review;
 mod background;
 mod bad_input;
 mod batches;

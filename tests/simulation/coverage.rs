@@ -26,6 +26,9 @@ pub fn count(shared: &SimulationContext, event: &Event) {
         Event::Evaluation { result } => {
             shared.count("evaluation", if result.passed { "passed" } else { "rejected" });
         }
+        Event::ChangeReview { result } => {
+            shared.count("review", if result.has_passed() { "passed" } else { "rejected" });
+        }
         Event::QualityGates { results } => {
             let passed = results.iter().all(|result| result.passed);
             shared.count("gates", if passed { "passed" } else { "failed" });

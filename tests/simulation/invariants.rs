@@ -395,7 +395,8 @@ impl InvariantChecker {
         assert!(!std::mem::replace(&mut self.run.has_ended, true), "a run ends twice");
         let reason = result.stop_reason.expect("a run has a stop reason");
         let wanting = result.quality_gates.iter().any(|gate| !gate.passed)
-            || result.evaluation.as_ref().is_some_and(|evaluation| !evaluation.passed);
+            || result.evaluation.as_ref().is_some_and(|evaluation| !evaluation.passed)
+            || result.review.as_ref().is_some_and(|review| !review.has_passed());
         let fails = reason == StopReason::LlmDone && wanting;
         let status = if fails { Status::Partial } else { reason.status() };
         assert_eq!(result.status, status, "the status does not match the stop reason");

@@ -38,7 +38,7 @@ const LONG_SIMULATION_STEPS: u64 = 500_000;
 const SHOWN_RECORDS: usize = 12;
 
 /// Situations that must be reached, in addition to each stop reason and each kind of model.
-const REQUIRED_SITUATIONS: [(&str, &[&str]); 7] = [
+const REQUIRED_SITUATIONS: [(&str, &[&str]); 8] = [
     (
         "fault",
         &[
@@ -64,6 +64,7 @@ const REQUIRED_SITUATIONS: [(&str, &[&str]); 7] = [
     ("closing", &["answered", "failed"]),
     ("gates", &["passed", "failed"]),
     ("evaluation", &["passed", "rejected"]),
+    ("review", &["passed", "rejected"]),
     ("message", &["little budget left"]),
 ];
 

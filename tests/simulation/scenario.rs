@@ -265,6 +265,7 @@ impl Scenario {
             limits.breakers = breakers(random);
         }
         limits.gate_rounds = (!loops && !random.one_in(8)).then(|| u32::try_from(random.below(5)).unwrap());
+        limits.review_passes = random.one_in(3).then(|| u32::try_from(random.below(4)).unwrap());
         limits.warns_when_low = random.one_in(2);
         if !random.one_in(8) {
             limits.evaluation = EvaluationLimits {

@@ -7,6 +7,7 @@ use super::scenario::FaultPlan;
 use super::workspace::FIRST_UNWRITABLE;
 use crate::agent::loop_services::LoopServices;
 use crate::core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject};
+use crate::core::change_review::{ChangeFinding, ChangeReview};
 use crate::core::decision::Denial;
 use crate::core::event::{Event, HookVerdict, MessageOrigin};
 use crate::core::file_change::{Change, ChangedBy, FileState};
@@ -15,6 +16,7 @@ use crate::core::language::Language;
 use crate::core::message::{ToolCall, ToolResult};
 use crate::core::quality_gate::GateResult;
 use crate::engine::hooks::{HookEvent, HookInput};
+use crate::engine::reviewer::ReviewRequest;
 use crate::engine::{call_arguments, with_time_limit};
 use crate::journal::approvals::Approvals;
 use crate::messages;
@@ -380,6 +382,26 @@ impl LoopServices for SimulatedServices {
             duration_ms: 1,
         };
         self.emitter.emit(Event::QualityGates { results: vec![result] }).map(drop)
+    }
+
+    async fn review_changes(
+        &self,
+        request: ReviewRequest,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let time = Duration::from_millis(self.random.between(1, 900));
+        if tokio::time::timeout(time, cancel.cancelled()).await.is_ok() {
+            return Ok(());
+        }
+        let passes = request.passes;
+        let finding = ChangeFinding { problem: "a bug".to_owned(), ..ChangeFinding::default() };
+        let result = match self.random.below(4) {
+            0 => ChangeReview { findings: vec![finding], parts: 1, passes, ..ChangeReview::default() },
+            1 => ChangeReview { passes, ..ChangeReview::failed("no verdict".to_owned()) },
+            2 => ChangeReview { skipped: true, passes, ..ChangeReview::default() },
+            _ => ChangeReview { approved: true, parts: 1, passes, ..ChangeReview::default() },
+        };
+        self.emitter.emit(Event::ChangeReview { result }).map(drop)
     }
 
     fn store_output(&self, _call_id: &str, _text: &str) -> bool {

@@ -120,6 +120,11 @@ impl Playback {
         self.interrupt.cancel();
     }
 
+    /// Whether the run is interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_cancelled()
+    }
+
     /// Whether the run ended by interrupt or timeout and no step follows: its running calls were interrupted.
     pub fn is_cut_short(&self) -> bool {
         let ended = |record: &Record| match &record.event {

@@ -3,6 +3,7 @@
 use super::live_tools::LiveTools;
 use super::playback::Playback;
 use crate::agent::loop_services::LoopServices;
+use crate::core::change_review::ChangeReview;
 use crate::core::compaction::CompactionEvent;
 use crate::core::event::{Event, MessageOrigin, Record};
 use crate::core::failure::FailureKind;
@@ -10,6 +11,7 @@ use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::core::message::ToolCall;
 use crate::core::stop_reason::StopReason;
 use crate::engine::hooks::{HookEvent, HookInput};
+use crate::engine::reviewer::ReviewRequest;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::runtime::emitter::EmitError;
 use futures_util::future::LocalBoxFuture;
@@ -115,6 +117,20 @@ pub struct RecordedServices<'a> {
 }
 
 impl RecordedServices<'_> {
+    /// Passes the recorded result of a check of the answer. It is missing when the process was killed during the check.
+    ///
+    /// # Errors
+    /// When there is no such result where the loop emits `now`.
+    fn pass_result(&self, is_result: impl Fn(&Event) -> bool, now: Event) -> Result<(), EmitError> {
+        match self.playback.remaining().first() {
+            Some(record) if is_result(&record.event) => {
+                self.playback.advance();
+                Ok(())
+            }
+            other => Err(self.playback.diverge(other, now)),
+        }
+    }
+
     /// Repeats calls in the model's order, up to the first with a different result.
     async fn repeat_calls(&self, live: &LiveTools, calls: &[ToolCall]) -> Result<(), EmitError> {
         let batch = self.playback.remaining().iter().take_while(|record| is_of_calls(&record.event));
@@ -228,8 +244,23 @@ impl LoopServices for RecordedServices<'_> {
     }
 
     async fn run_gates(&self, _cancel: &CancellationToken) -> Result<(), EmitError> {
-        self.playback.advance_while(|next| matches!(next, Event::QualityGates { .. }));
-        Ok(())
+        self.pass_result(
+            |event| matches!(event, Event::QualityGates { .. }),
+            Event::QualityGates { results: Vec::new() },
+        )
+    }
+
+    async fn review_changes(
+        &self,
+        _request: ReviewRequest,
+        _cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        self.playback.advance_while(|next| matches!(next, Event::Subagent { .. }));
+        if self.playback.is_interrupted() {
+            return Ok(());
+        }
+        let result = ChangeReview::default();
+        self.pass_result(|event| matches!(event, Event::ChangeReview { .. }), Event::ChangeReview { result })
     }
 
     fn report_background(&self) -> Result<(), EmitError> {

@@ -33,10 +33,12 @@ impl Session {
         })
     }
 
-    /// Returns the action after an answer without calls that repeats an earlier one or only announces an action. Quality gates and full
-    /// evaluation replace this check.
+    /// Returns the action after an answer without calls that repeats an earlier one or only announces an action. Quality gates, full
+    /// evaluation and reviews replace this check.
     pub(super) fn after_stalled_answer(&self, text: &str) -> Option<NextAction> {
-        if self.limits.gate_rounds.is_some() || self.limits.evaluation.mode == EvaluationMode::Full {
+        let limits = &self.limits;
+        let is_full = limits.evaluation.mode == EvaluationMode::Full;
+        if limits.gate_rounds.is_some() || is_full || limits.review_passes.is_some() {
             return None;
         }
         let reply =

@@ -27,6 +27,7 @@ impl Session {
             | MessageOrigin::Guardrail
             | MessageOrigin::Gate
             | MessageOrigin::Evaluation
+            | MessageOrigin::Review
             | MessageOrigin::Plan
             | MessageOrigin::UserCommand
             | MessageOrigin::Queued
@@ -47,6 +48,7 @@ impl Session {
         self.structured_output.note_message(origin);
         match origin {
             MessageOrigin::Gate => self.run.gates.note_retry(),
+            MessageOrigin::Review => self.run.review.note_pass(),
             MessageOrigin::Remaining => self.run.spending.mark_low_budget_reported(),
             _ => {}
         }
@@ -107,6 +109,7 @@ impl Session {
         self.run.guardrails.answered();
         self.run.gates.answered();
         self.run.evaluation.answered();
+        self.run.review.answered();
         self.unread.clear();
         self.run.spending.called(self.pending.len());
         self.push(message);

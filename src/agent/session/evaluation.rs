@@ -74,12 +74,13 @@ impl EvaluationProgress {
 }
 
 impl Session {
-    /// Returns the action after a finished answer whose gates have passed: evaluate it, ask for an improvement, or end the run.
+    /// Returns the action after a finished answer whose gates have passed: evaluate it, ask for an improvement,
+    /// have the changes reviewed, or end the run.
     pub(super) fn check_evaluation(&self, done: RunOutcome, moment: Moment) -> NextAction {
         let limits = self.limits.evaluation;
         let Some(last) = &self.run.evaluation.last else {
             return match limits.mode {
-                EvaluationMode::Off => NextAction::Stop(done),
+                EvaluationMode::Off => self.check_review(done, moment),
                 EvaluationMode::Basic | EvaluationMode::Full => self.evaluation_step(done, moment),
             };
         };
@@ -88,7 +89,7 @@ impl Session {
             && self.run.evaluation.retries < limits.max_retries
             && self.has_room_for_a_step(moment);
         if last.passed {
-            NextAction::Stop(done)
+            self.check_review(done, moment)
         } else if may_improve && moment.interrupted {
             self.stop(StopReason::UserInterrupt, None)
         } else if may_improve {
@@ -184,7 +185,7 @@ impl Session {
     }
 
     /// Whether the run may take another step. Without one, asking for an improvement is pointless.
-    fn has_room_for_a_step(&self, moment: Moment) -> bool {
+    pub(super) fn has_room_for_a_step(&self, moment: Moment) -> bool {
         self.run.steps < self.limits.max_steps
             && self.exceeded_limit(Purpose::Step).is_none()
             && self.limits.work_time().is_none_or(|end| moment.elapsed < end)

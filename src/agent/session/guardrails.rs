@@ -92,6 +92,7 @@ impl Session {
             | MessageOrigin::Breaker
             | MessageOrigin::Gate
             | MessageOrigin::Evaluation
+            | MessageOrigin::Review
             | MessageOrigin::Remaining => {}
         }
     }

@@ -12,6 +12,7 @@ mod low_budget;
 mod message_serde;
 mod model;
 mod outcome;
+mod review;
 mod structured_output;
 mod subagents;
 mod tool_calls;
@@ -38,12 +39,13 @@ use evaluation::EvaluationProgress;
 use gates::GateProgress;
 use guardrails::GuardrailState;
 pub use guardrails::UnreadText;
+use review::ReviewProgress;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use structured_output::StructuredOutput;
-pub use subagents::SubagentLimits;
+pub use subagents::{SubagentLimits, subagent_id};
 pub use tool_calls::unknown_outcome;
 
 /// The next action of the loop.
@@ -57,6 +59,8 @@ pub enum NextAction {
     RunGates,
     /// Emit the evaluation of the last answer.
     RecordEvaluation(Evaluation),
+    /// Have the changes reviewed.
+    ReviewChanges,
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
     /// Refuse these calls with this message.
@@ -127,6 +131,9 @@ struct RunState {
     gates: GateProgress,
     /// State of the evaluations.
     evaluation: EvaluationProgress,
+    /// State of the reviews of the changes.
+    #[serde(default)]
+    review: ReviewProgress,
     /// Position of the model in use in the fallback chain.
     model: usize,
     /// Failures of the models before it, as text.
@@ -354,10 +361,7 @@ impl Session {
                 self.record_failed_request(*purpose, failure.kind, *billed);
                 self.no_answer(*purpose, Some(failure), None);
             }
-            Event::ModelAbandoned { purpose, reason } => {
-                self.unreported_end(self.run.requested);
-                self.no_answer(*purpose, None, Some(*reason));
-            }
+            Event::ModelAbandoned { purpose, reason } => self.record_abandoned(*purpose, *reason),
             Event::ModelSwitched { from, to, failure } => self.apply_model_switch(from, to, failure),
             Event::ToolCallEnd { .. } => self.record_tool_end(event),
             Event::Subagent { call_id, event, budget_share } => {
@@ -367,6 +371,7 @@ impl Session {
             Event::Compaction { part } => self.apply_compaction_event(part),
             Event::QualityGates { results } => self.run.gates.set_results(results),
             Event::Evaluation { result } => self.record_evaluation(result),
+            Event::ChangeReview { result } => self.run.review.record(result),
             Event::Guardrail { triggered } => self.record_guardrail(triggered),
             Event::BudgetCap(cap) => self.set_budget_cap(*cap),
             Event::BudgetWarning { .. } => self.run.spending.warned(),

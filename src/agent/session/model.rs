@@ -163,6 +163,12 @@ impl Session {
         self.run.spending.pay(usage, cost_usd);
     }
 
+    /// Records that a call for `purpose` was abandoned.
+    pub(super) fn record_abandoned(&mut self, purpose: Purpose, reason: StopReason) {
+        self.unreported_end(self.run.requested);
+        self.no_answer(purpose, None, Some(reason));
+    }
+
     /// Counts a failed request that is not retried.
     pub(super) fn record_failed_request(
         &mut self,

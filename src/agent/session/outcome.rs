@@ -39,6 +39,7 @@ impl Session {
             quality_gates: self.run.gates.results().to_vec(),
             subagents: self.tally.subagents.clone(),
             evaluation: self.run.evaluation.reported(),
+            review: self.run.review.last(),
             sandbox: self.sandbox.clone(),
             limit: outcome.limit,
             error: outcome.error,

@@ -181,8 +181,8 @@ impl Run {
                 }
             }
             NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
-            NextAction::RunGates | NextAction::RecordEvaluation(_) => {
-                panic!("there are neither gates nor evaluations")
+            NextAction::RunGates | NextAction::RecordEvaluation(_) | NextAction::ReviewChanges => {
+                panic!("nothing checks answers")
             }
             NextAction::RefuseCalls(calls, _) => panic!("no cap on calls was set: {calls:?}"),
             NextAction::SwitchModel { from, to, failure } => {

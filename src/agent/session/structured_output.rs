@@ -43,6 +43,7 @@ impl StructuredOutput {
             | MessageOrigin::System
             | MessageOrigin::Gate
             | MessageOrigin::Evaluation
+            | MessageOrigin::Review
             | MessageOrigin::Plan
             | MessageOrigin::UserCommand
             | MessageOrigin::Queued

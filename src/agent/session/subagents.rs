@@ -26,9 +26,14 @@ pub struct SubagentLimits {
     pub tools_bytes: u64,
 }
 
+/// Returns the id of the session of the subagent that the call `call_id` of session `session` starts.
+pub fn subagent_id(session: &str, call_id: &str) -> String {
+    format!("{session}/{call_id}")
+}
+
 impl Session {
-    /// Returns the limits of a subagent that starts when the run has taken `elapsed`: those of the run, without gates and evaluation, for the
-    /// time that is left, and with the models from the one in use.
+    /// Returns the limits of a subagent that starts when the run has taken `elapsed`: those of the run, without gates, evaluation and
+    /// review, for the time that is left, and with the models from the one in use.
     pub fn subagent_limits(&self, elapsed: Duration, room: SubagentLimits) -> Limits {
         let timeout = self.limits.work_time().map(|end| end.saturating_sub(elapsed));
         Limits {
@@ -39,6 +44,7 @@ impl Session {
             tools_bytes: room.tools_bytes,
             gate_rounds: None,
             evaluation: EvaluationLimits::default(),
+            review_passes: None,
             ..self.limits.clone()
         }
     }
@@ -46,7 +52,7 @@ impl Session {
     /// Creates the session of a subagent that starts with an empty conversation.
     #[must_use]
     pub fn new_subagent(&self, limits: Limits, call_id: &str) -> Self {
-        let id = format!("{}/{call_id}", self.id);
+        let id = subagent_id(&self.id, call_id);
         Self { delimiter: Delimiter::for_session(&id), id, ..Self::new(limits) }
     }
 

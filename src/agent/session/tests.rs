@@ -26,6 +26,7 @@ pub(super) fn limits() -> Limits {
         models: FallbackChain::default(),
         tools_bytes: 0,
         gate_rounds: None,
+        review_passes: None,
         evaluation: EvaluationLimits::default(),
         compaction: CompactionLimits::default(),
     }
@@ -374,7 +375,7 @@ proptest! {
                 NextAction::RefuseCalls(calls, _) => panic!("no cap was set: {calls:?}"),
                 NextAction::SwitchModel { from, .. } => panic!("nothing takes over from {from}"),
                 NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
-                NextAction::RunGates | NextAction::RecordEvaluation(_) => panic!("there are neither gates nor evaluations"),
+                NextAction::RunGates | NextAction::RecordEvaluation(_) | NextAction::ReviewChanges => panic!("nothing checks answers"),
                 NextAction::AddUserMessage(origin, text) => session.apply(&Event::user_message(text, origin)),
                 NextAction::StartClosing(reason) => session.apply(&Event::Closing { reason }),
                 NextAction::Stop(verdict) => {

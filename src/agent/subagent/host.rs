@@ -10,7 +10,7 @@ use crate::core::budget_share::BudgetShare;
 use crate::core::event::{Event, MessageOrigin};
 use crate::core::event_sink::EventSink;
 use crate::core::file_change::Change;
-use crate::core::limits::FallbackChain;
+use crate::core::limits::{FallbackChain, ModelTerms};
 use crate::core::stop_reason::StopReason;
 use crate::engine::Engine;
 use crate::llm::prompt_prefix::PromptPrefix;
@@ -19,6 +19,7 @@ use crate::runtime::clock::Clock;
 use crate::runtime::emitter::{EmitError, Emitter};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
@@ -47,6 +48,24 @@ pub struct SubagentRequest<'a> {
     pub memory: SubagentContext,
     /// The id of the call that requests it.
     pub call_id: &'a str,
+    /// Whether it gets only tools that read the workspace.
+    pub read_only: bool,
+    /// Its model; `None` for those of the run.
+    pub model: Option<&'a SubagentModel>,
+}
+
+/// A model that only a subagent uses.
+pub struct SubagentModel {
+    /// The client.
+    pub client: Rc<dyn LlmClient>,
+    /// Price and limits.
+    pub terms: ModelTerms,
+}
+
+impl fmt::Debug for SubagentModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SubagentModel").field("terms", &self.terms).finish_non_exhaustive()
+    }
 }
 
 /// Engine, tools and limits of a subagent.
@@ -151,14 +170,17 @@ impl SubagentHost {
         {
             let run = self.session.borrow();
             let elapsed = self.source.last_event_time().saturating_sub(self.started_at);
-            let limits = run.subagent_limits(elapsed, room);
+            let mut limits = run.subagent_limits(elapsed, room);
+            if let Some(model) = ask.model {
+                limits.models = FallbackChain { first: model.terms.clone(), fallbacks: Vec::new() };
+            }
             *session.borrow_mut() = match ask.memory {
                 SubagentContext::Clean => run.new_subagent(limits, ask.call_id),
                 SubagentContext::Fork => run.fork_for_subagent(limits),
             };
         }
         let agent = Agent {
-            models: self.models.starting_at(self.session.borrow().model_in_use()),
+            models: self.models_of(ask),
             engine: Rc::new(own),
             definitions,
             session: Rc::clone(&session),
@@ -189,6 +211,14 @@ impl SubagentHost {
             self.interrupt.cancel();
         }
         Ok(outcome)
+    }
+
+    /// Returns the models of a subagent.
+    fn models_of(&self, ask: SubagentRequest<'_>) -> FallbackChain<Rc<dyn LlmClient>> {
+        match ask.model {
+            Some(model) => FallbackChain { first: Rc::clone(&model.client), fallbacks: Vec::new() },
+            None => self.models.starting_at(self.session.borrow().model_in_use()),
+        }
     }
 
     /// Creates the emitter of a subagent: its events go to its own session and then to the run.

@@ -5,5 +5,5 @@ mod host;
 mod shared_budget;
 mod tool;
 
-pub use host::{SubagentContext, SubagentHost, SubagentRequest, SubagentSetup};
+pub use host::{SubagentContext, SubagentHost, SubagentModel, SubagentRequest, SubagentSetup};
 pub use tool::{DispatchSubagent, SubagentType};

@@ -125,7 +125,14 @@ impl DispatchSubagent {
             Context::Fork => SubagentContext::Fork,
         };
         let task = task(args);
-        let ask = SubagentRequest { agent: &kind.name, task: &task, memory, call_id: &cx.call_id };
+        let ask = SubagentRequest {
+            agent: &kind.name,
+            task: &task,
+            memory,
+            call_id: &cx.call_id,
+            read_only: false,
+            model: None,
+        };
         // Boxed because the future of a whole run is large.
         let outcome = Box::pin(host.ask(ask, &cx.cancel)).await?;
         Ok(answer(&outcome, cx))

@@ -10,6 +10,7 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::{Preparation, PromptData};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::config::agents::REVIEWER;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::message_origin::MessageOrigin;
@@ -24,9 +25,6 @@ use crate::report::answer_shown::AnswerShown;
 use crate::terminal::Style;
 use clap::Args;
 use std::rc::Rc;
-
-/// The agent that reviews.
-const REVIEWER: &str = "review";
 
 /// Arguments of `agent review`.
 #[derive(Debug, Args)]
@@ -81,6 +79,7 @@ fn unusable_option(options: &RunOptions) -> Option<CliError> {
     let option = match options {
         RunOptions { agent: Some(_), .. } => "--agent",
         RunOptions { output_schema: Some(_), .. } => "--output-schema",
+        RunOptions { review_changes: true, .. } => "--review",
         _ => return None,
     };
     Some(CliError::new(FailureKind::Usage, messages::no_review_option(option)))

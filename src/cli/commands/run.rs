@@ -36,6 +36,7 @@ use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::skill::Skill;
 use crate::core::stop_reason::Status;
+use crate::engine::Engine;
 use crate::engine::git::delete_references;
 use crate::journal::retention::remove_expired;
 use crate::journal::session_store::SessionStore;
@@ -195,6 +196,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let opened = OpenedSession::open(app, options, &mut setup, sinks)?;
     let settings = setup.settings;
     let interaction = interaction(options, &settings, &setup.interrupt, &opened)?;
+    let reviewer = setup.review.reviewer(app, &settings, (&options.earlier_sessions, &opened.id))?;
     let parts = EngineParts {
         kept: toolbox::kept_results(&settings, &setup.toolbox, &app.source),
         launcher: setup.launcher,
@@ -205,9 +207,8 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         toolbox: setup.toolbox,
         skills: skills::restore(&setup.skills, &opened.id, &opened.session.borrow()),
     };
-    let engine = compose::engine(app, &settings, parts, interaction)?;
+    let engine = Engine { reviewer, ..compose::engine(app, &settings, parts, interaction)? };
     compose::restore_engine_state(&engine, &opened.state, &opened.session.borrow());
-    let first_step = opened.state.history.last_step();
     let first_message = first_message(task, &opened.id, &opened.session.borrow())?;
     let agent = Agent {
         models: setup.clients,
@@ -241,11 +242,24 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         interrupted_calls: opened.interrupted_calls,
     };
     let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
-    let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
-    let result = with_queue(app, queue, Box::pin(with_server_notices(&agent, &setup.mcp, run))).await;
-    setup.mcp.finish_and_notify(app, &settings).await;
+    let result = with_messages_and_notices(app, options, &settings, (&agent, setup.mcp), run).await;
+    let first_step = opened.state.history.last_step();
     let spent = agent.session.borrow().spent_in_run();
     Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
+}
+
+/// Performs `run` with the messages that the user of a chat types meanwhile, and with the notices of MCP servers, which it ends.
+async fn with_messages_and_notices(
+    app: &App,
+    options: &RunOptions,
+    settings: &Settings,
+    (agent, servers): (&Agent, McpServers),
+    run: impl Future<Output = RunResult>,
+) -> RunResult {
+    let queue = options.chat.as_ref().map(|_| (&options.queue, settings.chat.queue));
+    let result = with_queue(app, queue, Box::pin(with_server_notices(agent, &servers, run))).await;
+    servers.finish_and_notify(app, settings).await;
+    result
 }
 
 /// Performs `run`, and emits a notice when an MCP server lists other tools than the accepted ones.

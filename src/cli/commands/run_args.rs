@@ -162,6 +162,9 @@ pub struct RunOptions {
     /// Have the model evaluate its own answer; `full` sends it feedback before the run becomes partial
     #[arg(long, value_parser = |text: &str| parse_name::<EvaluationMode>("it is one of", text), value_name = "off|basic|full")]
     pub self_eval: Option<EvaluationMode>,
+    /// Have the agent `review` review the changes; the run is done when it approves them
+    #[arg(long = "review")]
+    pub review_changes: bool,
     /// Measure the code before and after the run: complexity and length of functions, repeated blocks
     #[arg(long)]
     pub health: bool,
@@ -210,6 +213,9 @@ pub struct RunOptions {
     /// Id of the command of several runs, such as `agent loop`, of which this is one.
     #[arg(skip)]
     pub work_id: Option<String>,
+    /// In `agent loop`: the sessions of the earlier iterations, whose changes are reviewed together with those of the run.
+    #[arg(skip)]
+    pub earlier_sessions: Vec<String>,
     /// The program that drives the run, if it is no user.
     #[arg(skip)]
     pub client: Option<RunClient>,
@@ -281,6 +287,7 @@ impl RunOptions {
             allow_commands: self.allow_commands,
             no_commands: self.no_commands,
             health: self.health,
+            review: self.review_changes,
             log_file: self.log_file.clone(),
             ..common_flags(&self.common)
         }

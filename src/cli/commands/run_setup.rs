@@ -6,6 +6,7 @@ use crate::agent::subagent::SubagentHost;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
+use crate::cli::compose::change_review::ReviewSetup;
 use crate::cli::compose::costs;
 use crate::cli::compose::directories;
 use crate::cli::compose::input_history;
@@ -94,6 +95,8 @@ pub struct RunSetup {
     pub interrupt: CancellationToken,
     /// The models of the run.
     pub clients: FallbackChain<Rc<dyn LlmClient>>,
+    /// The review of the run's changes.
+    pub review: ReviewSetup,
     /// The smallest context window of the models, in tokens.
     pub window: Option<u64>,
     /// The MCP servers, whose tools are among those of `toolbox`.
@@ -127,7 +130,7 @@ impl RunSetup {
         let launcher = compose::launcher(app, &settings)?;
         let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
-        let (models, caps) = connect_models(app, &settings).await?;
+        let (models, caps, review) = connect_models(app, &settings, &host).await?;
         notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
@@ -166,6 +169,7 @@ impl RunSetup {
             launcher,
             interrupt,
             clients: models.clients,
+            review,
             window,
             mcp,
             toolbox,
@@ -190,10 +194,16 @@ fn interrupt(
     }
 }
 
-/// Connects the models of the run and returns them with the spending caps.
-async fn connect_models(app: &App, settings: &Settings) -> CliResult<(ModelChain, SpendingCaps)> {
+/// Connects the models of the run and that of its reviewer, which `host` will run, and returns them with the spending caps.
+async fn connect_models(
+    app: &App,
+    settings: &Settings,
+    host: &Rc<OnceCell<SubagentHost>>,
+) -> CliResult<(ModelChain, SpendingCaps, ReviewSetup)> {
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
-    Ok((ModelChain::connect(app, settings, &caps, &prices).await?, caps))
+    let models = ModelChain::connect(app, settings, &caps, &prices).await?;
+    let review = ReviewSetup::connect(app, settings, (&caps, &prices), host).await?;
+    Ok((models, caps, review))
 }
 
 /// Empties the answer cache if `--cache-clear` is set.
@@ -223,6 +233,8 @@ fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig
     if options.dry_run {
         loaded.settings.evaluation.mode = EvaluationMode::Off;
     }
+    // Both change nothing.
+    loaded.settings.auto_review.enabled &= !options.dry_run && options.review.is_none();
     Ok((loaded, resumed_session))
 }
 

@@ -2,12 +2,14 @@
 
 pub mod app;
 pub mod approver;
+pub mod change_review;
 pub mod client_input;
 pub mod client_lines;
 pub mod client_output;
 pub mod code_health;
 pub mod costs;
 pub mod directories;
+pub mod file_diff;
 pub mod input_history;
 pub mod input_images;
 pub mod interrupted_calls;
@@ -360,6 +362,7 @@ pub fn limits(
             .then_some(settings.guardrails.max_gate_rounds),
         compaction: settings.context.compaction(),
         evaluation: settings.evaluation.limits(),
+        review_passes: settings.auto_review.enabled.then_some(settings.auto_review.max_fix_passes),
     }
 }
 
@@ -405,6 +408,7 @@ pub fn engine(
         commands,
         hooks: Rc::new(hooks),
         gates: settings.guardrails.quality_gates.clone(),
+        reviewer: None,
         approver,
         grants: Rc::default(),
         approvals: interaction.approvals,

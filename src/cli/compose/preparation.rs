@@ -105,6 +105,8 @@ async fn plan(agent: &Agent, host: &SubagentHost) -> Result<(), EmitError> {
         task: &agent.task,
         memory: SubagentContext::Clean,
         call_id: PLAN_CALL,
+        read_only: false,
+        model: None,
     };
     let cancel = agent.interrupt.child_token();
     match Box::pin(host.ask(ask, &cancel)).await {

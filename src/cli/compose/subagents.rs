@@ -79,10 +79,17 @@ impl SubagentFactory {
         let SubagentSettings { mode, max_steps } = agent.subagent_settings.unwrap_or(own);
         let toolbox = toolbox_for(settings, settings.llm.model.as_deref().unwrap_or_default());
         let toolbox = toolbox.map_err(|error| error.to_string())?;
-        let tools = match agent.allowed_tools.as_slice() {
+        let tools: Vec<String> = match agent.allowed_tools.as_slice() {
             [] => toolbox.names().filter(|name| is_read_only(&toolbox, name)).map(str::to_owned).collect(),
-            named => named.to_vec(),
+            named => {
+                let may_use = |name: &&String| !ask.read_only || is_read_only(&toolbox, name);
+                named.iter().filter(may_use).cloned().collect()
+            }
         };
+        // An empty list would permit all tools.
+        if tools.is_empty() {
+            return Err(no_tool(name));
+        }
         let policy = engine.policy.for_subagent(name, mode, tools, &settings.policy.rules);
         let policy = Arc::new(policy.map_err(|error| error.to_string())?);
         let named = self.mcp_tools.iter().filter(|tool| policy.allows_tool(tool.name())).cloned();
@@ -90,7 +97,7 @@ impl SubagentFactory {
         let engine = engine.for_subagent(policy, toolbox, emitter, ask.call_id);
         let definitions = compose::allowed_tool_definitions(&engine);
         if definitions.is_empty() {
-            return Err(format!("The agent `{name}` has no tool that you may use: do the work yourself."));
+            return Err(no_tool(name));
         }
         let can_write = definitions.iter().any(|tool| !is_read_only(&engine.toolbox, &tool.name));
         let (tools_tokens, tools_bytes) = definitions_size(&definitions);
@@ -114,6 +121,10 @@ impl SubagentFactory {
         )
         .0
     }
+}
+
+fn no_tool(agent: &str) -> String {
+    format!("The agent `{agent}` has no tool that you may use: do the work yourself.")
 }
 
 /// Checks whether a tool only reads the workspace.

@@ -97,13 +97,8 @@ impl SessionReportBuilder {
                     &messages::budget_warning(*spent_usd, *threshold_usd, Language::En),
                 );
             }
-            Event::QualityGates { results } => self.gates(results),
-            Event::Evaluation { result } if !result.passed => {
-                let findings = messages::evaluation_findings(result);
-                self.warn(
-                    NoticeLevel::Warn,
-                    &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
-                );
+            event @ (Event::QualityGates { .. } | Event::Evaluation { .. } | Event::ChangeReview { .. }) => {
+                self.checks(event);
             }
             Event::Compaction { part } => {
                 self.warn(NoticeLevel::Info, &messages::compaction(part, Language::En));
@@ -119,6 +114,28 @@ impl SessionReportBuilder {
             _ => {}
         }
         self.limit_total_text();
+    }
+
+    /// Adds the results of checks, of an evaluation, or of a review.
+    fn checks(&mut self, event: &Event) {
+        match event {
+            Event::QualityGates { results } => self.gates(results),
+            Event::Evaluation { result } if !result.passed => {
+                let findings = messages::evaluation_findings(result);
+                self.warn(
+                    NoticeLevel::Warn,
+                    &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
+                );
+            }
+            Event::ChangeReview { result } => {
+                let level = if result.has_passed() { NoticeLevel::Info } else { NoticeLevel::Warn };
+                self.warn(level, &messages::change_review(result, Language::En));
+                for finding in &result.findings {
+                    self.warn(level, &messages::change_finding(finding));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Counts a damaged record.
@@ -151,7 +168,7 @@ impl SessionReportBuilder {
             report.started_ms.get_or_insert(record.wall_ms);
             (report.status, report.stop_reason, report.limit, report.error) = (None, None, None, None);
             (report.output, report.executables, report.health) = Default::default();
-            (report.evaluation, report.review) = Default::default();
+            (report.evaluation, report.change_review, report.review) = Default::default();
             report.quality_gates.clear();
             report.awaiting_approval.clear();
             [&mut report.agent, &mut report.model, &mut report.mode, &mut report.sandbox]

@@ -1,5 +1,5 @@
 //! Session report as `JUnit` XML: one suite with the run, its quality gates, the guardrails that ended it, the evaluation of
-//! its answer and the findings of a review as test cases.
+//! its answer, the review of its changes, and the findings of `agent review` as test cases.
 //!
 //! The format has no standard. The elements, their order and the attributes are those that both published schemas accept:
 //! `junit-10.xsd` of Jenkins' xUnit plugin, and `JUnit.xsd` of Windy Road.
@@ -7,6 +7,7 @@
 use super::SessionReport;
 use super::html_writer::HtmlWriter;
 use super::text;
+use crate::core::change_review::ChangeReview;
 use crate::core::guardrail::GuardrailAction;
 use crate::core::language::Language;
 use crate::core::quality_gate::GateResult;
@@ -109,9 +110,26 @@ fn cases(report: &SessionReport) -> Vec<Case> {
             )
         },
     });
+    let change_review = report.change_review.iter().map(change_review_case);
     let findings = report.review.iter().flat_map(|review| &review.findings).map(finding_case);
     let gates = report.quality_gates.iter().map(gate_case);
-    std::iter::once(run).chain(gates).chain(guardrails).chain(evaluation).chain(findings).collect()
+    std::iter::once(run)
+        .chain(gates)
+        .chain(guardrails)
+        .chain(evaluation)
+        .chain(change_review)
+        .chain(findings)
+        .collect()
+}
+
+fn change_review_case(review: &ChangeReview) -> Case {
+    let line = messages::change_review(review, Language::En);
+    let outcome = match (review.approved, review.skipped) {
+        (true, _) => CaseOutcome::Passed,
+        (false, true) => CaseOutcome::Skipped(line),
+        (false, false) => CaseOutcome::Failed(line, messages::change_findings(review)),
+    };
+    Case { class: "agent.review", name: "review of the changes".to_owned(), duration_ms: 0, outcome }
 }
 
 fn gate_case(gate: &GateResult) -> Case {

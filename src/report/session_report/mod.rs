@@ -17,6 +17,7 @@ mod text;
 
 pub use builder::SessionReportBuilder;
 
+use crate::core::change_review::ChangeReview;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
 use crate::core::event::{FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose};
@@ -109,6 +110,9 @@ pub struct SessionReport {
     pub quality_gates: Vec<GateResult>,
     /// Result of the evaluation of `output`; null if it was not evaluated.
     pub evaluation: Option<Evaluation>,
+    /// The last review of the run's changes (`--review`); absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_review: Option<ChangeReview>,
     /// The findings of a review in `output`, sorted by file and line; null if `output` is not a complete review.
     pub review: Option<Review>,
     /// Executable files that the last run created or changed.
@@ -343,6 +347,7 @@ impl SessionReport {
         self.health.clone_from(&result.health);
         self.quality_gates.clone_from(&result.quality_gates);
         self.evaluation.clone_from(&result.evaluation);
+        self.change_review.clone_from(&result.review);
         self.review = Review::from_result(result);
     }
 }

@@ -198,11 +198,15 @@ impl<'a> Iterations<'a> {
             return Ok(Some(WorkStopReason::MaxIterations));
         }
         let name = format!("iteration {number}");
-        let is_recorded = work.record.ended_runs().iter().any(|run| run.name == name);
+        let ended = work.record.ended_runs();
+        let is_recorded = ended.iter().any(|run| run.name == name);
+        let earlier = ended.into_iter().filter(|run| run.name != name);
+        let mut options = options.clone();
+        options.earlier_sessions = earlier.filter_map(|run| run.result.session_id).collect();
         let run = work.run(NextRun {
             name: name.clone(),
             heading: messages::iteration(number, self.max, work.language),
-            options: options.clone(),
+            options,
             prompt: messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks),
             data: self.data(start, state).await,
             goes_on: can_go_on,
@@ -238,7 +242,12 @@ impl<'a> Iterations<'a> {
         for check in last.checks.iter().filter(|check| !check.passed) {
             data.push(PromptData::background(messages::loop_failed_check(&check.name), check.output.clone()));
         }
-        if last.result.status != Status::Success {
+        if let Some(review) = last.result.review.as_ref().filter(|review| !review.findings.is_empty()) {
+            data.push(PromptData::background(
+                messages::LOOP_REVIEW.to_owned(),
+                messages::change_findings(review),
+            ));
+        } else if last.result.status != Status::Success {
             let error = last.result.error.as_ref().map(|error| error.message.clone());
             let reason = last.result.stop_reason.map_or_else(String::new, |reason| reason.name().to_owned());
             let text = excerpt::fit(&error.unwrap_or(reason), ERROR_CHARS).into_owned();

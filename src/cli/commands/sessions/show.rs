@@ -102,7 +102,9 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::ApprovalAnswered { id, answer, .. } => messages::approval_answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Restored { direction, changed, .. } => messages::restored(*direction, changed),
-        event @ (Event::QualityGates { .. } | Event::Evaluation { .. }) => return describe_checks(event),
+        event @ (Event::QualityGates { .. } | Event::Evaluation { .. } | Event::ChangeReview { .. }) => {
+            return describe_checks(event);
+        }
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => describe_run_end(result),
         event => return describe_notice(event, Language::En),
@@ -185,7 +187,7 @@ fn describe_tool_call(event: &Event) -> Option<String> {
     }
 }
 
-/// Describes the results of checks, or of an evaluation.
+/// Describes the results of checks, of an evaluation, or of a review.
 fn describe_checks(event: &Event) -> Option<String> {
     match event {
         Event::QualityGates { results } => {
@@ -194,6 +196,9 @@ fn describe_checks(event: &Event) -> Option<String> {
         }
         Event::Evaluation { result } => {
             Some(one_line(&messages::evaluation(result, Language::En), RESULT_CHARS))
+        }
+        Event::ChangeReview { result } => {
+            Some(one_line(&messages::change_review(result, Language::En), RESULT_CHARS))
         }
         _ => None,
     }
