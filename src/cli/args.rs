@@ -10,6 +10,7 @@ use crate::cli::commands::init::InitArgs;
 use crate::cli::commands::loop_command::args::LoopArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
+use crate::cli::commands::pipeline_command::args::PipelineArgs;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::review::ReviewArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
@@ -34,7 +35,7 @@ pub struct Cli {
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "chat", "review", "loop", "health", "resume", "demo"]),
+    ("Work", &["run", "chat", "review", "loop", "pipeline", "health", "resume", "demo"]),
     ("Sessions", &["sessions", "work", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
@@ -79,9 +80,11 @@ pub enum Command {
     Health(HealthArgs),
     /// Repeat a task, each time with a clean conversation, until checks pass
     Loop(LoopArgs),
+    /// Run the steps of a file one after another: prompts, commands, checks
+    Pipeline(Box<PipelineArgs>),
     /// Resume an interrupted or finished session
     Resume(ResumeArgs),
-    /// List, show or remove the records of `agent loop`
+    /// List, show or remove the records of `agent loop` and `agent pipeline`
     Work {
         /// The subcommand.
         #[command(subcommand)]
@@ -443,7 +446,7 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
-    /// The document of `agent loop --json`
+    /// The document of `agent loop --json` and `agent pipeline --json`
     Work,
     /// The document of `agent health --json`
     Health,

@@ -10,8 +10,9 @@ use crate::cli::args::{Cli, Command};
 use crate::cli::commands::claude::args::ClaudeArgs;
 use crate::cli::commands::{
     acp, agents, apply_patch, approvals, approve, chat, claude, completions, config, demo, diff, doctor,
-    exec, health, help, history, import, init, loop_command, man, mcp, memory, models, policy, redo, replay,
-    report, review, run, schema, serve, sessions, skills, start, stats, tools, trust, undo, work,
+    exec, health, help, history, import, init, loop_command, man, mcp, memory, models, pipeline_command,
+    policy, redo, replay, report, review, run, schema, serve, sessions, skills, start, stats, tools, trust,
+    undo, work,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -64,6 +65,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Review(args) => return review::review(app, args),
         Command::Health(args) => return code(app, health::health(app, &args)),
         Command::Loop(args) => return loop_command::run_loop(app, args, run_words),
+        Command::Pipeline(args) => return pipeline_command::run_pipeline(app, *args, run_words),
         Command::Work { command, common } => work::list::work(app, command, &common),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),

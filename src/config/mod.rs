@@ -19,6 +19,7 @@ pub mod load;
 pub mod mcp;
 pub mod mcp_file;
 pub mod memory;
+pub mod pipeline;
 pub mod presets;
 pub mod project;
 pub mod ralph;

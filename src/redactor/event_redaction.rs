@@ -12,7 +12,7 @@ use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Output, RunResult};
-use crate::core::work::WorkEvent;
+use crate::core::work::{WorkEvent, WorkRun};
 use serde_json::{Map, Value};
 
 impl Redactor {
@@ -107,22 +107,30 @@ impl Redactor {
 
     fn work(&self, event: &mut WorkEvent) {
         match event {
-            WorkEvent::Start { words, task, .. } => {
+            WorkEvent::Start { words, task, pipeline, .. } => {
                 self.paths(words.iter_mut());
                 self.redact_for_model(task);
+                if let Some(pipeline) = pipeline {
+                    self.redact(&mut pipeline.text);
+                }
             }
-            WorkEvent::RunStart { .. } => {}
+            WorkEvent::RunStart { .. } | WorkEvent::StepEnd { .. } => {}
+            WorkEvent::StepStart { changed_before, .. } => self.paths(changed_before.iter_mut()),
+            WorkEvent::StepResult { run } => self.work_run(run),
             WorkEvent::RunEnd { result, .. } => self.result(result),
             WorkEvent::Checks { results, .. } => self.gates(results),
             WorkEvent::End { result } => {
-                for run in &mut result.runs {
-                    self.gates(&mut run.checks);
-                    self.result(&mut run.result);
-                }
+                result.runs.iter_mut().for_each(|run| self.work_run(run));
                 self.redact_for_model(&mut result.output);
                 result.error.iter_mut().for_each(|error| self.redact(&mut error.message));
             }
         }
+    }
+
+    fn work_run(&self, run: &mut WorkRun) {
+        run.skipped.iter_mut().for_each(|why| self.redact_for_model(why));
+        self.gates(&mut run.checks);
+        self.result(&mut run.result);
     }
 
     fn evaluation(&self, evaluation: &mut Evaluation) {

@@ -78,6 +78,7 @@ mod network;
 mod ollama;
 mod output;
 mod permission;
+mod pipeline;
 mod policy;
 mod preparation;
 mod process;

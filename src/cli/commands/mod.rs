@@ -33,6 +33,7 @@ pub mod memory;
 pub mod model_readiness;
 pub mod models;
 pub mod opened_session;
+pub mod pipeline_command;
 pub mod policy;
 pub mod project_files;
 pub mod redo;

@@ -6,7 +6,7 @@ mod progress_file;
 
 use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
 use crate::cli::commands::loop_command::iteration::Iterations;
-use crate::cli::commands::work::outcome::{WorkOutcome, exit_code};
+use crate::cli::commands::work::outcome::end_command;
 use crate::cli::commands::work::resume::{resume, resumed_id};
 use crate::cli::compose::app::App;
 use crate::cli::error::CliResult;
@@ -15,21 +15,9 @@ use crate::cli::error::CliResult;
 pub fn run_loop(app: &App, args: LoopArgs, run_words: fn(&App, Vec<String>) -> CliResult<u8>) -> u8 {
     let options = args.options.clone();
     if let Some(id) = resumed_id(&args.words) {
-        return match resume(app, COMMAND, &id, &options, run_words) {
-            Ok(code) => code,
-            Err(error) => {
-                let (outcome, code) = WorkOutcome::not_started(app, COMMAND, &error);
-                outcome.write(app, &options).map_or(1, |()| code)
-            }
-        };
+        return resume(app, COMMAND, &id, &options, run_words)
+            .unwrap_or_else(|error| end_command(app, COMMAND, &options, Err(error)));
     }
     let done = Iterations::prepare(app, args).and_then(|loop_run| app.block_on(loop_run.run()));
-    let (outcome, code) = match done {
-        Ok(outcome) => {
-            let code = exit_code(&outcome.result, options.exit_code_on_partial);
-            (outcome, code)
-        }
-        Err(error) => WorkOutcome::not_started(app, COMMAND, &error),
-    };
-    outcome.write(app, &options).map_or(1, |()| code)
+    end_command(app, COMMAND, &options, done)
 }

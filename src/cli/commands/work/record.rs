@@ -16,7 +16,7 @@ use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{WorkEvent, WorkResult, WorkRun};
+use crate::core::work::{PipelineStart, WorkEvent, WorkResult, WorkRun};
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
@@ -47,16 +47,27 @@ pub struct WorkStart {
     pub task: String,
     /// The commit from which changes are counted.
     pub base: Option<String>,
+    /// The pipeline; `None` in other commands.
+    pub pipeline: Option<PipelineStart>,
 }
 
 /// A run of the command, as far as it is recorded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct RecordedRun {
     name: String,
     session_id: String,
     spent: Usd,
     result: Option<RunResult>,
     checks: Option<Vec<GateResult>>,
+    skipped: Option<String>,
+}
+
+/// A step of a pipeline that has begun.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedStep {
+    pub(super) name: String,
+    pub(super) changed_before: Vec<String>,
+    pub(super) has_ended: bool,
 }
 
 /// What a record says of its command: the fold of its events.
@@ -67,6 +78,7 @@ pub struct RecordedWork {
     /// Its result, if it ended.
     pub result: Option<WorkResult>,
     runs: Vec<RecordedRun>,
+    pub(super) steps: Vec<RecordedStep>,
 }
 
 impl RecordedWork {
@@ -82,16 +94,16 @@ impl RecordedWork {
             Event::Work { part } => Some(part),
             _ => None,
         });
-        let Some(WorkEvent::Start { command, words, directory, task, base }) = parts.next() else {
+        let Some(WorkEvent::Start { command, words, directory, task, base, pipeline }) = parts.next() else {
             return Err(unreadable(id, "its start is missing"));
         };
-        let mut work = Self::new(WorkStart { command, words, directory, task, base });
+        let mut work = Self::new(WorkStart { command, words, directory, task, base, pipeline });
         parts.for_each(|part| work.apply(part));
         Ok((work, next_seq))
     }
 
     fn new(start: WorkStart) -> Self {
-        Self { start, result: None, runs: Vec::new() }
+        Self { start, result: None, runs: Vec::new(), steps: Vec::new() }
     }
 
     fn apply(&mut self, part: WorkEvent) {
@@ -100,8 +112,22 @@ impl RecordedWork {
             WorkEvent::RunStart { name, session_id } => {
                 self.result = None;
                 self.runs.retain(|run| run.name != name);
-                let (spent, result, checks) = (Usd::default(), None, None);
-                self.runs.push(RecordedRun { name, session_id, spent, result, checks });
+                self.runs.push(RecordedRun { name, session_id, ..RecordedRun::default() });
+            }
+            WorkEvent::StepStart { name, changed_before } => {
+                self.result = None;
+                self.steps.push(RecordedStep { name, changed_before, has_ended: false });
+            }
+            WorkEvent::StepResult { run } => {
+                let WorkRun { name, skipped, checks, result } = *run;
+                self.result = None;
+                self.runs.retain(|run| run.name != name);
+                let (result, checks) = (Some(result), (!checks.is_empty()).then_some(checks));
+                self.runs.push(RecordedRun { name, result, checks, skipped, ..RecordedRun::default() });
+            }
+            WorkEvent::StepEnd { name } => {
+                self.steps.retain(|step| step.name != name);
+                self.steps.push(RecordedStep { name, changed_before: Vec::new(), has_ended: true });
             }
             WorkEvent::RunEnd { name, spent_usd, result } => {
                 if let Some(run) = self.runs.iter_mut().find(|run| run.name == name) {
@@ -121,7 +147,8 @@ impl RecordedWork {
     pub fn ended_runs(&self) -> Vec<WorkRun> {
         let ended = self.runs.iter().filter_map(|run| {
             let checks = run.checks.clone().unwrap_or_default();
-            Some(WorkRun { name: run.name.clone(), checks, result: run.result.clone()? })
+            let (name, skipped) = (run.name.clone(), run.skipped.clone());
+            Some(WorkRun { name, skipped, checks, result: run.result.clone()? })
         });
         ended.collect()
     }
@@ -133,7 +160,7 @@ pub struct WorkRecord {
     pub id: String,
     emitter: Emitter,
     sessions: SessionStore,
-    work: RefCell<RecordedWork>,
+    pub(super) work: RefCell<RecordedWork>,
 }
 
 /// Returns the store of the records of the workspace.
@@ -149,9 +176,9 @@ impl WorkRecord {
     pub fn create(app: &App, settings: &Settings, start: WorkStart) -> CliResult<Self> {
         let id = app.source.session_id();
         let journal = work_store(settings).create(&id)?;
-        let WorkStart { command, words, directory, task, base } = start.clone();
+        let WorkStart { command, words, directory, task, base, pipeline } = start.clone();
         let record = Self::new(app, settings, id, (journal, 0), RecordedWork::new(start));
-        record.write(WorkEvent::Start { command, words, directory, task, base })?;
+        record.write(WorkEvent::Start { command, words, directory, task, base, pipeline })?;
         Ok(record)
     }
 
@@ -180,7 +207,7 @@ impl WorkRecord {
     }
 
     /// Appends an event, durably.
-    fn write(&self, part: WorkEvent) -> CliResult<()> {
+    pub(super) fn write(&self, part: WorkEvent) -> CliResult<()> {
         let written = self.emitter.emit(Event::Work { part: part.clone() }).and_then(|_| self.emitter.sync());
         written.map_err(|error| CliError { kind: FailureKind::Session, cause: error.into() })?;
         self.work.borrow_mut().apply(part);
@@ -220,7 +247,7 @@ impl WorkRecord {
     ) -> CliResult<EndedRun> {
         let mut before = Usd::default();
         let (session_id, task) = match self.recorded(name) {
-            Some(RecordedRun { result: Some(result), .. }) if !can_go_on(&result) => {
+            Some(RecordedRun { result: Some(result), .. }) if !self.can_go_on(&result) => {
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
             }
             Some(run) => match self.interrupted(&run.session_id)? {
@@ -282,6 +309,15 @@ impl WorkRecord {
         self.write(WorkEvent::End { result: Box::new(result.clone()) })
     }
 
+    /// Checks whether a run that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable; in a
+    /// pipeline, whose next step needs its success, also one that ended early.
+    fn can_go_on(&self, result: &RunResult) -> bool {
+        let has_paused =
+            [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
+        let is_step = self.work.borrow().start.pipeline.is_some();
+        has_paused || result.status == Status::Failed || (is_step && result.status == Status::Partial)
+    }
+
     /// Returns how far the session of a run came that has no recorded end.
     fn interrupted(&self, session_id: &str) -> CliResult<Interrupted> {
         let path = match self.sessions.journal_path(session_id) {
@@ -303,7 +339,7 @@ impl WorkRecord {
             }
         }
         Ok(match end {
-            Some(result) if !can_go_on(&result) => Interrupted::Ended(result),
+            Some(result) if !self.can_go_on(&result) => Interrupted::Ended(result),
             _ => Interrupted::Within { has_task, spent },
         })
     }
@@ -330,13 +366,6 @@ fn cost(event: &Event) -> Usd {
 
 fn new(prompt: String, preparation: Preparation) -> Task {
     Task::New { prompt, history: None, config: None, preparation }
-}
-
-/// Checks whether a run that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
-fn can_go_on(result: &RunResult) -> bool {
-    let has_paused =
-        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
-    has_paused || result.status == Status::Failed
 }
 
 fn unknown(id: &str, error: &SessionError) -> CliError {
