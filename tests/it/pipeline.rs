@@ -433,6 +433,21 @@ fn a_step_that_failed_is_tried_again_when_the_pipeline_is_resumed() {
 }
 
 #[test]
+fn a_run_that_cannot_start_after_others_is_in_the_document_and_starts_when_the_pipeline_is_resumed() {
+    let lab = lab("steps: [{name: a, run: echo a >> log.txt}, {name: b, prompt: x, budget: 1}]");
+    let server = answers("done");
+    let json = run(&lab, &server, &["--json"]).exits(1).json();
+    assert_eq!((names(&json), &json["stop_reason"]), (vec!["a", "b"], &json!("run_failed")));
+    let message = json["runs"][1]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the price of `openai/mock` is not known"), "{message}");
+    let (id, url) = (json["work_id"].as_str().unwrap(), server.url());
+    let words =
+        ["pipeline", "resume", id, "--model", "openai/gpt-4.1-mini", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&words).exits(0);
+    assert_eq!((lab.read("log.txt").as_str(), server.requests().len()), ("a\n", 1));
+}
+
+#[test]
 fn a_changed_file_is_not_resumed_and_the_changed_steps_are_named() {
     let lab = lab("steps: [{name: a, run: 'true'}, {name: b, run: 'false'}]");
     let json = lab.agent(&["pipeline", "../p.yaml", "--json"]).exits(1).json();
@@ -542,7 +557,8 @@ fn the_examples_of_the_manual_are_pipelines_and_the_one_for_ci_runs() {
     );
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let url = server.url();
-    let json = lab.agent(&args(&url, &flags)).exits(0).json();
+    let priced = ["--model", "openai/gpt-4.1-mini"];
+    let json = lab.agent(&[&args(&url, &flags)[..], &priced].concat()).exits(0).json();
     assert_eq!(names(&json), ["repair", "test", "explain"]);
     assert_eq!((&json["output"], server.requests().len()), (&json!("explained"), 3));
     assert!(prompt(&server, 0).contains("The tests of main fail"), "{}", prompt(&server, 0));

@@ -79,6 +79,7 @@ steps:
         "7:12: no agent is called `nobody`; `agent agents` lists them",
         "8:10: `{{x}}` in a command: a variable never becomes part of a command, write \"$AGENT_VAR_X\"",
         "9:5: `agent` has no effect on a step with `run`",
+        "10:5: `budget` has no effect on a step with `run`",
         "10:13: `budget` is a number of US dollars above 0, such as 0.50",
         "11:5: another step has the name `one`",
         "11:5: a step has only one of prompt, run",
@@ -88,7 +89,7 @@ steps:
     ] {
         assert!(found.iter().any(|error| error.starts_with(expected)), "{expected}\n{found:#?}");
     }
-    assert_eq!(found.len(), 13, "{found:#?}");
+    assert_eq!(found.len(), 14, "{found:#?}");
 }
 
 #[test]

@@ -279,8 +279,13 @@ impl<'a> Steps<'a> {
             let options = self.run_options(begun, agent.cloned(), number >= agents.len())?;
             let preparation = Preparation { data: std::mem::take(&mut data), ..Preparation::default() };
             let name = run_name(begun.step, number);
-            let EndedRun { result, shown } =
-                record.run(self.app, &options, &name, (prompt.clone(), preparation)).await?;
+            let ended = record.run(self.app, &options, &name, (prompt.clone(), preparation)).await;
+            let EndedRun { result, shown } = match ended {
+                Err(error) if record.ended_runs().iter().any(|run| run.skipped.is_none()) => {
+                    return self.not_started(record, name, &error).map(Some);
+                }
+                ended => ended?,
+            };
             // A signal from here on interrupts the checks.
             self.app.interrupt()?.disarm();
             outputs.shown = shown;
@@ -291,6 +296,14 @@ impl<'a> Steps<'a> {
             data.push(PromptData { heading, text, origin: MessageOrigin::Background });
         }
         Ok(None)
+    }
+
+    /// Records that a run could not start, after others have ended.
+    fn not_started(&self, record: &WorkRecord, name: String, error: &CliError) -> CliResult<WorkStopReason> {
+        self.app.report_error(error);
+        let result = RunResult { error: self.app.not_started(error).error, ..no_run() };
+        record.add_result(WorkRun { name, result, ..WorkRun::default() })?;
+        Ok(WorkStopReason::RunFailed)
     }
 
     /// Returns the options of a run of the step.

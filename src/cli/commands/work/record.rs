@@ -55,6 +55,7 @@ pub struct WorkStart {
 #[derive(Debug, Clone, Default)]
 struct RecordedRun {
     name: String,
+    /// Empty if it is no run of an agent, or could not start.
     session_id: String,
     spent: Usd,
     result: Option<RunResult>,
@@ -250,7 +251,7 @@ impl WorkRecord {
             Some(RecordedRun { result: Some(result), .. }) if !self.can_go_on(&result) => {
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
             }
-            Some(run) => match self.interrupted(&run.session_id)? {
+            Some(run) if !run.session_id.is_empty() => match self.interrupted(&run.session_id)? {
                 Interrupted::Ended(result) => {
                     let result = self.end(name, Usd::default(), *result)?;
                     return Ok(EndedRun { result, shown: AnswerShown::default() });
@@ -266,7 +267,7 @@ impl WorkRecord {
                     (run.session_id, task)
                 }
             },
-            None => (app.source.session_id(), new(prompt, preparation)),
+            _ => (app.source.session_id(), new(prompt, preparation)),
         };
         self.write(WorkEvent::RunStart { name: name.to_owned(), session_id: session_id.clone() })?;
         let mut options =
