@@ -126,7 +126,7 @@ fn a11_a_step_whose_condition_is_false_is_skipped() {
     let lab = lab("variables: {run: 'no', level: '3'}
 steps:
   - {name: truth, condition: '{{run}}', run: touch no1}
-  - {name: expression, if: 'level|int > 3', run: touch no2}
+  - {name: expression, if: 'level|number > 3', run: touch no2}
   - {name: command, if_command: 'test \"$AGENT_VAR_LEVEL\" = 4', run: touch no3}
   - {name: after, if: \"steps.truth.status == 'skipped' and steps.command.output == ''\", run: touch yes1}
   - {name: all, condition: '1', if: \"steps['after'].status == 'success'\", if_command: test -e yes1, run: touch yes2}
@@ -138,7 +138,7 @@ steps:
         skipped,
         [
             "condition is `no`",
-            "if: `level|int > 3` is false",
+            "if: `level|number > 3` is false",
             "if_command: `test \"$AGENT_VAR_LEVEL\" = 4` exited with 1"
         ]
     );

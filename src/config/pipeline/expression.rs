@@ -2,7 +2,7 @@
 
 use super::variables::{STEPS, Variables};
 use minijinja::value::Object;
-use minijinja::{Environment, UndefinedBehavior, Value};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,7 +38,16 @@ fn environment<'a>() -> Environment<'a> {
     let mut environment = Environment::new();
     environment.set_fuel(Some(FUEL));
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_test("defined", |value: &Value| !value.is_undefined());
+    environment.add_filter("length", |text: &str| text.chars().count());
+    environment.add_filter("number", number);
     environment
+}
+
+/// Returns the number that a text is.
+fn number(text: &str) -> Result<f64, minijinja::Error> {
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| minijinja::Error::new(ErrorKind::InvalidOperation, "the text is no number"))
 }
 
 /// Checks that `text` is an expression.
@@ -104,7 +113,11 @@ mod tests {
             ("branch in ['dev', 'next']", false),
             ("steps.build.status == 'success' and not branch == 'dev'", true),
             ("steps['a-b'].output == '{{branch}}'", true),
-            ("n|int > 2", true),
+            ("n|number > 2.5", true),
+            ("n|number + 1 == 4", true),
+            ("branch|length == 4", true),
+            ("branch is defined", true),
+            ("missing is not defined or missing == 'x'", true),
             ("missing is defined", false),
             ("branch", true),
             ("''", false),
@@ -115,7 +128,14 @@ mod tests {
 
     #[test]
     fn an_unknown_name_has_no_truth() {
-        for text in ["missing", "steps.missing.status == 'success'", "steps.build.size", "missing == 'x'"] {
+        for text in [
+            "missing",
+            "steps.missing.status == 'success'",
+            "steps.build.size",
+            "missing == 'x'",
+            "branch|number > 1",
+            "n|int",
+        ] {
             assert!(truth(text).is_err(), "{text}");
         }
     }
