@@ -496,6 +496,18 @@ fn budget_and_time_are_those_of_all_steps_together() {
     let lab = lab_of_sleepers();
     let json = lab.agent(&["pipeline", "../p.yaml", "--timeout", "1", "--json"]).exits(5).json();
     assert_eq!(json["stop_reason"], "timeout");
+    fs::write(lab.outside().join("p.yaml"), "steps: [{run: 'true', checks: sleep 60}]").unwrap();
+    let json = lab.agent(&["pipeline", "../p.yaml", "--timeout", "1", "--json"]).exits(5).json();
+    assert_eq!(
+        (&json["stop_reason"], &json["runs"][0]["checks"][1]["passed"]),
+        (&json!("timeout"), &json!(false))
+    );
+    fs::write(
+        lab.outside().join("p.yaml"),
+        "steps: [{run: 'true', checks: sleep 60, continue_on_error: true}]",
+    )
+    .unwrap();
+    lab.agent(&["pipeline", "../p.yaml", "--timeout", "1", "--json"]).exits(2);
 }
 
 fn lab_of_sleepers() -> Lab {

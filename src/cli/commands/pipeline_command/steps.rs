@@ -385,9 +385,6 @@ impl<'a> Steps<'a> {
         run.checks.truncate(usize::from(matches!(step.action, Action::Run(_))));
         let mut checks = Vec::new();
         for command in &step.checks {
-            if let Err(WorkStopReason::Timeout) = limits.for_next_run(&self.setup.options, record) {
-                return Ok(Some(WorkStopReason::Timeout));
-            }
             let Some(check) = self.command(begun, check_gate(command), outputs).await? else {
                 return Ok(Some(WorkStopReason::UserInterrupt));
             };
@@ -401,9 +398,13 @@ impl<'a> Steps<'a> {
             return Ok(None);
         }
         self.log_checks(&checks);
-        let has_failed = checks.iter().any(|check| !check.passed);
+        let has_passed = checks.iter().all(|check| check.passed);
         record.set_checks(&run.name, run.checks.into_iter().chain(checks).collect())?;
-        Ok(has_failed.then_some(WorkStopReason::StepFailed))
+        Ok(match limits.for_next_run(&self.setup.options, record) {
+            _ if has_passed => None,
+            Err(WorkStopReason::Timeout) => Some(WorkStopReason::Timeout),
+            _ => Some(WorkStopReason::StepFailed),
+        })
     }
 
     /// Runs a command of the step with the variables; `None` if a signal interrupted it.
@@ -413,7 +414,8 @@ impl<'a> Steps<'a> {
         mut gate: QualityGate,
         outputs: &Outputs,
     ) -> CliResult<Option<GateRun>> {
-        if let Some(left) = begun.options.bounds.timeout {
+        if let Some(time) = begun.options.bounds.timeout {
+            let left = time.saturating_sub(self.app.source.elapsed().saturating_sub(begun.started_at));
             gate.timeout = gate.timeout.min(left.as_secs().max(1));
         }
         let (app, launcher, language) = (self.app, &*self.launcher, self.setup.settings.language);
