@@ -13,6 +13,7 @@ use crate::cli::commands::loop_command::args::LoopArgs;
 use crate::cli::commands::mcp_args::McpArgs;
 use crate::cli::commands::memory::MemoryCommand;
 use crate::cli::commands::parallel::args::{CleanupArgs, ParallelArgs};
+use crate::cli::commands::pipeline_command::args::PipelineArgs;
 use crate::cli::commands::report::ReportArgs;
 use crate::cli::commands::review::ReviewArgs;
 use crate::cli::commands::run_args::{ResumeArgs, RunArgs, parse_mode};
@@ -39,7 +40,19 @@ pub struct Cli {
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Work",
-        &["run", "chat", "review", "loop", "parallel", "chain", "consolidate", "health", "resume", "demo"],
+        &[
+            "run",
+            "chat",
+            "review",
+            "loop",
+            "pipeline",
+            "parallel",
+            "chain",
+            "consolidate",
+            "health",
+            "resume",
+            "demo",
+        ],
     ),
     ("Sessions", &["sessions", "work", "parallel-cleanup", "history", "report", "stats", "replay"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
@@ -85,6 +98,8 @@ pub enum Command {
     Health(HealthArgs),
     /// Repeat a task, each time with a clean conversation, until checks pass
     Loop(LoopArgs),
+    /// Run the steps of a file one after another: prompts, commands, checks
+    Pipeline(Box<PipelineArgs>),
     /// Run several tasks at the same time, each in a worktree and on a branch of its own
     Parallel(Box<ParallelArgs>),
     /// Remove the worktrees and branches of `agent parallel`
@@ -457,7 +472,7 @@ pub enum SchemaArg {
     Stats,
     /// The document of `--report json`
     Report,
-    /// The document of `agent loop --json`, and of `chain` and `consolidate`
+    /// The document of `--json` of commands of several runs, such as `agent loop`
     Work,
     /// The document of `agent health --json`
     Health,

@@ -11,8 +11,8 @@ use crate::cli::commands::claude::args::ClaudeArgs;
 use crate::cli::commands::{
     acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
     demo, diff, doctor, exec, health, help, history, import, init, loop_command, man, mcp, memory, models,
-    parallel, policy, redo, replay, report, review, run, schema, serve, sessions, skills, start, stats,
-    tools, trust, undo, work,
+    parallel, pipeline_command, policy, redo, replay, report, review, run, schema, serve, sessions, skills,
+    start, stats, tools, trust, undo, work,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -69,6 +69,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::ParallelCleanup(args) => parallel::clean_up(app, &args),
         Command::Chain(args) => return chain::chain(app, args, run_words),
         Command::Consolidate(args) => return consolidate::consolidate(app, args, run_words),
+        Command::Pipeline(args) => return pipeline_command::run_pipeline(app, *args, run_words),
         Command::Work { command, common } => work::list::work(app, command, &common),
         Command::Resume(args) => return run::resume(app, args),
         Command::Sessions { command, common } => sessions::sessions(app, command, &common),

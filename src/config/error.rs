@@ -14,6 +14,8 @@ pub struct ConfigError {
     pub file: Option<String>,
     /// The line in the file, from 1.
     pub line: Option<u64>,
+    /// The column in the line, from 1; only some errors have one, and the message does not show it.
+    pub column: Option<u32>,
     /// How to fix it.
     pub hint: Option<String>,
 }

@@ -52,11 +52,11 @@ fn expected_forms() -> String {
 
 fn group(name: &str, node: Node) -> Node {
     let line = node.line;
-    Node { content: Content::Map(vec![entry(name, line, node)]), line }
+    Node { content: Content::Map(vec![entry(name, line, node)]), line, column: 0 }
 }
 
 fn entry(name: &str, line: u64, node: Node) -> Entry {
-    Entry { name: name.to_owned(), line, node }
+    Entry { name: name.to_owned(), line, column: 0, node }
 }
 
 fn entries<'a>(node: &'a Node, key: &str) -> Result<&'a [Entry], ConfigError> {
@@ -81,7 +81,7 @@ fn from_foreign(node: &Node) -> Result<Node, ConfigError> {
         let key = format!("{FOREIGN_SERVERS}.{}", sanitize(&server.name));
         servers.push(entry(&name, server.line, foreign_server(&server.node, &key)?));
     }
-    Ok(Node { content: Content::Map(servers), line: node.line })
+    Ok(Node { content: Content::Map(servers), line: node.line, column: 0 })
 }
 
 /// Returns the name here of another agent's server.
@@ -113,7 +113,11 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
                     Content::Scalar(Value::Bool(disabled)) => Content::Scalar(Value::Bool(!disabled)),
                     ref other => other.clone(),
                 };
-                keys.push(entry("enabled", field.line, Node { content: enabled, line: field.node.line }));
+                keys.push(entry(
+                    "enabled",
+                    field.line,
+                    Node { content: enabled, line: field.node.line, column: 0 },
+                ));
             }
             "env" => keys.push(foreign_values(field, &key)?.0),
             _ => {
@@ -123,14 +127,14 @@ fn foreign_server(node: &Node, key: &str) -> Result<Node, ConfigError> {
             }
         }
     }
-    Ok(Node { content: Content::Map(keys), line: node.line })
+    Ok(Node { content: Content::Map(keys), line: node.line, column: 0 })
 }
 
 /// Converts headers: `Authorization: Bearer ${NAME}` becomes `token_env`.
 fn foreign_headers(field: &Entry, key: &str) -> Result<Vec<Entry>, ConfigError> {
     let (headers, token) = foreign_values(field, key)?;
     let token = token.map(|name| {
-        let node = Node { content: Content::Scalar(name.into()), line: field.line };
+        let node = Node { content: Content::Scalar(name.into()), line: field.line, column: 0 };
         entry("token_env", field.line, node)
     });
     Ok(std::iter::once(headers).chain(token).collect())
@@ -159,10 +163,13 @@ fn foreign_values(field: &Entry, key: &str) -> Result<(Entry, Option<String>), C
             }
             None => ("value", value.as_str()),
         };
-        let source = entry(name, line, Node { content: Content::Scalar(text.into()), line });
-        values.push(entry(&item.name, line, Node { content: Content::Map(vec![source]), line }));
+        let source = entry(name, line, Node { content: Content::Scalar(text.into()), line, column: 0 });
+        values.push(entry(&item.name, line, Node { content: Content::Map(vec![source]), line, column: 0 }));
     }
-    Ok((entry(&field.name, field.line, Node { content: Content::Map(values), line: field.line }), token))
+    Ok((
+        entry(&field.name, field.line, Node { content: Content::Map(values), line: field.line, column: 0 }),
+        token,
+    ))
 }
 
 /// Returns the name in `${NAME}`.

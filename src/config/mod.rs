@@ -21,6 +21,7 @@ pub mod mcp;
 pub mod mcp_file;
 pub mod memory;
 pub mod parallel;
+pub mod pipeline;
 pub mod presets;
 pub mod project;
 pub mod ralph;

@@ -1,4 +1,4 @@
-//! Parses YAML into a tree with the line number of every key and value.
+//! Parses YAML into a tree with the position of every key and value.
 
 use super::error::{ConfigError, sanitize};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -14,6 +14,8 @@ pub struct Node {
     pub content: Content,
     /// Its line, from 1; 0 when unknown.
     pub line: u64,
+    /// Its column in characters, from 1; 0 when unknown.
+    pub column: u64,
 }
 
 impl Node {
@@ -25,13 +27,14 @@ impl Node {
                 let entry = |(name, value): (&String, &Value)| Entry {
                     name: name.clone(),
                     line: 0,
+                    column: 0,
                     node: Self::of(value),
                 };
                 Content::Map(keys.iter().map(entry).collect())
             }
             scalar => Content::Scalar(scalar.clone()),
         };
-        Self { content, line: 0 }
+        Self { content, line: 0, column: 0 }
     }
 }
 
@@ -53,6 +56,8 @@ pub struct Entry {
     pub name: String,
     /// Its line.
     pub line: u64,
+    /// Its column in characters.
+    pub column: u64,
     /// Its value.
     pub node: Node,
 }
@@ -81,11 +86,11 @@ pub fn parse(text: &str) -> Result<Node, ConfigError> {
     };
     let node: Option<Node> =
         serde_yaml::from_str_with_options(text, options).map_err(|error| parse_error(&error))?;
-    Ok(node.unwrap_or(Node { content: Content::Scalar(Value::Null), line: 1 }))
+    Ok(node.unwrap_or(Node { content: Content::Scalar(Value::Null), line: 1, column: 1 }))
 }
 
 fn parse_error(error: &serde_yaml::Error) -> ConfigError {
-    let line = error.location().map_or(0, |location| location.line());
+    let (line, column) = error.location().map_or((0, 0), |location| (location.line(), location.column()));
     let message = match error.without_snippet() {
         serde_yaml::Error::Budget { breach, .. } => budget_message(breach),
         error => {
@@ -95,7 +100,10 @@ fn parse_error(error: &serde_yaml::Error) -> ConfigError {
             sanitize(message.split_once(", set DuplicateKeyPolicy").map_or(message, |(start, _)| start))
         }
     };
-    ConfigError::new(format!("not valid YAML: {message}")).line(line)
+    ConfigError {
+        column: u32::try_from(column).ok().filter(|column| *column > 0),
+        ..ConfigError::new(format!("not valid YAML: {message}")).line(line)
+    }
 }
 
 /// Describes which limit a document exceeds.
@@ -114,7 +122,11 @@ fn budget_message(breach: &BudgetBreach) -> String {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Content>::deserialize(deserializer)?;
-        Ok(Self { line: spanned.referenced.line(), content: spanned.value })
+        Ok(Self {
+            line: spanned.referenced.line(),
+            column: spanned.referenced.column(),
+            content: spanned.value,
+        })
     }
 }
 
@@ -177,8 +189,8 @@ impl<'de> Visitor<'de> for ContentVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Content, A::Error> {
         let mut entries = Vec::new();
         while let Some(key) = access.next_key::<Spanned<String>>()? {
-            let line = key.referenced.line();
-            entries.push(Entry { name: key.value, line, node: access.next_value()? });
+            let (line, column) = (key.referenced.line(), key.referenced.column());
+            entries.push(Entry { name: key.value, line, column, node: access.next_value()? });
         }
         Ok(Content::Map(entries))
     }
@@ -203,6 +215,7 @@ mod tests {
         assert_eq!((a.name.as_str(), a.line), ("a", 2));
         let b = &map(&a.node)[0];
         assert_eq!((b.line, b.node.line, &b.node.content), (3, 3, &Content::Scalar(1.into())));
+        assert_eq!((a.column, b.column, b.node.column), (1, 3, 6));
         let c = &map(&a.node)[1];
         assert_eq!(c.line, 5);
         let Content::List(items) = &c.node.content else { panic!() };

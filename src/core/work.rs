@@ -30,10 +30,12 @@ pub enum WorkStopReason {
     NoProgress,
     /// A run ended early, or a check of it did not pass, and the command needs its result.
     RunPartial,
-    /// A run failed.
+    /// A run failed, or a command that is a step of a pipeline.
     RunFailed,
     /// A branch could not be merged.
     NotMerged,
+    /// A step of a pipeline did not succeed: its run ended early, or a check failed. With `continue_on_error` the steps after it ran.
+    StepFailed,
     /// A call of a run needs the user's approval.
     AwaitingApproval,
     /// SIGINT or SIGTERM.
@@ -47,7 +49,10 @@ crate::core::impl_name!(WorkStopReason);
 pub struct WorkRun {
     /// Its name in the command, such as `iteration 2`.
     pub name: String,
-    /// The checks after the run, in order; absent if there were none.
+    /// Why the step of a pipeline was skipped; absent if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// The checks after the run, in order; absent if there were none. Those of a command begin with the command itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<GateResult>,
     /// Where it worked; absent if that was the workspace.
@@ -103,7 +108,7 @@ pub struct WorkResult {
     pub status: Status,
     /// Why the command ended; null if nothing began.
     pub stop_reason: Option<WorkStopReason>,
-    /// The answer of the last run.
+    /// The answer of the last run, or the standard output of a last command.
     pub output: String,
     /// The runs, in order.
     pub runs: Vec<WorkRun>,
@@ -147,7 +152,7 @@ pub struct Consolidation {
 pub enum WorkEvent {
     /// The command begins; the first record of its journal.
     Start {
-        /// The command: `loop`.
+        /// The command, such as `loop`.
         command: String,
         /// The words of its command line, without a key.
         words: Vec<String>,
@@ -161,6 +166,24 @@ pub enum WorkEvent {
         /// The commit from which changes are counted; absent without a repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base: Option<String>,
+    },
+    /// A step of a pipeline begins.
+    StepStart {
+        /// Name of the step.
+        name: String,
+        /// Files with changes that were not committed, if the step ends with a commit.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed_before: Vec<String>,
+    },
+    /// A step without a session ended: a command, or one that was skipped.
+    StepResult {
+        /// Its result.
+        run: Box<WorkRun>,
+    },
+    /// A step ended, and the next one follows.
+    StepEnd {
+        /// Name of the step.
+        name: String,
     },
     /// A worktree is about to be created, or its branch has changed.
     Worktree {
@@ -223,6 +246,7 @@ impl WorkStopReason {
             | Self::NoProgress
             | Self::RunPartial
             | Self::NotMerged
+            | Self::StepFailed
             | Self::AwaitingApproval
             | Self::UserInterrupt => Status::Partial,
         }
@@ -232,12 +256,13 @@ impl WorkStopReason {
 impl WorkResult {
     /// Creates the result of a command that ended with these runs.
     pub fn new(command: &str, work_id: &str, stop_reason: WorkStopReason, runs: Vec<WorkRun>) -> Self {
+        let last = runs.iter().rfind(|run| run.skipped.is_none());
         let mut costs = runs.iter().map(|run| run.result.cost.total_usd);
         let mut result = Self {
             work_id: Some(work_id.to_owned()),
             status: stop_reason.status(),
             stop_reason: Some(stop_reason),
-            output: runs.last().map(|run| run.result.output.text().into_owned()).unwrap_or_default(),
+            output: last.map(|run| run.result.output.text().into_owned()).unwrap_or_default(),
             cost_usd: costs.try_fold(Usd::default(), |sum, cost| Some(sum + cost?)),
             ..Self::not_started(command, None)
         };

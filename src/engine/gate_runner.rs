@@ -28,40 +28,51 @@ impl Engine {
     pub async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
         let mut results = Vec::new();
         for gate in &self.gates {
-            results.push(run_gate(&self.launcher, self.workspace.root(), gate, cancel).await);
+            let run = run_gate(&self.launcher, self.workspace.root(), gate, &BTreeMap::new(), cancel).await;
+            results.push(run.result);
         }
         self.emitter.emit(Event::QualityGates { results }).map(drop)
     }
 }
 
-/// Runs a gate in `root` until `cancel`, and returns its result.
+/// A gate that has run.
+pub struct GateRun {
+    /// Its result.
+    pub result: GateResult,
+    /// How its command ended; `None` if it could not start.
+    pub exit: Option<CommandOutcome>,
+}
+
+/// Runs a gate in `root` with the variables `env` until `cancel`.
 pub async fn run_gate(
     launcher: &Launcher,
     root: &Path,
     gate: &QualityGate,
+    env: &BTreeMap<String, String>,
     cancel: &CancellationToken,
-) -> GateResult {
+) -> GateRun {
     let spec = CommandSpec {
         argv: shell::argv(&gate.command),
         cwd: root.to_owned(),
-        env: BTreeMap::new(),
+        env: env.clone(),
         stdin: Vec::new(),
         timeout: Duration::from_secs(gate.timeout),
     };
     let exit = launcher.launch(spec, cancel).await;
     let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
-    let output = match exit {
+    let output = match &exit {
         Ok(exit) if exit.reason == ExitReason::Code(0) => None,
-        Ok(exit) => Some(failure_text(&exit, Duration::from_secs(gate.timeout))),
+        Ok(exit) => Some(failure_text(exit, Duration::from_secs(gate.timeout))),
         Err(error) => Some(error.to_string()),
     };
-    GateResult {
+    let result = GateResult {
         name: gate.label().to_owned(),
         required: gate.required,
         passed: output.is_none(),
         output: output.unwrap_or_default(),
         duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-    }
+    };
+    GateRun { result, exit: exit.ok() }
 }
 
 /// Describes how a failed gate ended, with the end of its output.

@@ -14,6 +14,7 @@ mod command_changes;
 pub mod command_class;
 mod command_parts;
 pub mod earlier_files;
+pub mod file_commit;
 mod file_patterns;
 pub mod gate_runner;
 pub mod git;

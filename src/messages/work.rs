@@ -264,6 +264,7 @@ fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
             "una ejecución terminó antes de tiempo o no superó sus comprobaciones",
         ),
         Some(WorkStopReason::RunFailed) => ("a run failed", "una ejecución falló"),
+        Some(WorkStopReason::StepFailed) => ("a step failed", "un paso falló"),
         Some(WorkStopReason::AwaitingApproval) => (
             "a call waits for approval: agent approvals list",
             "una llamada espera aprobación: agent approvals list",
@@ -275,7 +276,8 @@ fn reason(reason: Option<WorkStopReason>, language: Language) -> &'static str {
 
 /// Last lines of a command on standard error. `resumable` says that it can be resumed.
 pub fn work_ended(result: &WorkResult, resumable: bool, language: Language) -> String {
-    let runs = u32::try_from(result.runs.len()).unwrap_or(u32::MAX);
+    let ran = result.runs.iter().filter(|run| run.skipped.is_none()).count();
+    let runs = u32::try_from(ran).unwrap_or(u32::MAX);
     let runs = counted(runs, ["run", "runs"], ["ejecución", "ejecuciones"], language);
     let cost = money(result.cost_usd, language);
     let (time, why) =

@@ -13,7 +13,7 @@ use crate::core::image::Image;
 use crate::core::message::{HistoryMessage, Message, Part};
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Output, RunResult};
-use crate::core::work::{WorkEvent, Worktree};
+use crate::core::work::{WorkEvent, WorkRun, Worktree};
 use serde_json::{Map, Value};
 
 impl Redactor {
@@ -112,16 +112,14 @@ impl Redactor {
                 self.paths(words.iter_mut().chain(data));
                 self.redact_for_model(task);
             }
-            WorkEvent::RunStart { .. } => {}
+            WorkEvent::RunStart { .. } | WorkEvent::StepEnd { .. } => {}
             WorkEvent::Worktree { worktree, .. } => self.worktree(worktree),
+            WorkEvent::StepStart { changed_before, .. } => self.paths(changed_before.iter_mut()),
+            WorkEvent::StepResult { run } => self.work_run(run),
             WorkEvent::RunEnd { result, .. } => self.result(result),
             WorkEvent::Checks { results, .. } => self.gates(results),
             WorkEvent::End { result } => {
-                for run in &mut result.runs {
-                    self.gates(&mut run.checks);
-                    self.result(&mut run.result);
-                    run.worktree.iter_mut().for_each(|worktree| self.worktree(worktree));
-                }
+                result.runs.iter_mut().for_each(|run| self.work_run(run));
                 result.worktree.iter_mut().for_each(|worktree| self.worktree(worktree));
                 self.redact_for_model(&mut result.output);
                 result.error.iter_mut().for_each(|error| self.redact(&mut error.message));
@@ -131,6 +129,13 @@ impl Redactor {
 
     fn worktree(&self, worktree: &mut Worktree) {
         self.paths(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
+    }
+
+    fn work_run(&self, run: &mut WorkRun) {
+        run.skipped.iter_mut().for_each(|why| self.redact_for_model(why));
+        run.worktree.iter_mut().for_each(|worktree| self.worktree(worktree));
+        self.gates(&mut run.checks);
+        self.result(&mut run.result);
     }
 
     fn evaluation(&self, evaluation: &mut Evaluation) {

@@ -1,5 +1,6 @@
 //! The report on a command of several runs: a table of its runs and their sums.
 
+use crate::core::stop_reason::StopReason;
 use crate::core::work::{WorkResult, WorkRun};
 use crate::report::json;
 use crate::report::session_report::ReportFormat;
@@ -51,10 +52,11 @@ fn row(run: &WorkRun) -> [String; 7] {
         (count, []) => format!("{count} passed"),
         (count, failed) => format!("{} of {count} failed: {}", failed.len(), failed.join(", ")),
     };
+    let reason = result.stop_reason.map(StopReason::name);
     let cells = [
         run.name.clone(),
-        result.status.name().to_owned(),
-        result.stop_reason.map_or("-", |reason| reason.name()).to_owned(),
+        run.skipped.as_ref().map_or(result.status.name(), |_| "skipped").to_owned(),
+        run.skipped.as_deref().or(reason).unwrap_or("-").to_owned(),
         result.steps.to_string(),
         result.cost.total_usd.map_or_else(|| "unknown".to_owned(), |cost| cost.to_string()),
         format!("{:.1} s", result.duration_seconds),

@@ -82,6 +82,7 @@ mod ollama;
 mod output;
 mod parallel;
 mod permission;
+mod pipeline;
 mod policy;
 mod preparation;
 mod process;

@@ -3,13 +3,12 @@
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{
-    NextRun, RunWords, RunningWork, Stop, WorkArgs, run_command, usage,
+    NextRun, RunWords, RunningWork, Stop, WorkArgs, is_no_success, run_command, usage,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::PromptData;
 use crate::cli::error::CliResult;
-use crate::core::stop_reason::Status;
 use crate::core::work::WorkStopReason;
 use crate::messages;
 use crate::text::excerpt;
@@ -81,7 +80,7 @@ async fn in_turn(work: &RunningWork<'_>, agents: &[String]) -> Result<WorkStopRe
             options,
             prompt: messages::chain_prompt(&task, index, agents),
             data,
-            goes_on: |result| result.status != Status::Success,
+            goes_on: is_no_success,
         });
         let answer = result.await?.output;
         let text = excerpt::by_chars(&answer.text(), ANSWER_CHARS).into_owned();

@@ -3,7 +3,7 @@
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{
-    NextRun, RunWords, RunningWork, Stop, WorkArgs, run_command, usage,
+    NextRun, RunWords, RunningWork, Stop, WorkArgs, is_no_success, run_command, usage,
 };
 use crate::cli::compose;
 use crate::cli::compose::app::App;
@@ -13,7 +13,6 @@ use crate::cli::compose::run_client::RunBounds;
 use crate::cli::error::CliResult;
 use crate::core::failure::FailureKind;
 use crate::core::run_result::{Output, RunResult};
-use crate::core::stop_reason::Status;
 use crate::core::work::{Consolidation, WorkStopReason};
 use crate::messages;
 use crate::terminal::{Style, one_line};
@@ -197,10 +196,6 @@ impl Debate<'_> {
         self.work.log(Style::Plain, &messages::judgement(agreed, reason.as_deref(), self.work.language));
         Ok(agreed)
     }
-}
-
-fn is_no_success(result: &RunResult) -> bool {
-    result.status != Status::Success
 }
 
 /// Checks whether the judge answered something else than a judgement, repairs included.

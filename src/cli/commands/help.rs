@@ -48,6 +48,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("network", "what reaches the network: hosts of commands, web pages, searches"),
     page!("output", "standard output, standard error, log levels"),
     page!("permissions", "permission modes, prompts, refusals"),
+    page!("pipeline", "steps of a file: prompts, commands, checks, conditions"),
     page!("providers", "providers: names, keys, your own servers"),
     page!("reports", "session reports in six formats"),
     page!("review", "reviews of changes: what is shown, findings, exit codes"),

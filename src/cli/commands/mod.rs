@@ -36,6 +36,7 @@ pub mod model_readiness;
 pub mod models;
 pub mod opened_session;
 pub mod parallel;
+pub mod pipeline_command;
 pub mod policy;
 pub mod project_files;
 pub mod redo;

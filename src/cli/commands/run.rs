@@ -242,6 +242,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         interrupted_calls: opened.interrupted_calls,
     };
     let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
+    let run = Box::pin(run);
     let result = with_messages_and_notices(app, options, &settings, (&agent, setup.mcp), run).await;
     let first_step = opened.state.history.last_step();
     let spent = agent.session.borrow().spent_in_run();

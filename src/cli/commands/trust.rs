@@ -1,13 +1,18 @@
 //! `agent trust`: shows the settings of a project that need trust, and stores or revokes the user's trust in them.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::pipeline_command::source::read_pipeline;
 use crate::cli::commands::project_files::NewFile;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::error::ConfigError;
+use crate::config::fact_cache::FactCache;
 use crate::config::flags::Flags;
 use crate::config::load::{self, LoadedConfig};
+use crate::config::pipeline::{Action, Pipeline};
 use crate::config::trust::manifest::{TrustManifest, referencing_keys};
+use crate::config::trust::pipelines::{self, WorkspacePipeline};
 use crate::config::trust::{self, TrustFlag, TrustStatus};
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
@@ -16,7 +21,7 @@ use crate::terminal::{self, PromptAnswer, Style, one_line, preview};
 use clap::Args;
 use serde_json::Value;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// `agent trust`.
@@ -31,6 +36,9 @@ pub struct TrustArgs {
     /// Trust it without asking, where you know what it is
     #[arg(short, long, conflicts_with_all = ["show", "revoke"])]
     pub yes: bool,
+    /// Also a pipeline of the workspace, with the files that its commands name
+    #[arg(long, value_name = "FILE", conflicts_with = "revoke")]
+    pub pipeline: Option<PathBuf>,
 }
 
 /// Shows, requests, stores or revokes trust.
@@ -42,10 +50,24 @@ pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> 
         return revoke(app, common);
     }
     let (loaded, status) = review(app, common)?;
+    let pipeline = args.pipeline.as_ref().map(|file| ReviewedPipeline::read(&loaded, file)).transpose()?;
     let mut text = listing(&loaded);
-    let _ = writeln!(text, "hash    {}", loaded.trust.manifest.hash());
-    if args.show || is_settled(&status) {
+    let mut manifest = loaded.trust.manifest.clone();
+    if let Some(reviewed) = &pipeline {
+        reviewed.list(&mut text);
+        manifest = manifest.joined(&reviewed.own.manifest);
+    }
+    let _ = writeln!(text, "hash    {}", manifest.hash());
+    let is_trusted = is_settled(&status) && pipeline.as_ref().is_none_or(|reviewed| reviewed.is_trusted);
+    if args.show || is_trusted {
         let _ = writeln!(text, "status  {}", describe_status(&status));
+        if let Some(reviewed) = &pipeline {
+            let _ = writeln!(
+                text,
+                "pipeline {}",
+                if reviewed.is_trusted { "trusted as it is" } else { "not trusted" }
+            );
+        }
         return print(&app.terminal, &text);
     }
     if args.yes {
@@ -55,7 +77,61 @@ pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> 
     } else if !ask(app, &text)? {
         return Err(CliError::new(FailureKind::Usage, messages::NOT_TRUSTED));
     }
+    if let Some(reviewed) = &pipeline {
+        let settings = &loaded.settings;
+        reviewed.own.store(pipelines::fact_cache(&settings.state, &settings.workspace)).map_err(wrong)?;
+    }
+    if is_settled(&status) {
+        app.notify(Style::Success, messages::TRUSTED);
+        return Ok(());
+    }
     store(app, &loaded)
+}
+
+fn wrong(error: ConfigError) -> CliError {
+    CliError { kind: FailureKind::Config, cause: error.into() }
+}
+
+/// A pipeline of the workspace, as the user reviews it.
+struct ReviewedPipeline {
+    own: WorkspacePipeline,
+    pipeline: Pipeline,
+    is_trusted: bool,
+}
+
+impl ReviewedPipeline {
+    /// Reads the pipeline in `file`.
+    fn read(loaded: &LoadedConfig, file: &Path) -> CliResult<Self> {
+        let settings = &loaded.settings;
+        let (text, pipeline) = read_pipeline(settings, file)?;
+        let own = WorkspacePipeline::new(&settings.workspace, file, &text, &pipeline).map_err(wrong)?;
+        let own = own.ok_or_else(|| {
+            CliError::new(FailureKind::Usage, messages::pipeline_needs_no_trust(&file.to_string_lossy()))
+        })?;
+        let cache = pipelines::fact_cache(&settings.state, &settings.workspace);
+        let is_trusted = own.is_stored(cache).map_err(wrong)?;
+        Ok(Self { own, pipeline, is_trusted })
+    }
+
+    /// Adds its steps with their commands to the listing, and the files that these name.
+    fn list(&self, text: &mut String) {
+        let _ = writeln!(text, "\n{}", name(&self.own.path));
+        for step in &self.pipeline.steps {
+            let kind = match &step.action {
+                Action::Prompt(_) => "a prompt",
+                Action::Chain { .. } => "a chain",
+                Action::Run(_) => "a command",
+            };
+            let _ = writeln!(text, "  step {}: {kind}", name(&step.name));
+            step.commands().for_each(|command| indented(command, "    ", text));
+        }
+        for file in self.own.manifest.files.keys().filter(|file| **file != self.own.path) {
+            let _ = writeln!(text, "\n{}", name(file));
+            let _ = writeln!(text, "  named by the pipeline: read it before you trust it");
+        }
+        let (steps, files) = (self.pipeline.steps.len(), self.own.manifest.files.len() - 1);
+        let _ = writeln!(text, "\npipeline {steps} steps, which name {files} other files");
+    }
 }
 
 /// Shows what needs trust after a command has written the project's configuration. Trusts it at once if nothing but `written`
@@ -127,8 +203,11 @@ fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
     let wrong = |cause: anyhow::Error| CliError { kind: FailureKind::Config, cause };
     let (state, workspace) = load::state_and_workspace(&common_flags(common), &app.environment)
         .map_err(|error| wrong(error.into()))?;
-    let was_trusted = trust::fact_cache(&state, &workspace).delete().map_err(|error| wrong(error.into()))?;
-    let text = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
+    let delete = |cache: FactCache<'_>| cache.delete().map_err(|error| wrong(error.into()));
+    let was_trusted = delete(trust::fact_cache(&state, &workspace))?;
+    let had_pipelines = delete(pipelines::fact_cache(&state, &workspace))?;
+    let text =
+        if was_trusted || had_pipelines { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
     app.notify(Style::Plain, text);
     Ok(())
 }

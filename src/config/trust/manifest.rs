@@ -3,6 +3,7 @@
 use super::file_references;
 use crate::config::error::{ConfigError, sanitize};
 use crate::config::layers::{LayerValue, Layers};
+use crate::config::pipeline::Pipeline;
 use crate::config::project::ProjectConfig;
 use crate::text::lines::list_first;
 use rustix::fs::OFlags;
@@ -37,14 +38,41 @@ impl TrustManifest {
         let commands = project.commands.values();
         let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
         let commands = commands.map(|command| (command.path.clone(), hash(&command.text)));
-        let mut files: BTreeMap<String, String> = own.chain(commands).collect();
-        for name in referenced_files(root, project)? {
+        let manifest = Self { files: own.chain(commands).collect() };
+        manifest.with_referenced(root, referenced_files(root, project)?)
+    }
+
+    /// Creates the manifest of the pipeline in the file `path` of `root`: the file with its `text`, and the files to which its
+    /// commands refer.
+    ///
+    /// # Errors
+    /// Fails as [`for_project`](Self::for_project) does.
+    pub fn for_pipeline(
+        root: &Path,
+        path: &str,
+        text: &str,
+        pipeline: &Pipeline,
+    ) -> Result<Self, ConfigError> {
+        let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
+        let manifest = Self { files: BTreeMap::from([(path.to_owned(), hash)]) };
+        manifest.with_referenced(root, file_references::find_files(root, pipeline.references())?)
+    }
+
+    /// Adds the files `names` of `root`.
+    fn with_referenced(mut self, root: &Path, names: BTreeSet<String>) -> Result<Self, ConfigError> {
+        for name in names {
             let hash = hash_of(&root.join(&name)).map_err(|error| {
                 ConfigError::new(format!("cannot be trusted: {error}")).file(sanitize(&name))
             })?;
-            files.entry(name).or_insert(hash);
+            self.files.entry(name).or_insert(hash);
         }
-        Ok(Self { files })
+        Ok(self)
+    }
+
+    /// Returns the manifest of the files of both.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        Self { files: self.files.clone().into_iter().chain(other.files.clone()).collect() }
     }
 
     /// Returns one hexadecimal hash of the manifest. The location of the workspace does not count: every copy has the same hash.

@@ -2,6 +2,7 @@
 
 mod file_references;
 pub mod manifest;
+pub mod pipelines;
 
 use super::error::ConfigError;
 use super::fact_cache::FactCache;

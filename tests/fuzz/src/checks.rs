@@ -1,5 +1,6 @@
 //! What must hold of any bytes from a server or a model: one function per fuzz target.
 
+use agent::config::pipeline::parse as parse_pipeline;
 use agent::core::decision::Decision;
 use agent::core::image::{Image, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
 use agent::core::language::Language;
@@ -35,7 +36,7 @@ const MESSAGE_CHARS: usize = 1000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
     ("chat_completions", |bytes| answer(WireFormat::ChatCompletions, bytes)),
@@ -52,7 +53,20 @@ pub const TARGETS: [Target; 16] = [
     ("policy", policy),
     ("proxy_head", proxy_head),
     ("image", image),
+    ("pipeline", pipeline),
 ];
+
+/// A file is a pipeline, or each of its errors is one short line. A pipeline is the same when it is read again.
+fn pipeline(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let read = || parse_pipeline(&text, &|name| name == "build");
+    match read() {
+        Err(errors) => errors.iter().for_each(|error| fit_for_a_line(&error.to_string())),
+        Ok(pipeline) => {
+            assert!(!pipeline.steps.is_empty() && pipeline.changes_since(&read().unwrap()).is_empty());
+        }
+    }
+}
 
 /// An accepted image is within the limits.
 fn image(bytes: &[u8]) {

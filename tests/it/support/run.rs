@@ -214,10 +214,12 @@ impl Lab {
 
     /// Runs git in the workspace; new repositories have the branch `main`.
     #[track_caller]
-    pub fn git(&self, args: &[&str]) {
+    /// Runs git in the workspace and returns its standard output.
+    pub fn git(&self, args: &[&str]) -> String {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
         let done = Command::new("git").args(identity).args(args).current_dir(self.ws()).output().unwrap();
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
     }
 
     /// The command with these arguments, ready to be started.

@@ -3,6 +3,7 @@
 use crate::cli::commands::loop_command::args::{COMMAND, LoopArgs};
 use crate::cli::commands::loop_command::progress_file::ProgressFile;
 use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::checks::{Commands, check_gate};
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::{WorkStart, work_store};
 use crate::cli::commands::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, usage};
@@ -19,7 +20,6 @@ use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkRun, WorkStopReason};
-use crate::engine::gate_runner::run_gate;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::policy::Policy;
 use crate::engine::review_diff::ReviewDiff;
@@ -28,14 +28,13 @@ use crate::process::launch::Launcher;
 use crate::terminal::Style;
 use crate::text::excerpt;
 use crate::workspace::Workspace;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Maximum bytes of the file with the task.
 const MAX_SPEC_BYTES: u64 = 1 << 20;
-/// Time limit of a check.
-const CHECK_SECONDS: u64 = 120;
 /// Characters of the changes that the model is shown.
 const CHANGES_CHARS: usize = 5_000;
 /// Characters of the last error that the model is shown.
@@ -225,7 +224,7 @@ impl<'a> Iterations<'a> {
             return Ok(Some(WorkStopReason::Done));
         }
         let tree = self.tree(start, &result).await;
-        Ok(state.add(tree, WorkRun { name, checks, worktree: None, result }))
+        Ok(state.add(tree, WorkRun { name, checks, result, ..WorkRun::default() }))
     }
 
     /// Returns the data that follow the prompt of the next iteration.
@@ -276,16 +275,11 @@ impl<'a> Iterations<'a> {
 
     /// Runs the checks; `None` if they were interrupted.
     async fn run_checks(&self) -> CliResult<Option<Vec<GateResult>>> {
-        let cancel = compose::arm_interrupt(self.app, &self.launcher, self.settings.language)?;
-        let mut results = Vec::new();
-        for command in &self.checks {
-            let gate =
-                QualityGate { timeout: CHECK_SECONDS, ..QualityGate::from_command_line(command.clone()) };
-            results.push(run_gate(&self.launcher, self.workspace.root(), &gate, &cancel).await);
-        }
-        // A signal from here on interrupts the next run.
-        self.app.interrupt()?.disarm();
-        Ok((!cancel.is_cancelled()).then_some(results))
+        let (app, launcher, language) = (self.app, &*self.launcher, self.settings.language);
+        let commands = Commands { app, launcher, root: self.workspace.root(), language };
+        let gates: Vec<QualityGate> = self.checks.iter().map(|check| check_gate(check)).collect();
+        let runs = commands.run(&gates, &BTreeMap::new()).await?;
+        Ok(runs.map(|runs| runs.into_iter().map(|run| run.result).collect()))
     }
 
     fn add_progress(&self, name: &str, result: &RunResult, checks: &[GateResult]) {

@@ -16,7 +16,7 @@ pub struct ParallelArgs {
     /// One more task (repeatable)
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
-    /// File with a task in each line: {"task": "…", "agent": "…", "model": "…"}, the last two optional
+    /// File of JSON lines with `task`, and optionally `agent` and `model`
     #[arg(long, value_name = "FILE")]
     pub tasks_file: Option<PathBuf>,
     /// Tasks at the same time, 1 to 10 (default: `parallel.workers`)

@@ -59,7 +59,7 @@ pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> Cli
                 let _infallible = writeln!(text, "{id}  {line}");
             }
             if text.is_empty() {
-                text.push_str("no records: `agent loop`, `chain` and `consolidate` write them\n");
+                text.push_str("no records: commands of several runs, such as `agent loop`, write them\n");
             }
             print(&app.terminal, &text)
         }

@@ -1,10 +1,12 @@
 //! Commands of several runs: what all of them share, from their arguments and record to their end, and `agent work`, which lists their records.
 
+pub mod checks;
 pub mod limits;
 pub mod list;
 pub mod outcome;
 pub mod record;
 pub mod resume;
 pub mod running;
+pub mod step_record;
 pub mod workers;
 pub mod worktrees;

@@ -3,7 +3,7 @@
 use crate::cli::commands::report::RequestedReport;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
-use crate::cli::error::CliError;
+use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::core::language::Language;
 use crate::core::stop_reason::Status;
@@ -26,7 +26,7 @@ pub struct WorkOutcome {
 
 impl WorkOutcome {
     /// Returns the outcome of a command that did not start because of `error`, which is reported.
-    pub fn not_started(app: &App, command: &str, error: &CliError) -> (Self, u8) {
+    fn not_started(app: &App, command: &str, error: &CliError) -> (Self, u8) {
         app.report_error(error);
         let failure = app.not_started(error).error;
         let result = WorkResult::not_started(command, failure);
@@ -37,7 +37,7 @@ impl WorkOutcome {
     ///
     /// # Errors
     /// Fails when standard output cannot be written.
-    pub fn write(&self, app: &App, options: &RunOptions) -> io::Result<()> {
+    fn write(&self, app: &App, options: &RunOptions) -> io::Result<()> {
         let Self { result, shown, language } = self;
         let format = options.format();
         if format == OutputFormat::Text && !options.quiet && result.stop_reason.is_some() {
@@ -61,8 +61,20 @@ impl WorkOutcome {
     }
 }
 
+/// Writes the result of a command, or that it did not start; returns the exit code.
+pub fn end_command(app: &App, command: &str, options: &RunOptions, done: CliResult<WorkOutcome>) -> u8 {
+    let (outcome, code) = match done {
+        Ok(outcome) => {
+            let code = exit_code(&outcome.result, options.exit_code_on_partial);
+            (outcome, code)
+        }
+        Err(error) => WorkOutcome::not_started(app, command, &error),
+    };
+    outcome.write(app, options).map_or(1, |()| code)
+}
+
 /// Returns the exit code for a result: that of the last failed run if a run failed; `on_partial` replaces that of a partial one.
-pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
+fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
     let failed = result.runs.iter().rev().find(|run| run.result.status == Status::Failed);
     let failed = failed.and_then(|run| run.result.stop_reason);
     let code = match result.stop_reason {
@@ -74,6 +86,7 @@ pub fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
             | WorkStopReason::NoProgress
             | WorkStopReason::RunPartial
             | WorkStopReason::NotMerged
+            | WorkStopReason::StepFailed
             | WorkStopReason::AwaitingApproval,
         ) => ExitCode::Partial,
         Some(WorkStopReason::Timeout) => ExitCode::Timeout,

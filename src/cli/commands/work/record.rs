@@ -54,13 +54,23 @@ pub struct WorkStart {
 }
 
 /// A run of the command, as far as it is recorded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct RecordedRun {
     name: String,
+    /// Empty if it is no run of an agent, or could not start.
     session_id: String,
     spent: Usd,
     result: Option<RunResult>,
     checks: Option<Vec<GateResult>>,
+    skipped: Option<String>,
+}
+
+/// A step of a pipeline that has begun.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedStep {
+    pub(super) name: String,
+    pub(super) changed_before: Vec<String>,
+    pub(super) has_ended: bool,
 }
 
 /// What a record says of its command: the fold of its events.
@@ -72,6 +82,7 @@ pub struct RecordedWork {
     pub result: Option<WorkResult>,
     runs: Vec<RecordedRun>,
     worktrees: BTreeMap<String, Worktree>,
+    pub(super) steps: Vec<RecordedStep>,
 }
 
 impl RecordedWork {
@@ -96,7 +107,7 @@ impl RecordedWork {
     }
 
     fn new(start: WorkStart) -> Self {
-        Self { start, result: None, runs: Vec::new(), worktrees: BTreeMap::new() }
+        Self { start, result: None, runs: Vec::new(), worktrees: BTreeMap::new(), steps: Vec::new() }
     }
 
     fn apply(&mut self, part: WorkEvent) {
@@ -105,8 +116,22 @@ impl RecordedWork {
             WorkEvent::RunStart { name, session_id } => {
                 self.result = None;
                 self.runs.retain(|run| run.name != name);
-                let (spent, result, checks) = (Usd::default(), None, None);
-                self.runs.push(RecordedRun { name, session_id, spent, result, checks });
+                self.runs.push(RecordedRun { name, session_id, ..RecordedRun::default() });
+            }
+            WorkEvent::StepStart { name, changed_before } => {
+                self.result = None;
+                self.steps.push(RecordedStep { name, changed_before, has_ended: false });
+            }
+            WorkEvent::StepResult { run } => {
+                let WorkRun { name, skipped, checks, result, worktree: _ } = *run;
+                self.result = None;
+                self.runs.retain(|run| run.name != name);
+                let (result, checks) = (Some(result), (!checks.is_empty()).then_some(checks));
+                self.runs.push(RecordedRun { name, result, checks, skipped, ..RecordedRun::default() });
+            }
+            WorkEvent::StepEnd { name } => {
+                self.steps.retain(|step| step.name != name);
+                self.steps.push(RecordedStep { name, changed_before: Vec::new(), has_ended: true });
             }
             WorkEvent::RunEnd { name, spent_usd, result } => {
                 if let Some(run) = self.runs.iter_mut().find(|run| run.name == name) {
@@ -133,7 +158,8 @@ impl RecordedWork {
         let ended = self.runs.iter().filter_map(|run| {
             let checks = run.checks.clone().unwrap_or_default();
             let worktree = self.worktrees.get(&run.name).cloned();
-            Some(WorkRun { name: run.name.clone(), checks, worktree, result: run.result.clone()? })
+            let (name, skipped) = (run.name.clone(), run.skipped.clone());
+            Some(WorkRun { name, skipped, checks, worktree, result: run.result.clone()? })
         });
         ended.collect()
     }
@@ -145,7 +171,7 @@ pub struct WorkRecord {
     pub id: String,
     emitter: Emitter,
     sessions: SessionStore,
-    work: RefCell<RecordedWork>,
+    pub(super) work: RefCell<RecordedWork>,
 }
 
 /// Returns the store of the records of the workspace.
@@ -192,7 +218,7 @@ impl WorkRecord {
     }
 
     /// Appends an event, durably.
-    fn write(&self, part: WorkEvent) -> CliResult<()> {
+    pub(super) fn write(&self, part: WorkEvent) -> CliResult<()> {
         let written = self.emitter.emit(Event::Work { part: part.clone() }).and_then(|_| self.emitter.sync());
         written.map_err(|error| CliError { kind: FailureKind::Session, cause: error.into() })?;
         self.work.borrow_mut().apply(part);
@@ -256,7 +282,7 @@ impl WorkRecord {
             Some(RecordedRun { result: Some(result), .. }) if !goes_on(&result) => {
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
             }
-            Some(run) => match self.interrupted(&run.session_id, goes_on)? {
+            Some(run) if !run.session_id.is_empty() => match self.interrupted(&run.session_id, goes_on)? {
                 Interrupted::Ended(result) => {
                     let result = self.end(name, Usd::default(), *result)?;
                     return Ok(EndedRun { result, shown: AnswerShown::default() });
@@ -272,7 +298,7 @@ impl WorkRecord {
                     (run.session_id, task)
                 }
             },
-            None => (app.source.session_id(), new(prompt, preparation)),
+            _ => (app.source.session_id(), new(prompt, preparation)),
         };
         self.write(WorkEvent::RunStart { name: name.to_owned(), session_id: session_id.clone() })?;
         let options =

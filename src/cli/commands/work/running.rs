@@ -2,7 +2,7 @@
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::limits::WorkLimits;
-use crate::cli::commands::work::outcome::{WorkOutcome, exit_code};
+use crate::cli::commands::work::outcome::{WorkOutcome, end_command};
 use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart};
 use crate::cli::commands::work::resume::{kept_words, resume, resumed_id};
 use crate::cli::compose::app::App;
@@ -13,6 +13,7 @@ use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::core::run_result::RunResult;
+use crate::core::stop_reason::Status;
 use crate::core::work::{WorkResult, WorkStopReason};
 use crate::messages;
 use crate::report::OutputFormat;
@@ -104,14 +105,7 @@ pub fn run_command(
         },
         (None, _) => work(),
     };
-    let (outcome, code) = match done {
-        Ok(outcome) => {
-            let code = exit_code(&outcome.result, options.exit_code_on_partial);
-            (outcome, code)
-        }
-        Err(error) => WorkOutcome::not_started(app, command, &error),
-    };
-    outcome.write(app, options).map_or(1, |()| code)
+    end_command(app, command, options, done)
 }
 
 /// Why a command does not go on.
@@ -127,6 +121,11 @@ impl From<CliError> for Stop {
     fn from(error: CliError) -> Self {
         Self::Error(error)
     }
+}
+
+/// Checks whether a run did not succeed: what follows it needs its success, so it goes on when the command is resumed.
+pub fn is_no_success(result: &RunResult) -> bool {
+    result.status != Status::Success
 }
 
 /// The next run of a command.

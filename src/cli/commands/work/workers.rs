@@ -95,7 +95,7 @@ impl Workers<'_> {
             result.status = Status::Failed;
         }
         let checks = result.quality_gates.clone();
-        Ok(WorkRun { name: name.to_owned(), checks, worktree: Some(worktree), result })
+        Ok(WorkRun { name: name.to_owned(), checks, worktree: Some(worktree), result, skipped: None })
     }
 
     /// Returns the options of a run that shares the terminal with others: nobody is asked, and only the events of `stream-json` are printed.

@@ -1,0 +1,55 @@
+//! `agent pipeline`: runs the steps of a file one after another.
+
+pub mod args;
+mod checkpoint;
+mod outputs;
+mod plan;
+mod setup;
+pub mod source;
+mod steps;
+
+use crate::cli::commands::pipeline_command::args::{COMMAND, PipelineArgs};
+use crate::cli::commands::pipeline_command::setup::PipelineSetup;
+use crate::cli::commands::pipeline_command::source::read_pipeline;
+use crate::cli::commands::pipeline_command::steps::Steps;
+use crate::cli::commands::work::outcome::end_command;
+use crate::cli::commands::work::resume::{resume, resumed_id};
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::error::CliResult;
+use std::path::Path;
+
+/// The word before a file that is only checked.
+const VALIDATE: &str = "validate";
+
+/// Runs `agent pipeline` and returns the exit code. `run_words` runs a command line of this program.
+pub fn run_pipeline(app: &App, args: PipelineArgs, run_words: fn(&App, Vec<String>) -> CliResult<u8>) -> u8 {
+    let mut options = args.options.clone();
+    let done = match args.words.as_slice() {
+        [word, file] if word == VALIDATE => validate(app, &args, file.as_ref()),
+        words if let Some(id) = resumed_id(words) => {
+            return resume(app, COMMAND, &id, &options, run_words)
+                .unwrap_or_else(|error| end_command(app, COMMAND, &options, Err(error)));
+        }
+        _ => PipelineSetup::prepare(app, args).map(Some),
+    };
+    let done = match done {
+        Ok(None) => return 0,
+        Ok(Some(setup)) if options.dry_run => {
+            // The plan is the output; nothing ended.
+            options.quiet = true;
+            Ok(plan::outcome(&setup))
+        }
+        Ok(Some(setup)) => Steps::prepare(app, setup).and_then(|steps| app.block_on(steps.run())),
+        Err(error) => Err(error),
+    };
+    end_command(app, COMMAND, &options, done)
+}
+
+/// Checks a file and prints that it is a pipeline.
+fn validate(app: &App, args: &PipelineArgs, file: &Path) -> CliResult<Option<PipelineSetup>> {
+    let settings = app.load(&args.options.flags())?.settings;
+    let (_, pipeline) = read_pipeline(&settings, file)?;
+    print(&app.terminal, &format!("{}: valid, {} steps\n", file.display(), pipeline.steps.len()))?;
+    Ok(None)
+}

@@ -1,0 +1,71 @@
+//! The plan of `--dry-run`: what each step would do.
+
+use crate::cli::commands::pipeline_command::args::COMMAND;
+use crate::cli::commands::pipeline_command::setup::PipelineSetup;
+use crate::cli::commands::work::outcome::WorkOutcome;
+use crate::config::pipeline::variables::replace;
+use crate::config::pipeline::{Action, Checkpoint, Step};
+use crate::core::stop_reason::Status;
+use crate::core::work::{WorkResult, WorkStopReason};
+use crate::messages;
+use crate::report::answer_shown::AnswerShown;
+use crate::terminal::one_line;
+use std::fmt::Write as _;
+
+/// Characters of a text in the plan.
+const TEXT_CHARS: usize = 200;
+
+/// Returns the plan as the output of a command.
+pub fn outcome(setup: &PipelineSetup) -> WorkOutcome {
+    let mut text = String::new();
+    for (index, step) in setup.pipeline.steps.iter().enumerate() {
+        let _infallible = writeln!(text, "{}. {}", index + 1, one_line(&step.name, TEXT_CHARS));
+        let lines = if index < setup.first {
+            vec![("skipped", messages::BEFORE_FROM_STEP.to_owned())]
+        } else {
+            lines(setup, step)
+        };
+        for (key, value) in lines {
+            let _infallible = writeln!(text, "   {key}: {}", one_line(&value, TEXT_CHARS));
+        }
+    }
+    let result = WorkResult {
+        status: Status::Success,
+        stop_reason: Some(WorkStopReason::Done),
+        output: text,
+        ..WorkResult::not_started(COMMAND, None)
+    };
+    WorkOutcome { result, shown: AnswerShown::default(), language: setup.settings.language }
+}
+
+fn lines<'a>(setup: &PipelineSetup, step: &'a Step) -> Vec<(&'a str, String)> {
+    let filled = |text: &str| replace(text, &setup.variables);
+    let conditions = [
+        ("condition", step.condition.as_deref().map(filled)),
+        ("if", step.if_expression.clone()),
+        ("if_command", step.if_command.clone()),
+    ];
+    let mut lines: Vec<(&str, String)> =
+        conditions.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    match &step.action {
+        Action::Prompt(prompt) => {
+            let agent = step.agent.clone().or_else(|| setup.options.agent.clone());
+            lines.push(("agent", agent.unwrap_or_else(|| setup.settings.agent.name.clone())));
+            lines.push(("prompt", filled(prompt)));
+        }
+        Action::Chain { prompt, agents } => {
+            lines.push(("chain", agents.join(", ")));
+            lines.push(("prompt", filled(prompt)));
+        }
+        Action::Run(command) => lines.push(("run", command.clone())),
+    }
+    lines.extend(step.model.clone().map(|model| ("model", model)));
+    lines.extend(step.checks.iter().map(|check| ("check", check.clone())));
+    lines.extend(step.output_var.clone().map(|name| ("output_var", name)));
+    match step.checkpoint {
+        Checkpoint::Off => {}
+        Checkpoint::Reference => lines.push(("checkpoint", "true".to_owned())),
+        Checkpoint::Commit => lines.push(("checkpoint", "commit".to_owned())),
+    }
+    lines
+}

@@ -1,0 +1,46 @@
+//! Reads pipeline files.
+
+use crate::cli::compose::output_schema::{given, read_output_schema};
+use crate::cli::error::{CliError, CliResult};
+use crate::config::pipeline::{MAX_PIPELINE_BYTES, Pipeline, Schema, parse};
+use crate::config::settings::Settings;
+use crate::config::text_file::read_text;
+use crate::core::failure::FailureKind;
+use crate::messages;
+use crate::terminal::one_line;
+use std::path::Path;
+
+/// Characters of a file name in a message.
+const NAME_CHARS: usize = 200;
+
+/// Returns the text of a pipeline file and the pipeline.
+///
+/// # Errors
+/// Fails for a file that cannot be read or is no pipeline, with all problems and their positions.
+pub fn read_pipeline(settings: &Settings, file: &Path) -> CliResult<(String, Pipeline)> {
+    let name = one_line(&file.to_string_lossy(), NAME_CHARS);
+    let unusable = |why: &str| CliError::new(FailureKind::Config, format!("{name} {why}"));
+    let text = read_text(file, MAX_PIPELINE_BYTES).map_err(|error| unusable(&error.to_string()))?;
+    let text = text.ok_or_else(|| unusable("does not exist"))?;
+    let pipeline = parse_pipeline(settings, &name, &text)?;
+    for step in &pipeline.steps {
+        match &step.output_schema {
+            Some(Schema::File(file)) => read_output_schema(Some(file.as_ref()))?.map(drop),
+            Some(Schema::Inline(schema)) => Some(given(&schema.to_string()).map(drop)?),
+            None => None,
+        };
+    }
+    Ok((text, pipeline))
+}
+
+/// Returns the pipeline with this text; `name` is that of its file.
+///
+/// # Errors
+/// Fails for a text that is no pipeline, with all problems and their positions.
+pub fn parse_pipeline(settings: &Settings, name: &str, text: &str) -> CliResult<Pipeline> {
+    let is_agent = |name: &str| settings.agents.iter().any(|agent| agent.name == name);
+    parse(text, &is_agent).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        CliError::new(FailureKind::Config, messages::pipeline_errors(name, &errors))
+    })
+}

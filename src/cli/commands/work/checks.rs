@@ -1,0 +1,52 @@
+//! Commands that a command of several runs starts itself, such as checks: in the sandbox, until a signal.
+
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::error::CliResult;
+use crate::core::language::Language;
+use crate::engine::gate_runner::{GateRun, run_gate};
+use crate::engine::guardrails::quality_gate::QualityGate;
+use crate::process::launch::Launcher;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Time limit of a check in seconds.
+const CHECK_SECONDS: u64 = 120;
+
+/// How commands are started.
+pub struct Commands<'a> {
+    /// The application.
+    pub app: &'a App,
+    /// Starts them.
+    pub launcher: &'a Launcher,
+    /// The workspace, in which they run.
+    pub root: &'a Path,
+    /// Language of the message about a signal.
+    pub language: Language,
+}
+
+impl Commands<'_> {
+    /// Runs the commands one after another with the variables `env`; `None` if a signal interrupted them.
+    ///
+    /// # Errors
+    /// Fails when the signal handlers cannot be installed.
+    pub async fn run(
+        &self,
+        gates: &[QualityGate],
+        env: &BTreeMap<String, String>,
+    ) -> CliResult<Option<Vec<GateRun>>> {
+        let cancel = compose::arm_interrupt(self.app, self.launcher, self.language)?;
+        let mut runs = Vec::new();
+        for gate in gates {
+            runs.push(run_gate(self.launcher, self.root, gate, env, &cancel).await);
+        }
+        // A signal from here on interrupts the next run.
+        self.app.interrupt()?.disarm();
+        Ok((!cancel.is_cancelled()).then_some(runs))
+    }
+}
+
+/// Returns the gate of a check.
+pub fn check_gate(command: &str) -> QualityGate {
+    QualityGate { timeout: CHECK_SECONDS, ..QualityGate::from_command_line(command.to_owned()) }
+}
