@@ -5,6 +5,7 @@ use crate::cli::commands::chat::args::ChatArgs;
 use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::consolidate::ConsolidateArgs;
+use crate::cli::commands::eval::args::EvalArgs;
 use crate::cli::commands::exec::args::ExecArgs;
 use crate::cli::commands::health::HealthArgs;
 use crate::cli::commands::import::ImportArgs;
@@ -47,6 +48,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "loop",
             "pipeline",
             "parallel",
+            "eval",
             "chain",
             "consolidate",
             "health",
@@ -102,7 +104,9 @@ pub enum Command {
     Pipeline(Box<PipelineArgs>),
     /// Run several tasks at the same time, each in a worktree and on a branch of its own
     Parallel(Box<ParallelArgs>),
-    /// Remove the worktrees and branches of `agent parallel`
+    /// Compare models or configurations on a task: checks, steps, cost
+    Eval(Box<EvalArgs>),
+    /// Remove the worktrees and branches of `agent parallel` and others
     ParallelCleanup(CleanupArgs),
     /// Have agents work on a task one after another, each with the answer of the one before
     Chain(ChainArgs),

@@ -3,6 +3,7 @@
 use crate::core::failure::Failure;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
+use crate::core::ranking::Ranked;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
@@ -112,6 +113,9 @@ pub struct WorkResult {
     pub output: String,
     /// The runs, in order.
     pub runs: Vec<WorkRun>,
+    /// The models or configurations of `agent eval`, the best first; absent in other commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranking: Vec<Ranked>,
     /// Where all runs worked; absent if that was the workspace, or if each had a worktree of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
@@ -288,6 +292,7 @@ impl WorkResult {
             stop_reason: None,
             output: String::new(),
             runs: Vec::new(),
+            ranking: Vec::new(),
             worktree: None,
             steps: 0,
             requests: 0,

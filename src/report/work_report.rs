@@ -1,7 +1,9 @@
 //! The report on a command of several runs: a table of its runs and their sums.
 
+use crate::core::language::Language;
 use crate::core::stop_reason::StopReason;
 use crate::core::work::{WorkResult, WorkRun};
+use crate::messages::ranking;
 use crate::report::json;
 use crate::report::session_report::ReportFormat;
 use crate::report::session_report::html_writer::HtmlWriter;
@@ -90,6 +92,9 @@ fn markdown(result: &WorkResult) -> String {
         }
     }
     text.push('\n');
+    if !result.ranking.is_empty() {
+        let _infallible = write!(text, "\n## Ranking\n\n{}", ranking(&result.ranking, Language::En));
+    }
     text
 }
 

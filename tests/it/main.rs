@@ -33,6 +33,7 @@ mod cuts;
 mod dialects;
 mod display;
 mod edits;
+mod eval;
 mod evaluation;
 mod events;
 mod exec;

@@ -42,6 +42,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("json", "the JSON document of --json"),
     page!("limits", "limits and circuit breakers that end a run early"),
     page!("loop", "repeating a task until checks pass, and resuming that"),
+    page!("eval", "comparing models or configurations on a task"),
     page!("parallel", "several tasks at the same time, each on a branch of its own"),
     page!("mcp", "tools of MCP servers"),
     page!("memory", "what is stored for later sessions of a workspace"),

@@ -17,6 +17,7 @@ pub mod consolidate;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+pub mod eval;
 pub mod exec;
 pub mod health;
 pub mod help;

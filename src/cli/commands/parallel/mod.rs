@@ -48,7 +48,7 @@ async fn run(app: &App, args: ParallelArgs) -> CliResult<WorkOutcome> {
     let tasks = tasks::parse(&work.record.start().data.unwrap_or_default())
         .map_err(|why| CliError::new(FailureKind::Session, why))?;
     let tasks = worker_tasks(tasks, &work.options, &args, &settings)?;
-    let workers = Workers { app, work: &work, worktrees: &worktrees, interrupt: &interrupt };
+    let workers = Workers { app, work: &work, worktrees: &worktrees, interrupt: &interrupt, checks: &[] };
     let count = args.workers.unwrap_or(settings.parallel.workers);
     let mut runs = workers.run(tasks, usize::from(count)).await?;
     if args.merge && !interrupt.is_cancelled() {

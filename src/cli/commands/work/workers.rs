@@ -1,20 +1,25 @@
 //! Runs of one command at the same time, each in a worktree of its own.
 
 use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::checks::check_gate;
 use crate::cli::commands::work::running::RunningWork;
 use crate::cli::commands::work::worktrees::Worktrees;
+use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::RunClient;
 use crate::cli::error::CliResult;
+use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkRun, WorkStopReason, Worktree};
+use crate::engine::gate_runner::run_gate;
 use crate::messages;
 use crate::report::OutputFormat;
 use crate::terminal::Style;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +44,8 @@ pub struct Workers<'a> {
     pub worktrees: &'a Worktrees<'a>,
     /// Cancelled by a signal.
     pub interrupt: &'a CancellationToken,
+    /// Commands that check the worktree of each run after it.
+    pub checks: &'a [String],
 }
 
 impl Workers<'_> {
@@ -90,12 +97,36 @@ impl Workers<'_> {
             Ok(ended) => ended.result,
             Err(error) => app.not_started(&error),
         };
+        let checks = self.record_checks(name, options, &result).await?;
         let worktree = self.worktrees.commit(name, &prompt, worktree).await?;
         if worktree.problem.is_some() {
             result.status = Status::Failed;
         }
-        let checks = result.quality_gates.clone();
         Ok(WorkRun { name: name.to_owned(), checks, worktree: Some(worktree), result, skipped: None })
+    }
+
+    /// Runs the checks in the worktree of a run that has not failed, and returns their recorded results.
+    async fn record_checks(
+        &self,
+        name: &str,
+        options: &RunOptions,
+        result: &RunResult,
+    ) -> CliResult<Vec<GateResult>> {
+        if self.checks.is_empty() || result.status == Status::Failed {
+            return Ok(result.quality_gates.clone());
+        }
+        let run_all = async {
+            let settings = self.app.load(&options.flags())?.settings;
+            let launcher = compose::launcher(self.app, &settings)?;
+            let (mut results, no_variables) = (Vec::new(), BTreeMap::new());
+            for command in self.checks {
+                let gate = check_gate(command);
+                let run = run_gate(&launcher, &settings.workspace, &gate, &no_variables, self.interrupt);
+                results.push(run.await.result);
+            }
+            Ok((!self.interrupt.is_cancelled()).then_some(results))
+        };
+        Ok(self.work.record.checks(name, run_all).await?.unwrap_or_default())
     }
 
     /// Returns the options of a run that shares the terminal with others: nobody is asked, and only the events of `stream-json` are printed.
