@@ -88,6 +88,11 @@ pub fn worker_ended(run: &WorkRun, language: Language) -> String {
         (money(result.cost.total_usd, language), duration(Duration::from_secs_f64(result.duration_seconds)));
     let status = result.status.name();
     let mut text = format!("{}: {status} ({reason}) | {steps} | {cost} | {time}", run.name);
+    if !run.checks.is_empty() {
+        let passed = run.checks.iter().filter(|check| check.passed).count();
+        let checks = language.pick("checks passed", "comprobaciones superadas");
+        let _infallible = write!(text, " | {checks}: {passed}/{}", run.checks.len());
+    }
     let problem = run.worktree.as_ref().and_then(|worktree| worktree.problem.clone());
     for why in result.error.iter().map(|error| error.message.clone()).chain(problem) {
         let _infallible = write!(text, "\n   {}", one_line(&why, 200));
