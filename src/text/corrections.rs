@@ -29,7 +29,7 @@ const PATTERNS: [&str; 12] = [
 
 static FAMILIES: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(PATTERNS).ok());
 
-/// Returns the sentences of `text` that are corrections, at most [`MAX_SENTENCES`], each on one line and at most [`MAX_CHARS`] long.
+/// Returns the sentences of `text` that are corrections, at most five, each on one line and at most [`MAX_CHARS`] characters long.
 pub fn find_corrections(text: &str) -> Vec<String> {
     let Some(families) = FAMILIES.as_ref() else { return Vec::new() };
     // A direct correction has its reason in the same paragraph.
