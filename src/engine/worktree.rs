@@ -2,7 +2,7 @@
 //! submodules and signatures.
 
 use crate::core::work::LeftOut;
-use crate::engine::git::{command, commit_id, error_text, listed_paths, stdout_text, without_filters};
+use crate::engine::git::{command, commit_id, error_text, stdout_text, without_filters};
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,8 @@ const QUIET: [(&str, &str); 4] =
 
 /// A repository with the user's working tree.
 pub struct Repository<'a> {
-    launcher: &'a Launcher,
+    /// Starts git.
+    pub launcher: &'a Launcher,
     /// The workspace, which may be a directory within the working tree.
     workspace: PathBuf,
     /// The settings of each call.
@@ -258,14 +259,5 @@ impl<'a> Repository<'a> {
         }
         self.line(root, &["update-ref", "-d", &reference, &commit]).await?;
         Ok(keeps)
-    }
-
-    /// Returns the paths in the worktree `path` that differ from the commit `base`.
-    ///
-    /// # Errors
-    /// The message of git.
-    pub async fn changed_files(&self, path: &Path, base: &str) -> Result<Vec<String>, String> {
-        let words = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", base, "HEAD"];
-        listed_paths(&self.run(path, &words, &[]).await?)
     }
 }

@@ -49,6 +49,11 @@ pub fn worktree_lacks(lacks: &LeftOut, language: Language) -> Vec<String> {
     warnings
 }
 
+/// Error that a record is removed whose worktrees exist.
+pub fn has_worktrees(id: &str) -> String {
+    format!("record {id} has worktrees: remove them first with `agent parallel-cleanup {id}`")
+}
+
 /// Why changes are not on a branch.
 pub fn not_committed(why: &str) -> String {
     format!("the changes could not be committed: {why}")

@@ -209,6 +209,8 @@ fn a08_cleanup_removes_worktrees_and_branches_and_keeps_commits_that_are_nowhere
     let (runs, id) = (runs(&json), json["work_id"].as_str().unwrap());
     lab.git(&["merge", "-q", runs[0]["worktree"]["branch"].as_str().unwrap()]);
     lab.git(&["branch", "agent/mine"]);
+    let refused = lab.agent(&["work", "rm", id]).exits(3);
+    assert!(refused.stderr.contains(&format!("agent parallel-cleanup {id}")), "{}", refused.stderr);
     let done = lab.agent(&["parallel-cleanup", id]).exits(0).stdout;
     assert!(done.contains(&format!("kept as refs/agent/kept/{id}-2")), "{done}");
     assert!(!done.contains(&format!("kept/{id}-1")), "{done}");
@@ -218,6 +220,7 @@ fn a08_cleanup_removes_worktrees_and_branches_and_keeps_commits_that_are_nowhere
     assert_eq!(git(&lab, &["rev-parse", &kept]), runs[1]["worktree"]["commit"].as_str().unwrap());
     assert!(runs.iter().all(|run| !std::path::Path::new(run["worktree"]["path"].as_str().unwrap()).exists()));
     assert_eq!(lab.agent(&["parallel-cleanup"]).exits(0).stdout, "There are no worktrees.\n");
+    lab.agent(&["work", "rm", id]).exits(0);
     parallel(&lab, &["--tasks-file", &file, "--json"]).exits(0);
     let forced = lab.agent(&["parallel-cleanup", "--force"]).exits(0).stdout;
     assert!(forced.contains("removed agent/") && !forced.contains("kept"), "{forced}");

@@ -6,16 +6,15 @@ use crate::cli::commands::eval::args::{COMMAND, EvalArgs};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{NewTask, RunWords, RunningWork, WorkTask, run_command, usage};
-use crate::cli::commands::work::workers::{WorkerTask, Workers, verdict};
-use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher};
-use crate::cli::compose;
+use crate::cli::commands::work::workers::{WorkerTask, run_workers, verdict};
+use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::core::score::{has_passed, rank};
-use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
+use crate::core::work::{WorkRun, WorkStopReason};
 use crate::messages;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,26 +37,22 @@ async fn run(app: &App, args: EvalArgs) -> CliResult<WorkOutcome> {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
     directories::prepare(&settings)?;
+    let launcher = git_launcher(app, &settings)?;
+    let repository = open_repository(&launcher, &settings).await?;
     let task = match args.work.task(app)? {
         WorkTask::New(task) => {
-            let base = base_commit(app, &settings, args.base.as_deref(), false).await?;
+            let base = base_commit(app, &settings, &repository, (args.base.as_deref(), false)).await?;
             WorkTask::New(NewTask { base: Some(base), ..task })
         }
         recorded @ WorkTask::Recorded(_) => recorded,
     };
     let max_steps = *options.max_steps.get_or_insert(MAX_STEPS);
     let work = RunningWork::begin(app, &settings, options, COMMAND, task)?;
-    let launcher = git_launcher(app, &settings)?;
-    let worktrees = Worktrees::open(&launcher, &settings, &work.record).await?;
-    let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
-    let workers = Workers { app, work: &work, worktrees: &worktrees, interrupt: &interrupt, checks: &checks };
-    let tasks = tasks(&work, &args, &names)?;
-    let runs = workers.run(tasks, usize::from(settings.parallel.workers)).await?;
-    app.interrupt()?.disarm();
-    let reason = stop_reason(&runs);
+    let worktrees = Worktrees::new(repository, &settings, &work.record)?;
+    let (tasks, count) = (tasks(&work, &args, &names)?, settings.parallel.workers);
+    let runs = run_workers(app, (&work, &worktrees), &checks, tasks, count).await?;
     drop(worktrees);
-    work.end(Ok(reason), |result| {
-        *result = WorkResult::new(COMMAND, result.work_id.as_deref().unwrap_or_default(), reason, runs);
+    work.end_with(stop_reason(&runs), runs, |result| {
         result.ranking = rank(&runs_by_name(&names, &result.runs, args.repeat), max_steps);
         result.output = messages::ranking(&result.ranking, settings.language);
     })

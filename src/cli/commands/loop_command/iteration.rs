@@ -6,8 +6,8 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::{Commands, check_gate};
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::{WorkStart, work_store};
-use crate::cli::commands::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, usage};
-use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher};
+use crate::cli::commands::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, can_go_on, usage};
+use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
@@ -18,7 +18,7 @@ use crate::config::text_file::read_text;
 use crate::core::message_origin::MessageOrigin;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
+use crate::core::stop_reason::Status;
 use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::policy::Policy;
@@ -137,7 +137,8 @@ impl<'a> Iterations<'a> {
     /// Runs the iterations in a worktree, and commits there what they have changed.
     async fn run_in_worktree(mut self, work: RunningWork<'a>) -> CliResult<WorkOutcome> {
         let git = git_launcher(self.app, &self.settings)?;
-        let worktrees = Worktrees::open(&git, &self.settings, &work.record).await?;
+        let repository = open_repository(&git, &self.settings).await?;
+        let worktrees = Worktrees::new(repository, &self.settings, &work.record)?;
         let (worktree, directory) = worktrees.create(COMMAND, 1, work.record.has_begun(None)).await?;
         let mut options = work.options.clone();
         options.common.workspace = Some(directory);
@@ -162,7 +163,9 @@ impl<'a> Iterations<'a> {
     /// Returns the commit from which the changes of a new loop are counted.
     async fn base(&self) -> CliResult<Option<String>> {
         if self.in_worktree {
-            return base_commit(self.app, &self.settings, None, false).await.map(Some);
+            let git = git_launcher(self.app, &self.settings)?;
+            let repository = open_repository(&git, &self.settings).await?;
+            return base_commit(self.app, &self.settings, &repository, (None, false)).await.map(Some);
         }
         Ok(match self.changes(Some("HEAD")).await {
             Ok(diff) => Some(diff.base),
@@ -343,13 +346,6 @@ fn spec(file: &Path) -> CliResult<String> {
         Some(text) if text.trim().is_empty() => Err(unusable("it is empty".to_owned())),
         Some(text) => Ok(text),
     }
-}
-
-/// Checks whether an iteration that ended like this is resumed: it was interrupted, waits for approval, or its model was unusable.
-fn can_go_on(result: &RunResult) -> bool {
-    let has_paused =
-        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
-    has_paused || result.status == Status::Failed
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::cli::commands::parallel::args::CleanupArgs;
 use crate::cli::commands::work::record::{RecordedWork, WorkRecord, work_store};
-use crate::cli::commands::work::worktrees::{git_launcher, unusable};
+use crate::cli::commands::work::worktrees::{git_launcher, open_repository, unusable};
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
@@ -26,8 +26,7 @@ pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<()> {
     };
     let text = app.block_on(async {
         let launcher = git_launcher(app, &settings)?;
-        let repository =
-            Repository::open(&launcher, &settings.workspace).await.map_err(|why| unusable(&why))?;
+        let repository = open_repository(&launcher, &settings).await?;
         let mut text = String::new();
         for id in &ids {
             let known = RecordedWork::read(&store, id).map(|(work, _)| work);

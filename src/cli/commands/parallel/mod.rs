@@ -9,9 +9,8 @@ use crate::cli::commands::parallel::tasks::ParallelTask;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{NewTask, RunWords, RunningWork, WorkTask, run_command, usage};
-use crate::cli::commands::work::workers::{WorkerTask, Workers, verdict};
-use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher};
-use crate::cli::compose;
+use crate::cli::commands::work::workers::{WorkerTask, run_workers, verdict};
+use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
 use crate::cli::error::{CliError, CliResult};
@@ -19,7 +18,8 @@ use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::core::stop_reason::Status;
-use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
+use crate::core::work::{WorkRun, WorkStopReason};
+use crate::engine::worktree::Repository;
 use crate::messages;
 pub use cleanup::clean_up;
 use std::time::Duration;
@@ -37,35 +37,37 @@ async fn run(app: &App, args: ParallelArgs) -> CliResult<WorkOutcome> {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
     directories::prepare(&settings)?;
+    let launcher = git_launcher(app, &settings)?;
+    let repository = open_repository(&launcher, &settings).await?;
     let task = match &args.work.resume_work {
         Some(id) => WorkTask::Recorded(id.clone()),
-        None => WorkTask::New(new_task(app, &settings, &args).await?),
+        None => WorkTask::New(new_task(app, &settings, &repository, &args).await?),
     };
     let work = RunningWork::begin(app, &settings, options, COMMAND, task)?;
-    let launcher = git_launcher(app, &settings)?;
-    let worktrees = Worktrees::open(&launcher, &settings, &work.record).await?;
-    let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
+    let worktrees = Worktrees::new(repository, &settings, &work.record)?;
     let tasks = tasks::parse(&work.record.start().data.unwrap_or_default())
         .map_err(|why| CliError::new(FailureKind::Session, why))?;
     let tasks = worker_tasks(tasks, &work.options, &args, &settings)?;
-    let workers = Workers { app, work: &work, worktrees: &worktrees, interrupt: &interrupt, checks: &[] };
     let count = args.workers.unwrap_or(settings.parallel.workers);
-    let mut runs = workers.run(tasks, usize::from(count)).await?;
-    if args.merge && !interrupt.is_cancelled() {
+    let mut runs = run_workers(app, (&work, &worktrees), &[], tasks, count).await?;
+    if args.merge && verdict(&runs, false) != WorkStopReason::UserInterrupt {
         merge(&worktrees, &mut runs).await?;
     }
-    app.interrupt()?.disarm();
-    let reason = stop_reason(&args, &runs);
     drop(worktrees);
-    work.end(Ok(reason), |result| {
-        *result = WorkResult::new(COMMAND, result.work_id.as_deref().unwrap_or_default(), reason, runs);
+    work.end_with(stop_reason(&args, &runs), runs, |result| {
         result.output = messages::worker_answers(&result.runs);
     })
 }
 
-async fn new_task(app: &App, settings: &Settings, args: &ParallelArgs) -> CliResult<NewTask> {
+async fn new_task(
+    app: &App,
+    settings: &Settings,
+    repository: &Repository<'_>,
+    args: &ParallelArgs,
+) -> CliResult<NewTask> {
     let tasks = tasks::read(app, args)?;
-    let base = base_commit(app, settings, args.base.as_deref(), args.include_uncommitted).await?;
+    let begins_with = (args.base.as_deref(), args.include_uncommitted);
+    let base = base_commit(app, settings, repository, begins_with).await?;
     let names: Vec<&str> = tasks.iter().map(|task| task.task.as_str()).collect();
     Ok(NewTask { task: messages::tasks(&names), base: Some(base), data: Some(tasks::to_lines(&tasks)) })
 }

@@ -7,9 +7,8 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::{Commands, check_gate};
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::outcome::WorkOutcome;
-use crate::cli::commands::work::record::{EndedRun, WorkRecord, WorkStart};
-use crate::cli::commands::work::resume::kept_words;
-use crate::cli::commands::work::running::is_no_success;
+use crate::cli::commands::work::record::{EndedRun, WorkRecord};
+use crate::cli::commands::work::running::{NewTask, RunningWork, WorkTask, is_no_success};
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::directories;
@@ -22,7 +21,7 @@ use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{Cost, RESULT_SCHEMA_VERSION, RunResult};
 use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
+use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::gate_runner::GateRun;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::policy::Policy;
@@ -62,7 +61,7 @@ enum Decision {
 struct BegunStep<'a> {
     index: usize,
     step: &'a Step,
-    /// Bounds of its runs: what is left of those of the pipeline.
+    /// Options of its runs, within the remaining budget and time of the pipeline.
     options: RunOptions,
     started_at: Duration,
 }
@@ -85,40 +84,32 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// Fails when the record cannot be written, and when a run cannot start.
     pub async fn run(mut self) -> CliResult<WorkOutcome> {
-        let record = self.record()?;
-        let limits = WorkLimits::take(&self.app.source, &mut self.setup.options, &record)?;
+        let PipelineSetup { file, start, pipeline, resumed, settings, options, .. } = &self.setup;
+        let task = match resumed {
+            Some(id) => WorkTask::Recorded(id.clone()),
+            None => WorkTask::New(NewTask {
+                task: if pipeline.name.is_empty() {
+                    file.clone()
+                } else {
+                    format!("{} ({file})", pipeline.name)
+                },
+                base: None,
+                data: serde_json::to_string(start).ok(),
+            }),
+        };
+        let work = RunningWork::begin(self.app, settings, options.clone(), COMMAND, task)?;
+        self.setup.options = work.options.clone();
         let mut outputs = Outputs { variables: self.setup.variables.clone(), ..Outputs::default() };
         let mut reason = None;
         for (index, step) in self.setup.pipeline.steps.iter().enumerate() {
-            reason = self.step(&record, &limits, &mut outputs, (index, step)).await?;
+            reason = self.step(&work.record, &work.limits, &mut outputs, (index, step)).await?;
             if reason.is_some() {
                 break;
             }
         }
         let at_end = if outputs.has_failed { WorkStopReason::StepFailed } else { WorkStopReason::Done };
-        let result = WorkResult::new(COMMAND, &record.id, reason.unwrap_or(at_end), record.ended_runs());
-        record.finish(&result)?;
-        Ok(WorkOutcome { result, shown: outputs.shown, language: self.setup.settings.language })
-    }
-
-    /// Creates the record, or opens the one to resume.
-    fn record(&self) -> CliResult<WorkRecord> {
-        let PipelineSetup { file, start, pipeline, resumed, settings, .. } = &self.setup;
-        if let Some(id) = resumed {
-            return WorkRecord::open(self.app, settings, id);
-        }
-        let environment = &self.app.environment;
-        let task =
-            if pipeline.name.is_empty() { file.clone() } else { format!("{} ({file})", pipeline.name) };
-        let start = WorkStart {
-            command: COMMAND.to_owned(),
-            words: kept_words(environment.arguments()),
-            directory: environment.current_dir().to_string_lossy().into_owned(),
-            task,
-            base: None,
-            data: serde_json::to_string(start).ok(),
-        };
-        WorkRecord::create(self.app, settings, start)
+        let outcome = work.end(Ok(reason.unwrap_or(at_end)), |_| ())?;
+        Ok(WorkOutcome { shown: outputs.shown, ..outcome })
     }
 
     /// Runs a step; returns why the pipeline ends, if it does.
@@ -479,12 +470,8 @@ fn undecided(step: &Step, message: String, timed_out: bool) -> Decision {
 
 /// Returns why the pipeline stops after a run that is no success.
 fn why_stopped(result: &RunResult) -> WorkStopReason {
-    match (result.stop_reason, result.status) {
-        (Some(StopReason::UserInterrupt), _) => WorkStopReason::UserInterrupt,
-        (Some(StopReason::AwaitingApproval), _) => WorkStopReason::AwaitingApproval,
-        (Some(StopReason::BudgetExceeded), _) => WorkStopReason::BudgetExceeded,
-        (Some(StopReason::Timeout), _) => WorkStopReason::Timeout,
-        (_, Status::Failed) => WorkStopReason::RunFailed,
-        (_, Status::Success | Status::Partial) => WorkStopReason::StepFailed,
+    match WorkStopReason::for_run(result) {
+        WorkStopReason::RunPartial => WorkStopReason::StepFailed,
+        reason => reason,
     }
 }

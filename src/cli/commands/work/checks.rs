@@ -9,6 +9,7 @@ use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::process::launch::Launcher;
 use std::collections::BTreeMap;
 use std::path::Path;
+use tokio_util::sync::CancellationToken;
 
 /// Time limit of a check in seconds.
 const CHECK_SECONDS: u64 = 120;
@@ -36,14 +37,25 @@ impl Commands<'_> {
         env: &BTreeMap<String, String>,
     ) -> CliResult<Option<Vec<GateRun>>> {
         let cancel = compose::arm_interrupt(self.app, self.launcher, self.language)?;
-        let mut runs = Vec::new();
-        for gate in gates {
-            runs.push(run_gate(self.launcher, self.root, gate, env, &cancel).await);
-        }
+        let runs = run_gates((self.launcher, self.root), gates, env, &cancel).await;
         // A signal from here on interrupts the next run.
         self.app.interrupt()?.disarm();
         Ok((!cancel.is_cancelled()).then_some(runs))
     }
+}
+
+/// Runs commands one after another in the directory `root`, until `cancel`.
+pub async fn run_gates(
+    (launcher, root): (&Launcher, &Path),
+    gates: &[QualityGate],
+    env: &BTreeMap<String, String>,
+    cancel: &CancellationToken,
+) -> Vec<GateRun> {
+    let mut runs = Vec::new();
+    for gate in gates {
+        runs.push(run_gate(launcher, root, gate, env, cancel).await);
+    }
+    runs
 }
 
 /// Returns the gate of a check.

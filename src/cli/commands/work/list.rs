@@ -7,11 +7,14 @@ use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::work::WorkResult;
+use crate::journal::session_store::SessionStore;
+use crate::messages;
 use crate::report::session_report::ReportFormat;
 use crate::report::work_report;
 use crate::terminal::one_line;
 use clap::Subcommand;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Characters of a task in the list.
 const TASK_CHARS: usize = 60;
@@ -76,8 +79,17 @@ pub fn work(app: &App, command: Option<WorkCommand>, common: &CommonArgs) -> Cli
             print(&app.terminal, &text)
         }
         Some(WorkCommand::Rm { id }) => {
+            check_worktrees(&store, &id)?;
             store.remove(&id)?;
             print(&app.terminal, &format!("removed {id}\n"))
         }
     }
+}
+
+/// Checks that no worktree of a record exists: without the record, nothing would list or remove it.
+fn check_worktrees(store: &SessionStore, id: &str) -> CliResult<()> {
+    // A record that cannot be read can be removed.
+    let Ok((work, _)) = RecordedWork::read(store, id) else { return Ok(()) };
+    let exists = work.worktrees().any(|(_, worktree)| Path::new(&worktree.path).exists());
+    if exists { Err(CliError::new(FailureKind::Session, messages::has_worktrees(id))) } else { Ok(()) }
 }

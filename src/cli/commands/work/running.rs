@@ -13,8 +13,8 @@ use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
-use crate::core::work::{WorkResult, WorkStopReason};
+use crate::core::stop_reason::{Status, StopReason};
+use crate::core::work::{WorkResult, WorkRun, WorkStopReason};
 use crate::messages;
 use crate::report::OutputFormat;
 use crate::report::answer_shown::AnswerShown;
@@ -128,6 +128,13 @@ pub fn is_no_success(result: &RunResult) -> bool {
     result.status != Status::Success
 }
 
+/// Checks whether a run is resumed with its command although nothing needs its success: it was interrupted, waits for approval, or failed.
+pub fn can_go_on(result: &RunResult) -> bool {
+    let has_paused =
+        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
+    has_paused || result.status == Status::Failed
+}
+
 /// The next run of a command.
 pub struct NextRun {
     /// Its name in the command.
@@ -193,7 +200,7 @@ impl<'a> RunningWork<'a> {
         }
     }
 
-    /// Performs a run within what is left of the limits, or returns its recorded result.
+    /// Performs a run within the remaining budget and time, or returns its recorded result.
     ///
     /// # Errors
     /// Why the command does not go on.
@@ -222,7 +229,21 @@ impl<'a> RunningWork<'a> {
             Ok(reason) | Err(Stop::Reason(reason)) => reason,
             Err(Stop::Error(error)) => return Err(error),
         };
-        let mut result = WorkResult::new(self.command, &self.record.id, reason, self.record.ended_runs());
+        let runs = self.record.ended_runs();
+        self.end_with(reason, runs, complete)
+    }
+
+    /// Records the end of a command with these runs, some of which may not have started, and returns it.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written.
+    pub fn end_with(
+        self,
+        reason: WorkStopReason,
+        runs: Vec<WorkRun>,
+        complete: impl FnOnce(&mut WorkResult),
+    ) -> CliResult<WorkOutcome> {
+        let mut result = WorkResult::new(self.command, &self.record.id, reason, runs);
         complete(&mut result);
         self.record.finish(&result)?;
         Ok(WorkOutcome { result, shown: self.shown.take(), language: self.language })

@@ -1,8 +1,8 @@
 //! Runs of one command at the same time, each in a worktree of its own.
 
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::work::checks::check_gate;
-use crate::cli::commands::work::running::RunningWork;
+use crate::cli::commands::work::checks::{check_gate, run_gates};
+use crate::cli::commands::work::running::{RunningWork, can_go_on, is_no_success};
 use crate::cli::commands::work::worktrees::Worktrees;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
@@ -14,7 +14,6 @@ use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkRun, WorkStopReason, Worktree};
-use crate::engine::gate_runner::run_gate;
 use crate::messages;
 use crate::report::OutputFormat;
 use crate::terminal::Style;
@@ -35,29 +34,40 @@ pub struct WorkerTask {
 }
 
 /// What the runs of a command share.
-pub struct Workers<'a> {
+struct Workers<'a> {
     /// The application.
-    pub app: &'a App,
+    app: &'a App,
     /// The command.
-    pub work: &'a RunningWork<'a>,
+    work: &'a RunningWork<'a>,
     /// Where the runs work.
-    pub worktrees: &'a Worktrees<'a>,
+    worktrees: &'a Worktrees<'a>,
     /// Cancelled by a signal.
-    pub interrupt: &'a CancellationToken,
+    interrupt: CancellationToken,
     /// Commands that check the worktree of each run after it.
-    pub checks: &'a [String],
+    checks: &'a [String],
+}
+
+/// Runs the tasks, at most `count` at the same time, each followed by `checks` in its worktree; returns the runs in the order of the tasks. A
+/// signal ends all of them.
+///
+/// # Errors
+/// Fails when the record cannot be written.
+pub async fn run_workers(
+    app: &App,
+    (work, worktrees): (&RunningWork<'_>, &Worktrees<'_>),
+    checks: &[String],
+    tasks: Vec<WorkerTask>,
+    count: u8,
+) -> CliResult<Vec<WorkRun>> {
+    let interrupt = compose::arm_interrupt(app, worktrees.launcher(), work.language)?;
+    let workers = Workers { app, work, worktrees, interrupt, checks };
+    let runs = tasks.into_iter().enumerate().map(|(at, task)| workers.work(at.saturating_add(1), task));
+    let runs = stream::iter(runs).buffered(usize::from(count)).try_collect().await;
+    app.interrupt()?.disarm();
+    runs
 }
 
 impl Workers<'_> {
-    /// Runs the tasks, at most `workers` at the same time, and returns them in their order.
-    ///
-    /// # Errors
-    /// Fails when the record cannot be written.
-    pub async fn run(&self, tasks: Vec<WorkerTask>, workers: usize) -> CliResult<Vec<WorkRun>> {
-        let runs = tasks.into_iter().enumerate().map(|(at, task)| self.work(at.saturating_add(1), task));
-        stream::iter(runs).buffered(workers).try_collect().await
-    }
-
     async fn work(&self, number: usize, task: WorkerTask) -> CliResult<WorkRun> {
         let WorkerTask { name, prompt, options } = task;
         if self.interrupt.is_cancelled() {
@@ -118,18 +128,16 @@ impl Workers<'_> {
         let run_all = async {
             let settings = self.app.load(&options.flags())?.settings;
             let launcher = compose::launcher(self.app, &settings)?;
-            let (mut results, no_variables) = (Vec::new(), BTreeMap::new());
-            for command in self.checks {
-                let gate = check_gate(command);
-                let run = run_gate(&launcher, &settings.workspace, &gate, &no_variables, self.interrupt);
-                results.push(run.await.result);
-            }
+            let gates: Vec<_> = self.checks.iter().map(|command| check_gate(command)).collect();
+            let place = (&*launcher, settings.workspace.as_path());
+            let runs = run_gates(place, &gates, &BTreeMap::new(), &self.interrupt).await;
+            let results = runs.into_iter().map(|run| run.result).collect();
             Ok((!self.interrupt.is_cancelled()).then_some(results))
         };
         Ok(self.work.record.checks(name, run_all).await?.unwrap_or_default())
     }
 
-    /// Returns the options of a run that shares the terminal with others: nobody is asked, and only the events of `stream-json` are printed.
+    /// Returns the options of a run that shares the terminal with others: it asks no questions, and prints only the events of `stream-json`.
     fn for_worker(&self, options: RunOptions) -> RunOptions {
         let (questions, _nobody) = mpsc::unbounded_channel();
         let client = RunClient {
@@ -154,36 +162,30 @@ impl Workers<'_> {
     }
 }
 
-/// Checks whether a run that ended like this is resumed with its command: it was interrupted, waits for approval, or failed.
-fn can_go_on(result: &RunResult) -> bool {
-    let has_paused =
-        [StopReason::UserInterrupt, StopReason::AwaitingApproval].map(Some).contains(&result.stop_reason);
-    has_paused || result.status == Status::Failed
-}
-
 /// Returns a run that did not start because of a limit or an interrupt.
 fn not_started(name: String, reason: StopReason) -> WorkRun {
     let result = RunResult { status: reason.status(), stop_reason: Some(reason), ..RunResult::default() };
     WorkRun { name, result, ..WorkRun::default() }
 }
 
+/// The reasons why a command of several runs did not succeed, the most important first.
+const REASONS: [WorkStopReason; 5] = [
+    WorkStopReason::RunFailed,
+    WorkStopReason::Timeout,
+    WorkStopReason::BudgetExceeded,
+    WorkStopReason::AwaitingApproval,
+    WorkStopReason::RunPartial,
+];
+
 /// Returns why a command ended with these runs. With `any`, one success is enough.
 pub fn verdict(runs: &[WorkRun], any: bool) -> WorkStopReason {
-    let has = |reason: StopReason| runs.iter().any(|run| run.result.stop_reason == Some(reason));
-    let successes = runs.iter().filter(|run| run.result.status == Status::Success).count();
-    if has(StopReason::UserInterrupt) {
-        WorkStopReason::UserInterrupt
-    } else if successes == runs.len() || any && successes > 0 {
-        WorkStopReason::Done
-    } else if runs.iter().any(|run| run.result.status == Status::Failed) {
-        WorkStopReason::RunFailed
-    } else if has(StopReason::Timeout) {
-        WorkStopReason::Timeout
-    } else if has(StopReason::BudgetExceeded) {
-        WorkStopReason::BudgetExceeded
-    } else if has(StopReason::AwaitingApproval) {
-        WorkStopReason::AwaitingApproval
-    } else {
-        WorkStopReason::RunPartial
+    let others = runs.iter().filter(|run| is_no_success(&run.result));
+    let reasons: Vec<WorkStopReason> = others.map(|run| WorkStopReason::for_run(&run.result)).collect();
+    if reasons.contains(&WorkStopReason::UserInterrupt) {
+        return WorkStopReason::UserInterrupt;
     }
+    if any && reasons.len() < runs.len() {
+        return WorkStopReason::Done;
+    }
+    REASONS.into_iter().find(|reason| reasons.contains(reason)).unwrap_or(WorkStopReason::Done)
 }

@@ -5,6 +5,7 @@ use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::WORKTREES;
+use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::work::Worktree;
@@ -27,14 +28,9 @@ const SUBJECT_CHARS: usize = 60;
 pub fn git_launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let mut settings = settings.clone();
     settings.sandbox_off = true;
-    settings.sandbox.mode = crate::config::schema::SandboxMode::Auto;
+    settings.sandbox.mode = SandboxMode::Auto;
     settings.sandbox.allowed_hosts.clear();
     compose::launcher(app, &settings)
-}
-
-/// Returns the directory of the worktrees of a workspace.
-pub fn directory(settings: &Settings) -> PathBuf {
-    settings.state.join(WORKTREES)
 }
 
 /// Returns the error about a repository that cannot be used.
@@ -42,19 +38,25 @@ pub fn unusable(why: &str) -> CliError {
     CliError::new(FailureKind::Config, messages::no_worktrees(why))
 }
 
+/// Opens the repository of the workspace.
+///
+/// # Errors
+/// Fails without a repository.
+pub async fn open_repository<'a>(launcher: &'a Launcher, settings: &Settings) -> CliResult<Repository<'a>> {
+    Repository::open(launcher, &settings.workspace).await.map_err(|why| unusable(&why))
+}
+
 /// Returns the commit that the worktrees of a command begin with: `base`, with the uncommitted files on top of it if
 /// `include_uncommitted`. Warns of what it lacks.
 ///
 /// # Errors
-/// Fails without a repository, and for an unknown `base`.
+/// Fails for an unknown `base`, and without any commit.
 pub async fn base_commit(
     app: &App,
     settings: &Settings,
-    base: Option<&str>,
-    include_uncommitted: bool,
+    repository: &Repository<'_>,
+    (base, include_uncommitted): (Option<&str>, bool),
 ) -> CliResult<String> {
-    let launcher = git_launcher(app, settings)?;
-    let repository = Repository::open(&launcher, &settings.workspace).await.map_err(|why| unusable(&why))?;
     let commit = repository.commit_of(base.unwrap_or("HEAD")).await.map_err(|why| unusable(&why))?;
     let mut left_out = repository.left_out().await.map_err(|why| unusable(&why))?;
     let commit = if include_uncommitted && left_out.uncommitted > 0 {
@@ -85,22 +87,21 @@ pub struct Worktrees<'a> {
 }
 
 impl<'a> Worktrees<'a> {
-    /// Opens the repository of the workspace for the command of `record`.
+    /// Prepares the directory of the worktrees for the command of `record`.
     ///
     /// # Errors
-    /// Fails without a repository.
-    pub async fn open(
-        launcher: &'a Launcher,
-        settings: &Settings,
-        record: &'a WorkRecord,
-    ) -> CliResult<Self> {
-        let repository =
-            Repository::open(launcher, &settings.workspace).await.map_err(|why| unusable(&why))?;
-        let directory = directory(settings);
+    /// Fails when it cannot be created.
+    pub fn new(repository: Repository<'a>, settings: &Settings, record: &'a WorkRecord) -> CliResult<Self> {
+        let directory = settings.state.join(WORKTREES);
         create_private_dir(&directory)
             .map_err(|error| unusable(&format!("{}: {error}", directory.display())))?;
         let base = record.start().base.unwrap_or_default();
         Ok(Self { repository, record, directory, base, turn: Mutex::new(()) })
+    }
+
+    /// Returns what starts git.
+    pub fn launcher(&self) -> &Launcher {
+        self.repository.launcher
     }
 
     /// Returns the worktree `name`, the `number`th of the command, and the directory for runs in it. It is recorded, then created; if a
