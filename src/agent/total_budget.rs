@@ -30,7 +30,7 @@ impl TotalBudget {
         self.ended.set(self.ended.get() + amount);
     }
 
-    /// Returns what is left if all requests under way cost the most that they can.
+    /// Returns the remaining budget if each request under way costs its highest possible amount.
     pub fn left(&self) -> BudgetCap {
         self.left_by(self.ended.get() + sum(self.running.borrow().iter()))
     }
@@ -57,7 +57,7 @@ impl TotalBudget {
     pub fn join(self: &Rc<Self>, session: &Rc<RefCell<Session>>) -> TotalShare {
         self.running.borrow_mut().push(Rc::clone(session));
         let run = Rc::new(JoinedRun { total: Rc::clone(self), session: Rc::clone(session) });
-        TotalShare { run, told: Cell::default() }
+        TotalShare { run, last: Cell::default() }
     }
 }
 
@@ -89,14 +89,14 @@ impl Drop for JoinedRun {
 /// The part of a run, and of its subagents, in the shared budget.
 pub struct TotalShare {
     run: Rc<JoinedRun>,
-    /// The cap that the agent was told last.
-    told: Cell<BudgetCap>,
+    /// The cap in the last event.
+    last: Cell<BudgetCap>,
 }
 
 impl Clone for TotalShare {
-    /// Returns the part of a subagent, which is told its caps itself.
+    /// Returns the share of a subagent, which emits its own events about caps.
     fn clone(&self) -> Self {
-        Self { run: Rc::clone(&self.run), told: Cell::default() }
+        Self { run: Rc::clone(&self.run), last: Cell::default() }
     }
 }
 
@@ -105,7 +105,7 @@ impl TotalShare {
     pub fn cap_event(&self) -> Option<Event> {
         let JoinedRun { total, .. } = &*self.run;
         let cap = total.left_by(total.ended.get() + sum(self.run.others().iter()));
-        (self.told.replace(cap) != cap).then_some(Event::BudgetCap(cap))
+        (self.last.replace(cap) != cap).then_some(Event::BudgetCap(cap))
     }
 
     /// Checks whether another run has a request under way, which may cost less than what is reserved for it.

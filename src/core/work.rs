@@ -23,7 +23,7 @@ pub enum WorkStopReason {
     Done,
     /// The loop has used all its iterations.
     MaxIterations,
-    /// The next run could cost more than what is left of the money or the tokens.
+    /// The remaining money or tokens are not enough for the next run.
     BudgetExceeded,
     /// The time limit was reached.
     Timeout,

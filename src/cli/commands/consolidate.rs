@@ -105,7 +105,7 @@ async fn run(app: &App, args: ConsolidateArgs) -> CliResult<WorkOutcome> {
     }
 }
 
-/// Checks that all models can be used and that no two are the same, under whatever names.
+/// Checks that all models can be used, and that no two names stand for the same model.
 async fn check_distinct(
     app: &App,
     options: &RunOptions,

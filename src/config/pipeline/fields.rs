@@ -6,7 +6,7 @@ use crate::config::error::{did_you_mean, quoted};
 use crate::config::yaml::{Content, Entry, Node};
 use serde_json::{Map, Value};
 
-/// Maximum number of errors that are reported; more of them help nobody.
+/// Maximum number of errors that are reported.
 const MAX_ERRORS: usize = 100;
 /// Maximum of a time limit in seconds: a day.
 const MAX_SECONDS: u64 = 86_400;
