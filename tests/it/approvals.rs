@@ -1,7 +1,7 @@
 //! Calls that wait for an answer: `--approvals pause`, `agent approvals`, `agent approve`, `agent deny`.
 
 use crate::support::calls::{call, results, script};
-use crate::support::run::{Finished, Lab};
+use crate::support::run::{Finished, Lab, program};
 use crate::support::server::Server;
 use crate::support::terminal::AtTerminal;
 use rustix::process::Signal;
@@ -573,7 +573,7 @@ fn s21_a_call_that_a_hook_made_harmless_keeps_its_place_behind_one_that_waits() 
 fn s22_a_confined_command_cannot_answer_for_the_person() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
-    let (home, agent) = (lab.home(), env!("CARGO_BIN_EXE_agent"));
+    let (home, agent) = (lab.home(), program());
     let answer = format!("AGENT_HOME={} '{agent}' approve {}; echo code $?", home.display(), id(&waiting[0]));
     let tried = |sandbox: &str| {
         let server = Server::start(&script(&[vec![command(&answer)]]));

@@ -1,6 +1,6 @@
 //! Bad input: each gives a clear message, the right exit code, and nothing half-written.
 
-use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS};
+use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS, program};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use std::fs;
@@ -197,7 +197,7 @@ fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
     let script = "turns: [{repeat: 30, calls: [{name: read_file, arguments: {path: a.txt}}]}]";
     let server = Server::start(script);
     let lab = Lab::new().file("a.txt", "line of text\n".repeat(300)).config(NO_BREAKERS);
-    let agent = env!("CARGO_BIN_EXE_agent");
+    let agent = program();
     let url = server.url();
     let command = format!(
         "trap '' XFSZ; ulimit -f 40; exec '{agent}' run task --json --model openai/m --api-base {url} --api-key {KEY}"
@@ -249,7 +249,7 @@ fn an_error_of_a_tool_called_by_hand_is_called_an_error_once() {
 fn a_closed_standard_output_leaves_the_verdict() {
     let server = Server::start(DONE);
     let lab = Lab::new();
-    let agent = env!("CARGO_BIN_EXE_agent");
+    let agent = program();
     let url = server.url();
     let command = format!(
         "'{agent}' run task --model openai/m --api-base {url} --api-key {KEY} | true; echo ${{PIPESTATUS[0]}} >&2"

@@ -1,6 +1,7 @@
 //! Children through the real launcher: limits, output, and that nothing outlives its command or the agent.
 #![expect(clippy::disallowed_methods, reason = "these tests start, watch and kill processes themselves")]
 
+use crate::support::run::{PROGRAM, program};
 use agent::core::secret::Secret;
 use agent::process::barrier::Barrier;
 use agent::process::capture::{HEAD_BYTES, StoredOutput, TAIL_BYTES};
@@ -20,8 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The ways to hold a tree that this kernel allows: a subreaper always, a namespace on most.
 fn tiers() -> &'static [Tier] {
-    let launcher =
-        Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).with_detected_tier().unwrap();
+    let launcher = Launcher::new(BTreeMap::new(), Vec::new())
+        .with_executable(program().into())
+        .with_detected_tier()
+        .unwrap();
     let has_namespaces = launcher.tier() == Tier::Namespace;
     if has_namespaces { &[Tier::Namespace, Tier::Subreaper] } else { &[Tier::Subreaper] }
 }
@@ -32,18 +35,13 @@ const AMPLE: Duration = Duration::from_mins(1);
 /// What the contract allows between an end and the death of everything.
 const ALLOWED: Duration = Duration::from_secs(1);
 
-/// Tells a copy of this test binary which binary to launch through, and a stand-in agent what to do.
-const BINARY: &str = "AGENT_TEST_BINARY";
+/// Tells a stand-in agent what to do.
 const STAND_IN: &str = "AGENT_TEST_STAND_IN";
-
-fn binary() -> PathBuf {
-    std::env::var_os(BINARY).map_or_else(|| env!("CARGO_BIN_EXE_agent").into(), PathBuf::from)
-}
 
 fn launcher(tier: Tier) -> Launcher {
     let full = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
     let env = environment::child_environment(&full, &BTreeMap::new(), Path::new("/nowhere"), &[]);
-    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(binary()).with_tier(tier)
+    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(program().into()).with_tier(tier)
 }
 
 fn script(text: &str) -> CommandSpec {
@@ -496,14 +494,16 @@ fn the_tier_is_found_by_trying() {
     let launcher = Launcher::new(BTreeMap::new(), Vec::new());
     let words = launcher.with_executable("/bin/true".into()).with_detected_tier().unwrap().tier();
     assert_eq!(words, Tier::Group, "a program that is no launcher offers no tier");
-    let launcher =
-        Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).with_detected_tier().unwrap();
+    let launcher = Launcher::new(BTreeMap::new(), Vec::new())
+        .with_executable(program().into())
+        .with_detected_tier()
+        .unwrap();
     assert_ne!(launcher.tier(), Tier::Group);
 }
 
 #[test]
 fn a_hand_started_launcher_ends_at_once() {
-    let status = Command::new(binary()).arg("__launch").stdin(Stdio::null()).status().unwrap();
+    let status = Command::new(program()).arg("__launch").stdin(Stdio::null()).status().unwrap();
     assert!(!status.success());
 }
 
@@ -515,7 +515,7 @@ fn all_of_this_holds_for_an_unprivileged_user_too() {
     }
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    let copies = [std::env::current_exe().unwrap(), binary()].map(|from| {
+    let copies = [std::env::current_exe().unwrap(), program().into()].map(|from| {
         let to = dir.path().join(from.file_name().unwrap());
         // A copy made by this process could be held open for writing by a fork of another test and not be executable.
         assert!(Command::new("cp").args([&from, &to]).status().unwrap().success());
@@ -525,7 +525,7 @@ fn all_of_this_holds_for_an_unprivileged_user_too() {
     let output = Command::new(tests)
         .args(["process::", "--skip", "unprivileged_user"])
         .current_dir(dir.path())
-        .env(BINARY, agent)
+        .env(PROGRAM, agent)
         .env("TMPDIR", dir.path())
         .uid(NOBODY)
         .gid(NOBODY)

@@ -2,7 +2,7 @@
 
 use crate::support::calls::{self, script};
 use crate::support::kernel::{Kernel, doctor, has_own_network, here, kernels};
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, KEY, Lab, PATIENCE, program};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -677,7 +677,7 @@ fn protected_files_are_put_back_after_a_time_limit_and_after_kill_9_of_the_agent
             lab.wait_for_file("begun");
             running.signal(signal);
             running.finish();
-            let end = std::time::Instant::now() + crate::support::run::PATIENCE;
+            let end = std::time::Instant::now() + PATIENCE;
             let is_restored = || {
                 let config = fs::read_to_string(lab.ws().join(".git/config"));
                 !lab.exists(".envrc") && config.is_ok_and(|config| !config.contains("evil"))
@@ -750,15 +750,9 @@ fn executable_below_tmp_is_found_by_commands_without_what_lies_beside_it() {
     for_each_user(|user| {
         for (kernel, tier) in confining() {
             let place = tempfile::tempdir_in("/tmp").unwrap();
-            let program = place.path().join("agent");
+            let (tested, program) = (program(), place.path().join("agent"));
             // A copy made by this process could be held open for writing by a fork of another test and not be executable.
-            assert!(
-                Command::new("cp")
-                    .args([env!("CARGO_BIN_EXE_agent").as_ref(), &*program])
-                    .status()
-                    .unwrap()
-                    .success()
-            );
+            assert!(Command::new("cp").args([tested.as_ref(), &*program]).status().unwrap().success());
             fs::write(place.path().join("beside"), "stand-in").unwrap();
             let lab = user(project().executable(&program));
             fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -770,7 +764,7 @@ fn executable_below_tmp_is_found_by_commands_without_what_lies_beside_it() {
                 assert!(text.contains(concat!("agent ", env!("CARGO_PKG_VERSION"))), "{tier}: {text}");
                 assert_eq!(text.contains("stand-in"), tier == "rules", "{tier}: {text}");
                 let length = |path: &Path| fs::metadata(path).unwrap().len();
-                assert_eq!(length(&program), length(env!("CARGO_BIN_EXE_agent").as_ref()), "{tier}: {text}");
+                assert_eq!(length(&program), length(tested.as_ref()), "{tier}: {text}");
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Sessions: the journal, resuming, locks.
 
-use crate::support::run::{KEY, Lab, NO_BREAKERS};
+use crate::support::run::{KEY, Lab, NO_BREAKERS, program};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -294,7 +294,7 @@ fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
     lab.run(&server, &[]).exits(0);
     let journal = fs::File::options().write(true).open(lab.journal()).unwrap();
     journal.set_len(1 << 30).unwrap();
-    let (agent, url) = (env!("CARGO_BIN_EXE_agent"), server.url());
+    let (agent, url) = (program(), server.url());
     for command in [
         format!("resume --last more --model openai/mock --api-base {url} --api-key k"),
         "sessions list".to_owned(),
@@ -340,7 +340,7 @@ fn s27_session_files_are_private_under_any_umask() {
     let server = Server::start("turns: [{text: hi}]");
     let lab = lab();
     let url = server.url();
-    let agent = env!("CARGO_BIN_EXE_agent");
+    let agent = program();
     let command =
         format!("umask 000; exec '{agent}' run task --model openai/mock --api-base {url} --api-key {KEY}");
     let mut shell = std::process::Command::new("/bin/sh");

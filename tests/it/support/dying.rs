@@ -1,6 +1,6 @@
 //! The agent under a debugger that lets it die, or refuses something, at the n-th system call that changes what is on disk.
 
-use super::run::{Lab, PATIENCE};
+use super::run::{Lab, PATIENCE, program};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
@@ -305,6 +305,6 @@ fn stand_in_dying() {
         panic!("{NOT_ALLOWED}: {error}");
     }
     stop_at_changes();
-    let error = Command::new(env!("CARGO_BIN_EXE_agent")).args(arguments).env_remove(ARGUMENTS).exec();
+    let error = Command::new(program()).args(arguments).env_remove(ARGUMENTS).exec();
     panic!("{error}");
 }

@@ -1,6 +1,6 @@
 //! Kernels that refuse more than ours: filters of system calls around the agent, as containers and hardened systems have them.
 
-use super::run::{Finished, Lab, Running};
+use super::run::{Finished, Lab, PROGRAM, Running, program};
 use seccompiler::{
     SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 /// Tells a copy of this test binary what to refuse, and what to run under that: the agent, or the program that is named.
 const KERNEL: &str = "AGENT_TEST_KERNEL";
 const ARGUMENTS: &str = "AGENT_TEST_ARGUMENTS";
-const PROGRAM: &str = "AGENT_TEST_PROGRAM";
 
 /// Says to the whole suite in which kernel it runs, when `tests/kernels.sh` runs it in another than that of the machine.
 const AROUND: &str = "AGENT_TEST_AROUND";
@@ -212,8 +211,7 @@ fn stand_in_kernel() {
     let Ok(name) = std::env::var(KERNEL) else { return };
     let arguments: Vec<String> = serde_json::from_str(&std::env::var(ARGUMENTS).unwrap()).unwrap();
     Kernel::named(&name).restrict();
-    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_agent").into());
-    let error = Command::new(program)
+    let error = Command::new(program())
         .args(arguments)
         .env_remove(KERNEL)
         .env_remove(ARGUMENTS)

@@ -24,6 +24,14 @@ pub const KEY: &str = "sk-test-0123456789abcdef";
 pub const NO_BREAKERS: &str =
     "loop: {max_repeated_calls: 0, repeat_window: 0, max_consecutive_errors: 0, max_same_errors: 0}\n";
 
+/// Names the program that is tested instead of the one that Cargo built: a copy in another place.
+pub const PROGRAM: &str = "AGENT_TEST_PROGRAM";
+
+/// Returns the path of the program that is tested.
+pub fn program() -> String {
+    std::env::var(PROGRAM).unwrap_or_else(|_| env!("CARGO_BIN_EXE_agent").to_owned())
+}
+
 /// A workspace and a home of their own, and how the binary is called in them.
 pub struct Lab {
     dir: tempfile::TempDir,
@@ -54,7 +62,7 @@ impl Lab {
             stdin: None,
             uid: None,
             umask: None,
-            program: env!("CARGO_BIN_EXE_agent").into(),
+            program: program().into(),
             forged: AtomicBool::new(false),
         }
     }
