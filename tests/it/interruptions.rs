@@ -1,48 +1,21 @@
 //! A run of forty steps is killed at any instant, or its disk is full for a while: it can be gone on with, and nothing is lost,
 //! torn, done twice or left running.
 
-use crate::support::dying::{Disk, Fault, Watched, everywhere, fills, watched};
+use crate::support::dying::{Disk, Fault, Watched, at_each_of, fills, points, watched};
 use crate::support::long_run::{LongRun, Told, is_unknown, reported, told};
 use crate::support::random::Random;
-use crate::support::run::{Finished, KEY, Lab, PATIENCE};
+use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
-use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
+use crate::support::sleepers::{unique_seconds, wait_for_sleepers, wait_until_nothing_works_in};
 use rustix::process::Signal;
 use std::fs;
-use std::path::Path;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 /// What every run is told; of a streamed answer it is a matter of time how many pieces are written.
 const FLAGS: [&str; 5] = ["--mode", "yolo", "--no-stream", "--output-format", "stream-json"];
 
-/// Runs that are interrupted at the same time: each waits most of its time for its disk and its commands.
-const AT_ONCE: u64 = 2;
-
 /// The most calls of one answer: of no more may the outcome be unknown.
 const MOST_CALLS: usize = 5;
-
-/// How many points there are: some, or all where somebody wants every point to be tried.
-fn points(some: u64, all: u64) -> u64 {
-    if everywhere() { all } else { some }
-}
-
-/// Lets `interrupt` try each of so many points, and says how many calls were told to have an unknown outcome or to have failed.
-fn at_each_of(points: u64, what: &str, interrupt: impl Fn(u64) -> usize + Sync) {
-    let (next, disturbed, begun) = (AtomicU64::new(0), AtomicU64::new(0), Instant::now());
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                while let Some(point) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < points) {
-                    let calls = interrupt(point);
-                    disturbed.fetch_add(calls.try_into().unwrap(), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    eprintln!("{what}: {points} points, {disturbed:?} calls disturbed, {:?}", begun.elapsed());
-}
 
 /// What the model reads in a run that nothing disturbs, and how many bytes it tells on standard output.
 static UNDISTURBED: LazyLock<(Told, usize)> = LazyLock::new(|| {
@@ -79,11 +52,7 @@ impl Interrupted {
     #[track_caller]
     fn is_over(&self) {
         wait_for_sleepers(&self.seconds, 0);
-        let (here, begun) = (self.lab.ws().canonicalize().unwrap(), Instant::now());
-        while fs::read_dir("/proc").unwrap().flatten().any(|entry| works_in(&here, &entry.path())) {
-            assert!(begun.elapsed() < PATIENCE, "{}: a process outlives the run", self.what);
-            std::thread::yield_now();
-        }
+        wait_until_nothing_works_in(&self.lab.ws(), &self.what);
     }
 
     /// Goes on with it. Where it was killed before the journal had its task, that is said, and it is given again: only the
@@ -128,10 +97,6 @@ impl Interrupted {
         assert!(first.values().filter(|text| is_unknown(text)).count() <= MOST_CALLS, "{what}: {first:?}");
         self.run.is_done(&self.lab, last, &UNDISTURBED.0, what)
     }
-}
-
-fn works_in(directory: &Path, process: &Path) -> bool {
-    fs::read_link(process.join("cwd")).is_ok_and(|found| found == directory)
 }
 
 /// Runs until `fault`, watched; nothing where nobody may watch another process.

@@ -13,7 +13,9 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::time::Instant;
 
 /// Says that the agent is to die everywhere, and not only at some points.
 const EVERYWHERE: &str = "AGENT_TEST_ALL_CRASHES";
@@ -21,6 +23,30 @@ const EVERYWHERE: &str = "AGENT_TEST_ALL_CRASHES";
 /// Whether somebody wants every point to be tried.
 pub fn everywhere() -> bool {
     std::env::var_os(EVERYWHERE).is_some()
+}
+
+/// Runs that are interrupted at the same time: each waits most of its time for its disk and its commands.
+const AT_ONCE: u64 = 2;
+
+/// How many points there are: some, or all where somebody wants every point to be tried.
+pub fn points(some: u64, all: u64) -> u64 {
+    if everywhere() { all } else { some }
+}
+
+/// Lets `interrupt` try each of so many points, and says how many calls were told to have an unknown outcome or to have failed.
+pub fn at_each_of(points: u64, what: &str, interrupt: impl Fn(u64) -> usize + Sync) {
+    let (next, disturbed, begun) = (AtomicU64::new(0), AtomicU64::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(point) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < points) {
+                    let calls = interrupt(point);
+                    disturbed.fetch_add(calls.try_into().unwrap(), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    eprintln!("{what}: {points} points, {disturbed:?} calls disturbed, {:?}", begun.elapsed());
 }
 
 /// Tells a copy of this test binary to become the agent with these arguments, stopped at what changes files.

@@ -220,9 +220,8 @@ impl Lab {
         journal.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400 + 60)).unwrap();
     }
 
-    /// Runs git in the workspace; new repositories have the branch `main`.
+    /// Runs git in the workspace and returns its standard output; new repositories have the branch `main`.
     #[track_caller]
-    /// Runs git in the workspace and returns its standard output.
     pub fn git(&self, args: &[&str]) -> String {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
         let done = Command::new("git").args(identity).args(args).current_dir(self.ws()).output().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::support::run::PATIENCE;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,4 +28,16 @@ pub fn wait_for_sleepers(seconds: &str, wanted: usize) -> Duration {
         std::thread::yield_now();
     }
     begun.elapsed()
+}
+
+/// Waits until no process has `directory`, or one below it, as its working directory.
+#[track_caller]
+pub fn wait_until_nothing_works_in(directory: &Path, what: &str) {
+    let (directory, begun) = (directory.canonicalize().unwrap(), Instant::now());
+    let works_there =
+        |process: &Path| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&directory));
+    while fs::read_dir("/proc").unwrap().flatten().any(|entry| works_there(&entry.path())) {
+        assert!(begun.elapsed() < PATIENCE, "{what}: a process outlives the run");
+        std::thread::yield_now();
+    }
 }

@@ -288,6 +288,7 @@ impl WorkRecord {
                     return Ok(EndedRun { result, shown: AnswerShown::default() });
                 }
                 Interrupted::Before => (run.session_id, new(prompt, preparation)),
+                Interrupted::Empty => (app.source.session_id(), new(prompt, preparation)),
                 Interrupted::Within { has_task, spent } => {
                     before = spent;
                     let id = Some(run.session_id.clone());
@@ -351,6 +352,9 @@ impl WorkRecord {
         let contents = read::read(&path).map_err(|error| {
             CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
         })?;
+        if contents.records.is_empty() {
+            return Ok(Interrupted::Empty);
+        }
         let (mut has_task, mut end, mut spent) = (false, None, Amount::default());
         for record in contents.records {
             spent = spent + used(&record.event);
@@ -374,6 +378,8 @@ enum Interrupted {
     Ended(Box<RunResult>),
     /// It was not created.
     Before,
+    /// It was created, and its journal has no record.
+    Empty,
     /// Its run has no end.
     Within { has_task: bool, spent: Amount },
 }
