@@ -1,15 +1,23 @@
 //! The result document of `--json`, and compact JSON that is safe to print on a terminal.
 
-use crate::core::failure::Failure;
+use crate::core::failure::{Failure, FailureKind};
 use crate::core::run_result::{RESULT_SCHEMA_VERSION, RunResult};
+use crate::core::stop_reason::StopReason;
 use crate::terminal::needs_escape;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
 
-/// Creates the result of a run that did not start: configuration, usage, session and key errors.
+/// Creates the result of a run that did not start (configuration, usage, session and key errors), or that a panic ended.
 pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
-    RunResult { schema_version: RESULT_SCHEMA_VERSION, model, error: Some(failure), ..RunResult::default() }
+    let stop_reason = (failure.kind == FailureKind::Internal).then_some(StopReason::InternalError);
+    RunResult {
+        schema_version: RESULT_SCHEMA_VERSION,
+        stop_reason,
+        model,
+        error: Some(failure),
+        ..RunResult::default()
+    }
 }
 
 /// Returns `value` as one line of JSON with a newline, without raw control or invisible characters.

@@ -109,6 +109,8 @@ pub enum Fault {
     Reset,
     /// No answer is ever sent.
     Hang,
+    /// The program panics, as a bug would make it: shows what becomes of the runs beside this one.
+    Panic,
     /// An answer with exactly this status, headers and body.
     Http(RawResponse),
     /// Exactly these bytes instead of an HTTP answer.
@@ -236,8 +238,7 @@ fn open_regular_file(path: &Path) -> std::io::Result<std::fs::File> {
 impl Turn {
     fn check(&self) -> Result<(), &'static str> {
         let answers = self.text.is_some() || self.thinking.is_some() || !self.calls.is_empty();
-        let replaced =
-            matches!(self.fault, Some(Fault::Reset | Fault::Hang | Fault::Http(_) | Fault::Raw(_)));
+        let replaced = !matches!(self.fault, None | Some(Fault::Cut(_) | Fault::Close(_) | Fault::Stall(_)));
         if self.error.is_some() && (answers || self.fault.is_some()) {
             return Err("has an `error` and an answer; make them two turns");
         }

@@ -108,6 +108,8 @@ impl ScriptedModel {
             Some(Fault::Http(answer)) if answer.status >= 400 => {
                 return Err(ProviderError::from_body(answer.body.as_bytes()).with_status(answer.status));
             }
+            #[expect(clippy::panic, reason = "the script asks for it")]
+            Some(Fault::Panic) => panic!("turn {} of the script panics", number + 1),
             Some(Fault::Http(_) | Fault::Raw(_)) => {
                 let message = format!("turn {} of the script can only be played by a server", number + 1);
                 return Err(LlmError::new(FailureKind::Malformed, message));
