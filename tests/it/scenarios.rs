@@ -111,7 +111,8 @@ impl Scenario {
 }
 
 /// Every file below `dir` by its path.
-fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+/// The files below a directory, by their paths.
+pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut todo = vec![dir.to_owned()];
     while let Some(next) = todo.pop() {
