@@ -1,6 +1,6 @@
 //! Commands of several runs are killed at system calls that change the disk, and resumed: nothing is lost, repeated or left running.
 
-use crate::support::dying::{Fault, Watched, at_each_of, points, watched};
+use crate::support::dying::{Disk, Fault, Watched, at_each_of, fills, points, watched};
 use crate::support::long_run::is_unknown;
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab};
@@ -180,6 +180,28 @@ fn killed_at_seeded_points(case: &Case) {
         assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "", "{what}");
         unknown
     });
+}
+
+/// Fills the disk at seeded points: what was asked for is done, or the end says why not, and what the user has is unchanged.
+#[test]
+fn a_full_disk_is_no_success_and_changes_nothing_of_the_users() {
+    for case in [LOOP, PARALLEL, STEPS, EVAL] {
+        let Some((_, undisturbed)) = run_until(&case, Fault::None).filter(|_| fills()) else { return };
+        at_each_of(points(2, 12), case.words[0], |seed| {
+            let mut random = Random(seed);
+            let point = random.below(undisturbed.calls.len());
+            let fault = Fault::Full(point, random.of(&[Disk::Both, Disk::State, Disk::Workspace]));
+            let (lab, full) = run_until(&case, fault).unwrap();
+            let what = format!("{} {fault:?}: {:?} {}", case.words[0], full.code, full.stderr);
+            assert!(full.code.is_some_and(|code| code <= 3), "{what}");
+            let is_told = (full.stdout + &full.stderr).contains("No space left on device");
+            assert!(full.code == Some(0) || is_told, "{what}");
+            assert_eq!(users(&lab), users(&repository()), "{what}");
+            assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "", "{what}");
+            go_on(&lab, &case, &what);
+            0
+        });
+    }
 }
 
 #[test]
