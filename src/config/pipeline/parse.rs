@@ -78,24 +78,27 @@ impl Parser<'_> {
     fn variables(&mut self, node: &Node) -> BTreeMap<String, String> {
         let mut variables = BTreeMap::new();
         for entry in self.fields.map(node, "`variables`") {
-            self.variable(&entry.name, (entry.line, entry.column));
-            if let Some(value) = self.fields.text(&entry.name, &entry.node) {
+            if self.variable(&entry.name, (entry.line, entry.column))
+                && let Some(value) = self.fields.text(&entry.name, &entry.node)
+            {
                 variables.insert(entry.name.clone(), value.replace('\0', ""));
             }
         }
         variables
     }
 
-    /// Checks the name of a variable, and that no other one has the same name for commands.
-    pub(super) fn variable(&mut self, name: &str, at: (u64, u64)) {
+    /// Checks whether `name` can be that of a variable, and that no other one has the same name for commands.
+    pub(super) fn variable(&mut self, name: &str, at: (u64, u64)) -> bool {
         if let Err(why) = check_name(name) {
-            return self.fields.error_at(at, format!("{}: {why}", quoted(name)));
+            self.fields.error_at(at, format!("{}: {why}", quoted(name)));
+            return false;
         }
         let known = self.variables.entry(name.to_ascii_uppercase()).or_insert_with(|| name.to_owned());
         if *known != name {
             let message = format!("`{name}` and `{known}` have the same name in the environment of commands");
             self.fields.error_at(at, message);
         }
+        true
     }
 
     /// Reads a list of steps: those of the pipeline, or of the `parallel` step called `outer`.

@@ -205,8 +205,7 @@ impl Parser<'_> {
 
     fn output_variable(&mut self, node: &Node) -> Option<String> {
         let name = self.fields.filled("output_var", node)?;
-        self.variable(&name, (node.line, node.column));
-        Some(name)
+        self.variable(&name, (node.line, node.column)).then_some(name)
     }
 
     fn schema(&mut self, node: &Node) -> Option<Schema> {
