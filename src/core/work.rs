@@ -12,6 +12,12 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the document.
 pub const WORK_SCHEMA_VERSION: u32 = 1;
+/// Maximum number of models that answer in a debate.
+pub const MAX_DEBATE_MODELS: usize = 8;
+/// Maximum number of rounds of a debate.
+pub const MAX_ROUNDS: u32 = 10;
+/// Maximum number of rounds of a debate, unless another one is given.
+pub const DEFAULT_ROUNDS: u32 = 3;
 
 /// Why a command of several runs ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -52,10 +52,11 @@ pub fn change_findings(review: &ChangeReview) -> String {
 /// Returns one finding as text.
 pub fn change_finding(finding: &ChangeFinding) -> String {
     let fix = finding.fix.as_ref().map(|fix| format!(" Fix: {fix}")).unwrap_or_default();
-    format!("{}: {}{fix}", place(finding), finding.problem)
+    format!("{}: {}{fix}", change_finding_place(finding), finding.problem)
 }
 
-fn place(finding: &ChangeFinding) -> String {
+/// Returns file and line of a finding.
+pub fn change_finding_place(finding: &ChangeFinding) -> String {
     match finding.line {
         Some(line) => format!("{}:{line}", finding.file),
         None => finding.file.clone(),
@@ -98,7 +99,7 @@ pub fn change_review(review: &ChangeReview, language: Language) -> String {
                 ["hallazgo", "hallazgos"],
                 language,
             );
-            format!("{number}; {}: {}", place(first), first.problem)
+            format!("{number}; {}: {}", change_finding_place(first), first.problem)
         }
     };
     format!("{title}: {}{parts}: {found}", language.pick("not approved", "no aprobada"))

@@ -87,12 +87,12 @@ pub fn worker_started(name: &str, task: &str, branch: &str, language: Language) 
 /// Log line at the end of a run.
 pub fn worker_ended(run: &WorkRun, language: Language) -> String {
     let result = &run.result;
-    let reason = result.stop_reason.map_or("-", |reason| reason.name());
+    let reason = result.stop_reason.map(|reason| format!(" ({})", reason.name())).unwrap_or_default();
     let steps = counted(result.steps, ["step", "steps"], ["paso", "pasos"], language);
     let (cost, time) =
         (money(result.cost.total_usd, language), duration(Duration::from_secs_f64(result.duration_seconds)));
     let status = result.status.name();
-    let mut text = format!("{}: {status} ({reason}) | {steps} | {cost} | {time}", run.name);
+    let mut text = format!("{}: {status}{reason} | {steps} | {cost} | {time}", run.name);
     if !run.checks.is_empty() {
         let passed = run.checks.iter().filter(|check| check.passed).count();
         let checks = language.pick("checks passed", "comprobaciones superadas");

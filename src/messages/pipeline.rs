@@ -63,6 +63,11 @@ pub fn step(number: usize, of: usize, name: &str, language: Language) -> String 
     format!("\n{} {number}/{of}: {name}", language.pick("Step", "Paso"))
 }
 
+/// Log line at the start of a step of the `parallel` step `outer`.
+pub fn inner_step(outer: &str, name: &str, language: Language) -> String {
+    format!("{} {outer}: {name}", language.pick("Step", "Paso"))
+}
+
 /// Log line about a step that is skipped.
 pub fn step_skipped(name: &str, why: &str, language: Language) -> String {
     format!("{} {name}: {why}", language.pick("Skipped", "Omitido"))

@@ -12,9 +12,9 @@ use strum::VariantArray;
 /// Characters of a path or a title.
 const LINE_CHARS: usize = 300;
 
-/// Returns the path of a finding from the workspace root; `None` if it leads out of the workspace or names no file.
-pub fn path_in_workspace(finding: &Finding, workspace: &Path) -> Option<String> {
-    let path = RelPath::parse(&finding.path, &[workspace]).ok()?;
+/// Returns the `path` of a finding from the workspace root; `None` if it leads out of the workspace or names no file.
+pub fn path_in_workspace(path: &str, workspace: &Path) -> Option<String> {
+    let path = RelPath::parse(path, &[workspace]).ok()?;
     (!path.is_root()).then(|| path.as_str().to_owned())
 }
 
@@ -40,7 +40,7 @@ pub fn review_text(
 ) -> String {
     let mut lines = Vec::new();
     for finding in &review.findings {
-        let place = match path_in_workspace(finding, workspace) {
+        let place = match path_in_workspace(&finding.path, workspace) {
             None => FindingPlace::OutsideWorkspace,
             Some(path) if changed.contains(&path) => FindingPlace::Changed,
             Some(_) => FindingPlace::OutsideDiff,

@@ -355,3 +355,64 @@ fn a15_a_loop_is_done_when_its_checks_pass_and_the_review_approves_all_it_change
     let asked = message(&server, 5, 1);
     assert!(asked.contains("+fn bug() {}") && asked.contains("+fn more() {}"), "{asked}");
 }
+
+#[test]
+fn a15_the_findings_of_a_review_are_results_of_sarif_and_cases_of_junit() {
+    let found = r#"{text: '{"approved": false, "findings": [
+      {"file": "new.rs", "line": 1, "problem": "it has a bug", "fix": "mend it"},
+      {"file": "../other.rs", "line": null, "problem": "is <not> here", "fix": null}]}'}"#;
+    let report = |answer: &str, format: &str, code: i32| {
+        let (lab, server) = (
+            Lab::new().config("auto_review: {max_fix_passes: 0}\n"),
+            server(&[WRITE, "{text: done}", answer]),
+        );
+        run(&lab, &server, &["--report", format]).exits(code);
+        lab.agent(&["report", "--format", format]).exits(0).stdout
+    };
+    let sarif = |answer: &str, code| -> Value {
+        serde_json::from_str::<Value>(&report(answer, "sarif", code)).unwrap()["runs"][0].take()
+    };
+    let log = sarif(found, 2);
+    let results = log["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2, "{log}");
+    assert_eq!((&results[0]["ruleId"], &results[0]["level"]), (&json!("change-review"), &json!("error")));
+    let rule = usize::try_from(results[0]["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(log["tool"]["driver"]["rules"][rule]["id"], "change-review");
+    assert_eq!(results[0]["message"]["text"], "it has a bug\n\nSuggestion: mend it");
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+        (&json!("new.rs"), &json!(1))
+    );
+    assert_eq!(results[1]["locations"], Value::Null);
+    assert!(results[1]["message"]["text"].as_str().unwrap().contains("[not in the workspace: ../other.rs]"));
+    assert_eq!(log["invocations"][0]["executionSuccessful"], false);
+    let approved = sarif(APPROVED, 0);
+    assert_eq!(
+        (&approved["results"], &approved["invocations"][0]["executionSuccessful"]),
+        (&json!([]), &json!(true))
+    );
+    let failed = sarif("{text: no verdict, repeat: 9}", 2);
+    assert_eq!(failed["results"], Value::Null);
+    assert!(failed["invocations"][0].to_string().contains("review: failed"), "{failed}");
+    let junit = report(found, "junit", 2);
+    for part in [
+        "name=\"review of the changes\"",
+        "name=\"new.rs:1: it has a bug\"",
+        "Suggestion: mend it",
+        "name=\"../other.rs: is &lt;not&gt; here\"",
+        "failures=\"4\"",
+    ] {
+        assert!(junit.contains(part), "{part}: {junit}");
+    }
+}
+
+#[test]
+fn a15_the_preset_paranoid_has_the_changes_reviewed() {
+    let lab = Lab::new();
+    lab.agent(&["init", "--preset", "paranoid"]).exits(0);
+    let shown = lab.agent(&["config", "show"]).exits(0).stdout;
+    for line in ["auto_review.enabled = true", "auto_review.max_fix_passes = 2"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+}

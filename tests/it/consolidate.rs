@@ -15,19 +15,25 @@ fn consolidate(lab: &Lab, server: &Server, more: &[&str]) -> Finished {
     lab.agent(&on_server(&[&TWO, more].concat(), &server.url()))
 }
 
-fn models(server: &Server) -> Vec<String> {
-    server.requests().iter().map(|request| request.body["model"].as_str().unwrap().to_owned()).collect()
+/// The numbers of the requests to `model`, in order of arrival.
+fn requests_of(server: &Server, model: &str) -> Vec<usize> {
+    let requests = server.requests().into_iter().enumerate();
+    requests.filter(|(_, request)| request.body["model"] == model).map(|(number, _)| number).collect()
+}
+
+/// A server with a script for each model of the command line [`TWO`].
+fn server(a: &str, b: &str, judge: &str) -> Server {
+    let scripts = [a, b, judge].map(|turns| format!("turns: [{turns}]"));
+    Server::by_model(&[("a", &scripts[0]), ("b", &scripts[1]), ("judge", &scripts[2])])
 }
 
 #[test]
 fn a19_models_answer_in_rounds_until_the_judge_says_that_they_agree() {
-    let turns = format!(
-        "turns: [{{text: x}}, {{text: y}}, {NO}, {{text: x because}}, {{text: now x}}, {YES}, {{text: it is x}}]"
-    );
-    let server = Server::start(&turns);
+    let judge = format!("{NO}, {YES}, {{text: it is x}}");
+    let server = server("{text: x}, {text: x because}", "{text: y}, {text: now x}", &judge);
     let json = consolidate(&Lab::new(), &server, &["--rounds", "3", "--json"]).exits(0).json();
     schema::valid(&schema::of("work"), &json);
-    assert_eq!(models(&server), ["a", "b", "judge", "a", "b", "judge", "judge"]);
+    assert_eq!(requests_of(&server, "judge"), [2, 5, 6]);
     assert_eq!(json["consolidation"], json!({"summary": "it is x", "rounds": 2, "agreed_at": 2}));
     assert_eq!((&json["stop_reason"], &json["output"]), (&json!("done"), &json!("it is x")));
     assert_eq!(
@@ -42,7 +48,9 @@ fn a19_models_answer_in_rounds_until_the_judge_says_that_they_agree() {
             "summary"
         ]
     );
-    assert!(!sent(&server, 1).contains("## Answer of"), "b saw the answer of its own round");
+    for request in [0, 1] {
+        assert!(!sent(&server, request).contains("## Answer of"), "an answer of the same round was sent");
+    }
     has_data(&server, 2, "Answer of openai/a in round 1", "x");
     for request in [3, 4] {
         has_data(&server, request, "Answer of openai/a in round 1", "x");
@@ -56,10 +64,8 @@ fn a19_models_answer_in_rounds_until_the_judge_says_that_they_agree() {
 
 #[test]
 fn a19_models_that_never_agree_are_summed_up_after_the_last_round() {
-    let turns = format!(
-        "turns: [{{text: x}}, {{text: y}}, {NO}, {{text: x}}, {{text: y}}, {NO}, {{text: a says x and b says y}}]"
-    );
-    let server = Server::start(&turns);
+    let judge = format!("{NO}, {NO}, {{text: a says x and b says y}}");
+    let server = server("{text: x, repeat: 2}", "{text: y, repeat: 2}", &judge);
     let done = consolidate(&Lab::new(), &server, &["--rounds", "2"]).exits(0);
     assert_eq!((done.stdout.trim(), server.requests().len()), ("a says x and b says y", 7));
     assert!(done.stderr.contains("not agreed: x is not y"), "{}", done.stderr);
@@ -135,25 +141,18 @@ fn a19_a_configured_fallback_model_does_not_take_the_part_of_another_one() {
     let server = Server::start("turns: [{fault: {http: {status: 404, body: no}}, repeat: 9}]");
     let json = consolidate(&lab, &server, &["--json"]).exits(1).json();
     assert_eq!(json["stop_reason"], "run_failed");
-    assert!(models(&server).iter().all(|model| model == "a"), "{:?}", models(&server));
+    assert_eq!(requests_of(&server, "judge"), Vec::<usize>::new());
     assert_eq!(json["consolidation"], Value::Null);
 }
 
 #[test]
 fn a19_the_models_of_a_debate_can_change_nothing_whatever_their_agent_may_do() {
     let lab = Lab::new().file("a.txt", "first\n");
-    let server = Server::start(&format!(
-        "turns:
-  - calls:
-      - {{name: write_file, arguments: {{path: b.txt, content: x}}}}
-      - {{name: run_command, arguments: {{command: touch c.txt}}}}
-      - {{name: read_file, arguments: {{path: a.txt}}}}
-  - text: x
-  - text: x
-  - {YES}
-  - text: it is x
-"
-    ));
+    let calls = "{calls: [
+      {name: write_file, arguments: {path: b.txt, content: x}},
+      {name: run_command, arguments: {command: touch c.txt}},
+      {name: read_file, arguments: {path: a.txt}}]}, {text: x}";
+    let server = server(calls, "{text: x}", &format!("{YES}, {{text: it is x}}"));
     let more = ["--agent", "build", "--mode", "yolo", "--allow-commands", "--json"];
     let json = consolidate(&lab, &server, &more).exits(0).json();
     for request in server.requests() {
@@ -179,21 +178,68 @@ fn a19_the_budget_of_a_debate_is_one_for_all_its_runs() {
 }
 
 #[test]
+fn a19_the_models_of_a_round_answer_at_the_same_time_and_in_their_order() {
+    let (lab, server) = (Lab::new(), server("{text: x, delay_ms: 1000}", "{text: y}", YES));
+    let running = lab.start(&on_server(&[&TWO[..], &["--rounds", "1", "--json"]].concat(), &server.url()));
+    server.wait_for_request(2);
+    let asked: Vec<usize> = ["a", "b"].iter().flat_map(|model| requests_of(&server, model)).collect();
+    assert_eq!((asked.len(), requests_of(&server, "judge").len()), (2, 0));
+    let json = running.finish().json();
+    assert_eq!(names(&json)[..2], ["round 1: openai/a", "round 1: openai/b"]);
+    let judged = sent(&server, 2);
+    let place = |model: &str| judged.find(&format!("Answer of openai/{model} in round 1")).unwrap();
+    assert!(place("a") < place("b"), "{judged}");
+}
+
+#[test]
+fn a19_an_interrupt_ends_all_models_of_a_round() {
+    let (lab, server) = (Lab::new(), server("{fault: hang}", "{fault: hang}", YES));
+    let running = lab.start(&on_server(&[&TWO[..], &["--json"]].concat(), &server.url()));
+    server.wait_for_request(2);
+    running.signal(Signal::INT);
+    let json = running.finish().exits(130).json();
+    assert_eq!(json["stop_reason"], "user_interrupt");
+    let reasons: Vec<&Value> =
+        json["runs"].as_array().unwrap().iter().map(|run| &run["stop_reason"]).collect();
+    assert_eq!(reasons, ["user_interrupt", "user_interrupt"]);
+}
+
+#[test]
+fn a19_a_model_that_fails_stops_the_debate_after_the_others_have_answered() {
+    let lab = Lab::new();
+    let failing = server("{fault: {http: {status: 401, body: no}}}", "{text: y, delay_ms: 300}", YES);
+    let json = consolidate(&lab, &failing, &["--json"]).exits(4).json();
+    assert_eq!((&json["stop_reason"], &json["runs"][1]["output"]), (&json!("run_failed"), &json!("y")));
+    assert_eq!(requests_of(&failing, "judge").len(), 0);
+    let again = server("{text: x}", "{text: never}", &format!("{YES}, {{text: it is x}}"));
+    let json = resume_newest(&lab, &again, "consolidate").exits(0).json();
+    assert_eq!((requests_of(&again, "a").len(), requests_of(&again, "b").len()), (1, 0));
+    assert_eq!(names(&json)[..2], ["round 1: openai/a", "round 1: openai/b"]);
+}
+
+#[test]
 fn a19_a_debate_that_was_killed_goes_on_where_it_was_and_asks_nobody_twice() {
     let lab = Lab::new();
-    let server = Server::start(
-        "turns: [{text: x}, {text: y}, {text: prose}, {text: prose}, {text: prose}, {text: x two}, {fault: hang}]",
-    );
-    let running = lab.start(&on_server(&[&TWO[..], &["--json"]].concat(), &server.url()));
+    let prose = "{text: prose, repeat: 3}";
+    let server = server("{text: x}, {text: x two}", "{text: y}, {fault: hang}", prose);
+    let running = lab.start(&on_server(&TWO, &server.url()));
     server.wait_for_request(7);
+    running.wait_for_stderr("round 2: openai/a: success");
     running.signal(Signal::KILL);
     running.finish();
-    let again = Server::start(&format!("turns: [{{text: now x}}, {YES}, {{text: it is x}}]"));
-    let json = resume_newest(&lab, &again, "consolidate").exits(0).json();
-    assert_eq!(models(&again), ["b", "judge", "judge"]);
+    let again = self::server("{text: never}", "{text: now x}", &format!("{YES}, {{text: it is x}}"));
+    resume_newest(&lab, &again, "consolidate").exits(0);
+    let listed = lab.agent(&["work", "list"]).exits(0).stdout;
+    let json =
+        lab.agent(&["work", "show", listed.split_whitespace().next().unwrap(), "--json"]).exits(0).json();
+    assert_eq!(
+        (requests_of(&again, "a").len(), requests_of(&again, "b"), requests_of(&again, "judge")),
+        (0, vec![0], vec![1, 2])
+    );
     assert_eq!(json["consolidation"], json!({"summary": "it is x", "rounds": 2, "agreed_at": 2}));
     has_data(&again, 0, "Answer of openai/b in round 1", "y");
     has_data(&again, 1, "Answer of openai/a in round 2", "x two");
     has_data(&again, 1, "Answer of openai/b in round 2", "now x");
+    assert_eq!(names(&json)[3..5], ["round 2: openai/a", "round 2: openai/b"]);
     assert_eq!(json["runs"].as_array().unwrap().len(), 7);
 }

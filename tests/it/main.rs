@@ -84,6 +84,7 @@ mod output;
 mod parallel;
 mod permission;
 mod pipeline;
+mod pipeline_parallel;
 mod policy;
 mod preparation;
 mod process;

@@ -111,11 +111,6 @@ fn a10_all_errors_are_reported_at_once_with_their_positions() {
     assert_eq!((&json["stop_reason"], server.requests().len()), (&Value::Null, 0));
     let done = lab.agent(&["pipeline", "validate", "../none.yaml"]).exits(3);
     assert!(done.stderr.contains("../none.yaml does not exist"), "{}", done.stderr);
-    for kind in ["parallel", "consolidate"] {
-        fs::write(lab.outside().join("p.yaml"), format!("steps: [{{{kind}: [], name: a}}]")).unwrap();
-        let done = lab.agent(&["pipeline", "../p.yaml"]).exits(3);
-        assert!(done.stderr.contains(&format!("`{kind}` steps are not supported yet")), "{}", done.stderr);
-    }
     fs::write(lab.outside().join("p.yaml"), "steps: [{run: 'true'}]").unwrap();
     let done = lab.agent(&["pipeline", "validate", "../p.yaml"]).exits(0);
     assert_eq!(done.stdout, "../p.yaml: valid, 1 steps\n");
@@ -550,7 +545,7 @@ fn examples(page: &str) -> Vec<String> {
 fn the_examples_of_the_manual_are_pipelines_and_the_one_for_ci_runs() {
     let page = Lab::new().agent(&["help", "pipeline"]).exits(0).stdout;
     let examples = examples(&page);
-    assert_eq!(examples.len(), 2, "{page}");
+    assert_eq!(examples.len(), 3, "{page}");
     let lab = lab("");
     for example in &examples {
         fs::write(lab.outside().join("p.yaml"), example).unwrap();

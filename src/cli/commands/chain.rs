@@ -74,15 +74,15 @@ async fn in_turn(work: &RunningWork<'_>, agents: &[String]) -> Result<WorkStopRe
             // The schema is about the output of the command.
             options.output_schema = None;
         }
-        let result = work.run(NextRun {
+        let next = NextRun {
             name: format!("{} {agent}", index + 1),
             heading: messages::chain_step(index + 1, agents.len(), agent, work.language),
             options,
             prompt: messages::chain_prompt(&task, index, agents),
             data,
             goes_on: is_no_success,
-        });
-        let answer = result.await?.output;
+        };
+        let answer = work.run(&work.limits, next).await?.output;
         let text = excerpt::by_chars(&answer.text(), ANSWER_CHARS).into_owned();
         data = vec![PromptData::background(messages::chain_answer(agent), text)];
     }

@@ -87,7 +87,7 @@ impl WorkspaceCopy {
         for text in compose::sandbox_notices(&own, &launcher) {
             app.notify(Style::Warning, &text);
         }
-        let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
+        let interrupt = compose::arm_interrupt(app, Some(&launcher), settings.language)?;
         let (engine, ends) = engine(app, own, launcher)?;
         let live =
             LiveTools { engine, ends, files, paths, outputs, interrupt, calls: RerunCounts::default() };

@@ -190,7 +190,7 @@ fn interrupt(
 ) -> CliResult<CancellationToken> {
     match &options.client {
         Some(client) => Ok(client.interrupt.clone()),
-        None => compose::arm_interrupt(app, launcher, settings.language),
+        None => compose::arm_interrupt(app, Some(launcher), settings.language),
     }
 }
 

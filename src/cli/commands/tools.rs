@@ -148,7 +148,7 @@ pub async fn run_one(app: &App, single: SingleCall<'_>) -> CliResult<ToolResult>
     let settings = &loaded.settings;
     directories::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
-    let interrupt = compose::arm_interrupt(app, &launcher, settings.language)?;
+    let interrupt = compose::arm_interrupt(app, Some(&launcher), settings.language)?;
     let mcp_options = McpOptions { dry_run, ask_until: Some(interrupt.clone()), hosted: Vec::new() };
     let mut needed = settings.clone();
     needed.mcp.servers.retain(|server, _| call.name.starts_with(&name_prefix(server)));

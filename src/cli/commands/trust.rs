@@ -116,11 +116,13 @@ impl ReviewedPipeline {
     /// Adds its steps with their commands to the listing, and the files that these name.
     fn list(&self, text: &mut String) {
         let _ = writeln!(text, "\n{}", name(&self.own.path));
-        for step in &self.pipeline.steps {
+        for step in self.pipeline.all_steps() {
             let kind = match &step.action {
                 Action::Prompt(_) => "a prompt",
                 Action::Chain { .. } => "a chain",
                 Action::Run(_) => "a command",
+                Action::Parallel(_) => "the next steps, at the same time",
+                Action::Consolidate(_) => "a question to several models",
             };
             let _ = writeln!(text, "  step {}: {kind}", name(&step.name));
             step.commands().for_each(|command| indented(command, "    ", text));
@@ -129,7 +131,7 @@ impl ReviewedPipeline {
             let _ = writeln!(text, "\n{}", name(file));
             let _ = writeln!(text, "  named by the pipeline: read it before you trust it");
         }
-        let (steps, files) = (self.pipeline.steps.len(), self.own.manifest.files.len() - 1);
+        let (steps, files) = (self.pipeline.all_steps().count(), self.own.manifest.files.len() - 1);
         let _ = writeln!(text, "\npipeline {steps} steps, which name {files} other files");
     }
 }

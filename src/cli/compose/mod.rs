@@ -254,18 +254,27 @@ fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     options
 }
 
-/// Returns a token that the next signal cancels; a second signal ends every child process of `launcher` and this process.
+/// Returns a token that the next signal cancels; a second signal ends every child process of `launcher` and this process, with which
+/// the launchers of runs end theirs.
 ///
 /// # Errors
 /// Fails when the system refuses the signal handlers.
-pub fn arm_interrupt(app: &App, launcher: &Launcher, language: Language) -> CliResult<CancellationToken> {
+pub fn arm_interrupt(
+    app: &App,
+    launcher: Option<&Launcher>,
+    language: Language,
+) -> CliResult<CancellationToken> {
     let terminal = Arc::clone(&app.terminal);
-    let running = launcher.registry();
+    let running = launcher.map(Launcher::registry);
     Ok(app.interrupt()?.arm(SignalHandlers {
         on_first_signal: Box::new(move || {
             drop(terminal.eprintln(Style::Warning, messages::interrupting(language)));
         }),
-        on_second_signal: Box::new(move || running.kill_all()),
+        on_second_signal: Box::new(move || {
+            if let Some(running) = &running {
+                running.kill_all();
+            }
+        }),
     }))
 }
 

@@ -109,14 +109,19 @@ impl Fields {
 
     /// Returns a number of seconds.
     pub fn seconds(&mut self, key: &str, node: &Node) -> Option<u64> {
-        let seconds = match &node.content {
-            Content::Scalar(value) => value.as_u64().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)),
+        self.whole(key, node, MAX_SECONDS, "seconds")
+    }
+
+    /// Returns a whole number of `unit`, 1 to `max`.
+    pub fn whole(&mut self, key: &str, node: &Node, max: u64, unit: &str) -> Option<u64> {
+        let number = match &node.content {
+            Content::Scalar(value) => value.as_u64().filter(|number| (1..=max).contains(number)),
             Content::List(_) | Content::Map(_) => None,
         };
-        if seconds.is_none() {
-            self.error(node, format!("`{key}` is a number of seconds, 1 to {MAX_SECONDS}"));
+        if number.is_none() {
+            self.error(node, format!("`{key}` is a number of {unit}, 1 to {max}"));
         }
-        seconds
+        number
     }
 
     /// Returns an amount of US dollars.

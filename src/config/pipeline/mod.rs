@@ -1,8 +1,9 @@
-//! The file of `agent pipeline`: steps that run one after another, with variables, conditions and checks.
+//! The file of `agent pipeline`: steps with variables, conditions and checks.
 
 pub mod expression;
 mod fields;
 mod parse;
+mod step;
 pub mod variables;
 
 pub use parse::parse;
@@ -10,6 +11,7 @@ pub use parse::parse;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
 
 /// Maximum size of a pipeline file in bytes.
 pub const MAX_PIPELINE_BYTES: u64 = 256 << 10;
@@ -44,11 +46,16 @@ impl Pipeline {
 
     /// Returns the texts that may name files: the commands of all steps, and the files of schemas.
     pub fn references(&self) -> impl Iterator<Item = &str> {
-        let schemas = self.steps.iter().filter_map(|step| match &step.output_schema {
+        let schemas = self.all_steps().filter_map(|step| match &step.output_schema {
             Some(Schema::File(file)) => Some(file.as_str()),
             Some(Schema::Inline(_)) | None => None,
         });
-        self.steps.iter().flat_map(Step::commands).chain(schemas)
+        self.all_steps().flat_map(Step::commands).chain(schemas)
+    }
+
+    /// Returns all steps; those of `parallel` follow it.
+    pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().flat_map(|step| iter::once(step).chain(step.inner()))
     }
 }
 
@@ -86,13 +93,21 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns its commands, in the order in which they run.
+    /// Returns its commands, in the order in which they run, without those of its own steps.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         let run = match &self.action {
             Action::Run(command) => Some(command),
-            Action::Prompt(_) | Action::Chain { .. } => None,
+            Action::Prompt(_) | Action::Chain { .. } | Action::Parallel(_) | Action::Consolidate(_) => None,
         };
         self.if_command.iter().chain(run).chain(&self.checks).map(String::as_str)
+    }
+
+    /// Returns its own steps, if it is a `parallel` step.
+    pub fn inner(&self) -> &[Self] {
+        match &self.action {
+            Action::Parallel(steps) => steps,
+            Action::Prompt(_) | Action::Chain { .. } | Action::Run(_) | Action::Consolidate(_) => &[],
+        }
     }
 }
 
@@ -110,6 +125,23 @@ pub enum Action {
     },
     /// A command.
     Run(String),
+    /// Steps that run at the same time; they have no steps of their own and no checkpoint.
+    Parallel(Vec<Step>),
+    /// Models that answer a question in rounds.
+    Consolidate(Debate),
+}
+
+/// A question to several models, and the model that judges their answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Debate {
+    /// The question.
+    pub question: String,
+    /// The models that answer.
+    pub models: Vec<String>,
+    /// The model that judges and sums up; none of `models`.
+    pub judge: String,
+    /// Maximum number of rounds.
+    pub rounds: u32,
 }
 
 impl Default for Action {

@@ -1,3 +1,4 @@
+use super::super::{Action, Checkpoint, Debate, Schema};
 use super::*;
 use proptest::prelude::*;
 
@@ -34,13 +35,19 @@ steps:
     chain: [plan, review]
     checkpoint: true
     output_schema: schema.json
+  - parallel:
+      - {name: lint, run: cargo clippy, timeout: 60}
+      - prompt: Look at {{notes}}
+        output_var: risks
+  - consolidate: {question: 'Which of {{risks}}?', models: [a, b], judge: c, rounds: 2}
+    timeout: 60
 ";
 
 #[test]
 fn every_key_is_read() {
     let pipeline = parse(FULL, &agents).unwrap();
     assert_eq!((pipeline.name.as_str(), pipeline.variables["count"].as_str()), ("release", "3"));
-    let [test, write, review] = pipeline.steps.as_slice() else { panic!() };
+    let [test, write, review, looks, debate] = pipeline.steps.as_slice() else { panic!() };
     assert_eq!(test.action, Action::Run("cargo test".to_owned()));
     assert_eq!((test.timeout, test.continue_on_error, test.checks.len()), (Some(60), true, 2));
     assert_eq!(write.action, Action::Prompt("Write notes for {{branch}}".to_owned()));
@@ -49,6 +56,10 @@ fn every_key_is_read() {
     assert_eq!(write.commands().collect::<Vec<_>>(), ["test -e Cargo.toml", "test -s notes"]);
     assert_eq!((review.name.as_str(), review.checkpoint), ("step-3", Checkpoint::Reference));
     assert!(matches!(&review.action, Action::Chain { agents, .. } if agents.len() == 2));
+    let [lint, look] = looks.inner() else { panic!() };
+    assert_eq!((lint.name.as_str(), look.name.as_str(), looks.name.as_str()), ("lint", "step-4-2", "step-4"));
+    assert!(matches!(&debate.action, Action::Consolidate(Debate { rounds: 2, judge, .. }) if judge == "c"));
+    assert_eq!(pipeline.references().count(), 7);
 }
 
 #[test]
@@ -69,6 +80,9 @@ steps:
     if: 'x =='
     output_var: 1a
   - parallel: []
+    budget: 1
+    consolidate: {models: [a], judge: b, rounds: 11}
+  - parallel: [{run: a, checkpoint: true}, {parallel: [{run: b}]}, {run: 'c {{x}}', agnt: d}]
 ";
     let found = errors(text);
     for expected in [
@@ -85,11 +99,19 @@ steps:
         "11:5: a step has only one of prompt, run",
         "14:9: `if` is no expression",
         "15:17: `1a`: the name of a variable has letters",
-        "16:5: `parallel` steps are not supported yet",
+        "16:15: `parallel` is empty",
+        "16:5: a step has only one of parallel, consolidate",
+        "17:5: `budget` has no effect on a step with `parallel`",
+        "18:18: `consolidate` needs `question`, `models` (2 to 8, all different) and `judge`, another model",
+        "18:50: `rounds` is a number of rounds, 1 to 10",
+        "19:25: a step of `parallel` cannot have `checkpoint`",
+        "19:45: a step of `parallel` cannot have `parallel`",
+        "19:74: `{{x}}` in a command",
+        "19:85: unknown key `agnt` (did you mean `agent`?)",
     ] {
         assert!(found.iter().any(|error| error.starts_with(expected)), "{expected}\n{found:#?}");
     }
-    assert_eq!(found.len(), 14, "{found:#?}");
+    assert_eq!(found.len(), 22, "{found:#?}");
 }
 
 #[test]
@@ -98,19 +120,24 @@ fn a_file_without_steps_is_no_pipeline() {
         ("", "a pipeline is a map"),
         ("name: x", "a pipeline needs `steps`"),
         ("steps: []", "`steps` is empty"),
-        ("steps: {a: 1}", "`steps` is a list"),
+        ("steps: {a: 1}", "`steps` is a list of steps"),
         ("steps: [1]", "a step is a map"),
-        ("steps: [{name: a}]", "a step needs `prompt` or `run`"),
+        ("steps: [{name: a}]", "a step needs `prompt`, `run`, `parallel` or `consolidate`"),
         ("steps: [{chain: [plan]}]", "`chain` needs `prompt`"),
         ("steps: [", "not valid YAML"),
+        ("steps: [{parallel: x}]", "`parallel` is a list of steps"),
+        ("steps: [{name: a, parallel: [{name: a, run: x}]}]", "another step has the name `a`"),
+        ("steps: [{consolidate: {models: [a, b], judge: c}}]", "`consolidate` needs `question`"),
+        ("steps: [{consolidate: {question: q, models: [a, b], judge: b}}]", "`judge`, another model"),
         ("variables: {a: 1, A: 2}\nsteps: [{run: x}]", "`A` and `a` have the same name"),
         ("variables: {steps: 1}\nsteps: [{run: x}]", "`steps`: `steps` is no name for a variable"),
     ] {
         let found = errors(text);
         assert!(found.len() == 1 && found[0].contains(expected), "{text}: {found:?}");
     }
-    let many = format!("steps:\n{}", "  - run: x\n".repeat(201));
-    assert!(errors(&many)[0].contains("at most 200"));
+    for many in ["  - run: x\n".repeat(201), format!("  - parallel:\n{}", "      - run: x\n".repeat(200))] {
+        assert!(errors(&format!("steps:\n{many}"))[0].contains("201 steps are too many: at most 200"));
+    }
     assert!(errors(&format!("# {}", "x".repeat(256 << 10)))[0].contains("larger than 262144 bytes"));
 }
 
@@ -123,12 +150,12 @@ fn what_changed_is_named_by_step() {
     let after = FULL.replace("cargo test", "cargo check").replace("count: 3", "count: 4");
     assert_eq!(parse(&after, &agents).unwrap().changes_since(&before), ["variables", "step test"]);
     let longer = parse(&format!("{FULL}  - run: last\n"), &agents).unwrap();
-    assert_eq!(longer.changes_since(&before), ["step step-4"]);
-    assert_eq!(before.changes_since(&longer), ["step step-4"]);
+    assert_eq!(longer.changes_since(&before), ["step step-6"]);
+    assert_eq!(before.changes_since(&longer), ["step step-6"]);
 }
 
 /// Parts of pipelines, right and wrong, between the bytes of a mutated file.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 16] = [
     "\n  - ",
     "{{x}}",
     "prompt: ",
@@ -143,6 +170,8 @@ const PARTS: [&str; 14] = [
     "\"",
     "budget: 1e999",
     "\n    ",
+    "parallel: [",
+    "consolidate: {",
 ];
 
 proptest! {

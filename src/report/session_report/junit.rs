@@ -7,7 +7,7 @@
 use super::SessionReport;
 use super::html_writer::HtmlWriter;
 use super::text;
-use crate::core::change_review::ChangeReview;
+use crate::core::change_review::{ChangeFinding, ChangeReview};
 use crate::core::guardrail::GuardrailAction;
 use crate::core::language::Language;
 use crate::core::quality_gate::GateResult;
@@ -111,6 +111,7 @@ fn cases(report: &SessionReport) -> Vec<Case> {
         },
     });
     let change_review = report.change_review.iter().map(change_review_case);
+    let change_findings = report.change_review.iter().flat_map(|review| &review.findings);
     let findings = report.review.iter().flat_map(|review| &review.findings).map(finding_case);
     let gates = report.quality_gates.iter().map(gate_case);
     std::iter::once(run)
@@ -118,6 +119,7 @@ fn cases(report: &SessionReport) -> Vec<Case> {
         .chain(guardrails)
         .chain(evaluation)
         .chain(change_review)
+        .chain(change_findings.map(change_finding_case))
         .chain(findings)
         .collect()
 }
@@ -127,9 +129,16 @@ fn change_review_case(review: &ChangeReview) -> Case {
     let outcome = match (review.approved, review.skipped) {
         (true, _) => CaseOutcome::Passed,
         (false, true) => CaseOutcome::Skipped(line),
-        (false, false) => CaseOutcome::Failed(line, messages::change_findings(review)),
+        (false, false) => CaseOutcome::Failed(line, String::new()),
     };
     Case { class: "agent.review", name: "review of the changes".to_owned(), duration_ms: 0, outcome }
+}
+
+fn change_finding_case(finding: &ChangeFinding) -> Case {
+    let name = format!("{}: {}", messages::change_finding_place(finding), finding.problem);
+    let suggestion = finding.fix.iter().map(|fix| format!("Suggestion: {fix}"));
+    let outcome = CaseOutcome::Failed(finding.problem.clone(), suggestion.collect());
+    Case { class: "agent.review", name, duration_ms: 0, outcome }
 }
 
 fn gate_case(gate: &GateResult) -> Case {

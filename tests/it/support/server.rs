@@ -51,10 +51,21 @@ struct State {
     stopped: bool,
 }
 
+/// What decides which turn a request gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The number of requests before it.
+    Requests,
+    /// The number of answers in its conversation.
+    Answers,
+    /// The number of requests to its model before it.
+    Models,
+}
+
 struct Shared {
-    script: Script,
-    /// Whether the turn is told by the request's conversation, not by how many requests came before.
-    follows: bool,
+    /// The script of each model; that of the empty name is for all others.
+    scripts: BTreeMap<String, Script>,
+    order: Order,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -69,19 +80,26 @@ pub struct Server {
 impl Server {
     /// Starts a server that answers request after request with the turns of a script.
     pub fn start(script: &str) -> Self {
-        Self::serving(script, false)
+        Self::serving(&[("", script)], Order::Requests)
     }
 
     /// Starts a server that answers each conversation with the turn that it has come to, whoever gave the answers before.
     pub fn following(script: &str) -> Self {
-        Self::serving(script, true)
+        Self::serving(&[("", script)], Order::Answers)
     }
 
-    fn serving(script: &str, follows: bool) -> Self {
-        let script = Script::parse(script, "script").unwrap();
+    /// Starts a server that plays a script of its own for each model, in whatever order requests to different models arrive.
+    pub fn by_model(scripts: &[(&str, &str)]) -> Self {
+        Self::serving(scripts, Order::Models)
+    }
+
+    fn serving(scripts: &[(&str, &str)], order: Order) -> Self {
+        let parse =
+            |(model, script): &(&str, &str)| ((*model).to_owned(), Script::parse(script, "script").unwrap());
+        let scripts = scripts.iter().map(parse).collect();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared { script, follows, state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared { scripts, order, state: Mutex::default(), changed: Condvar::new() });
         let serving = Arc::clone(&shared);
         let accepting = Some(std::thread::spawn(move || serving.accept(&listener)));
         Self { shared, address, accepting }
@@ -176,19 +194,27 @@ impl Shared {
                 continue;
             }
             let mut state = self.lock();
-            let number = state.requests.len();
+            let number = match self.order {
+                Order::Requests => state.requests.len(),
+                Order::Answers => request.answers(),
+                Order::Models => {
+                    let is_same = |before: &&Recorded| before.body["model"] == request.body["model"];
+                    state.requests.iter().filter(is_same).count()
+                }
+            };
             state.requests.push(request.clone());
             drop(state);
             self.changed.notify_all();
-            let number = if self.follows { request.answers() } else { number };
-            let turn = self.script.turn(number);
+            let model = request.body["model"].as_str().unwrap_or_default();
+            let script = self.scripts.get(model).or_else(|| self.scripts.get("")).unwrap();
+            let turn = script.turn(number);
             if turn.as_ref().is_some_and(|turn| turn.fault == Some(Fault::Reset)) {
                 // The last byte is still unread, so closing resets the connection.
                 return Ok(());
             }
             stream.read_exact(&mut vec![0; unread(&request)])?;
             let answered = match turn {
-                None => respond_error(&mut stream, &self.script.exhausted_message(number)),
+                None => respond_error(&mut stream, &script.exhausted_message(number)),
                 Some(turn) => self.answer(&mut stream, &turn, number, &request),
             };
             if let Err(error) = answered {

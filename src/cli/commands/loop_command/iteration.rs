@@ -205,15 +205,15 @@ impl<'a> Iterations<'a> {
         let earlier = ended.into_iter().filter(|run| run.name != name);
         let mut options = options.clone();
         options.earlier_sessions = earlier.filter_map(|run| run.result.session_id).collect();
-        let run = work.run(NextRun {
+        let next = NextRun {
             name: name.clone(),
             heading: messages::iteration(number, self.max, work.language),
             options,
             prompt: messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks),
             data: self.data(start, state).await,
             goes_on: can_go_on,
-        });
-        let result = run.await?;
+        };
+        let result = work.run(&work.limits, next).await?;
         state.number = number;
         let Some(checks) = work.record.checks(&name, self.run_checks()).await? else {
             return Ok(Some(WorkStopReason::UserInterrupt));

@@ -1,11 +1,16 @@
-//! `agent pipeline`: runs the steps of a file one after another.
+//! `agent pipeline`: runs the steps of a file.
 
+mod actions;
 pub mod args;
 mod checkpoint;
+mod conditions;
 mod outputs;
+mod parallel_steps;
 mod plan;
+mod sequence;
 mod setup;
 pub mod source;
+mod step_checks;
 mod steps;
 
 use crate::cli::commands::pipeline_command::args::{COMMAND, PipelineArgs};
@@ -50,6 +55,6 @@ pub fn run_pipeline(app: &App, args: PipelineArgs, run_words: fn(&App, Vec<Strin
 fn validate(app: &App, args: &PipelineArgs, file: &Path) -> CliResult<Option<PipelineSetup>> {
     let settings = app.load(&args.options.flags())?.settings;
     let (_, pipeline) = read_pipeline(&settings, file)?;
-    print(&app.terminal, &format!("{}: valid, {} steps\n", file.display(), pipeline.steps.len()))?;
+    print(&app.terminal, &format!("{}: valid, {} steps\n", file.display(), pipeline.all_steps().count()))?;
     Ok(None)
 }

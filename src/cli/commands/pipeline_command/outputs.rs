@@ -5,7 +5,6 @@ use crate::config::pipeline::expression::StepState;
 use crate::config::pipeline::variables::Variables;
 use crate::core::stop_reason::Status;
 use crate::core::work::WorkRun;
-use crate::report::answer_shown::AnswerShown;
 use std::collections::BTreeMap;
 
 /// Maximum bytes of an output that is the value of a variable.
@@ -18,8 +17,6 @@ pub struct Outputs {
     pub variables: Variables,
     /// The steps by name.
     pub steps: BTreeMap<String, StepState>,
-    /// Whether the last output was already shown.
-    pub shown: AnswerShown,
     /// Whether a step failed.
     pub has_failed: bool,
 }

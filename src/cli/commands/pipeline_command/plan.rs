@@ -19,14 +19,11 @@ const TEXT_CHARS: usize = 200;
 pub fn outcome(setup: &PipelineSetup) -> WorkOutcome {
     let mut text = String::new();
     for (index, step) in setup.pipeline.steps.iter().enumerate() {
-        let _infallible = writeln!(text, "{}. {}", index + 1, one_line(&step.name, TEXT_CHARS));
-        let lines = if index < setup.first {
-            vec![("skipped", messages::BEFORE_FROM_STEP.to_owned())]
-        } else {
-            lines(setup, step)
-        };
-        for (key, value) in lines {
-            let _infallible = writeln!(text, "   {key}: {}", one_line(&value, TEXT_CHARS));
+        let skipped = vec![("skipped", messages::BEFORE_FROM_STEP.to_owned())];
+        let lines = if index < setup.first { skipped } else { step_lines(setup, step) };
+        add(&mut text, "", (index, step), lines);
+        for inner in step.inner().iter().enumerate().filter(|_| index >= setup.first) {
+            add(&mut text, "   ", inner, step_lines(setup, inner.1));
         }
     }
     let result = WorkResult {
@@ -38,7 +35,15 @@ pub fn outcome(setup: &PipelineSetup) -> WorkOutcome {
     WorkOutcome { result, shown: AnswerShown::default(), language: setup.settings.language }
 }
 
-fn lines<'a>(setup: &PipelineSetup, step: &'a Step) -> Vec<(&'a str, String)> {
+/// Adds a step with its lines, after `indent`.
+fn add(text: &mut String, indent: &str, (index, step): (usize, &Step), lines: Vec<(&str, String)>) {
+    let _infallible = writeln!(text, "{indent}{}. {}", index + 1, one_line(&step.name, TEXT_CHARS));
+    for (key, value) in lines {
+        let _infallible = writeln!(text, "{indent}   {key}: {}", one_line(&value, TEXT_CHARS));
+    }
+}
+
+fn step_lines<'a>(setup: &PipelineSetup, step: &'a Step) -> Vec<(&'a str, String)> {
     let filled = |text: &str| replace(text, &setup.variables);
     let conditions = [
         ("condition", step.condition.as_deref().map(filled)),
@@ -58,6 +63,12 @@ fn lines<'a>(setup: &PipelineSetup, step: &'a Step) -> Vec<(&'a str, String)> {
             lines.push(("prompt", filled(prompt)));
         }
         Action::Run(command) => lines.push(("run", command.clone())),
+        Action::Parallel(steps) => lines.push(("parallel", format!("{} steps", steps.len()))),
+        Action::Consolidate(debate) => {
+            lines.push(("question", filled(&debate.question)));
+            lines.push(("models", debate.models.join(", ")));
+            lines.push(("judge", debate.judge.clone()));
+        }
     }
     lines.extend(step.model.clone().map(|model| ("model", model)));
     lines.extend(step.checks.iter().map(|check| ("check", check.clone())));

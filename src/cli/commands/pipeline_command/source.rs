@@ -23,7 +23,7 @@ pub fn read_pipeline(settings: &Settings, file: &Path) -> CliResult<(String, Pip
     let text = read_text(file, MAX_PIPELINE_BYTES).map_err(|error| unusable(&error.to_string()))?;
     let text = text.ok_or_else(|| unusable("does not exist"))?;
     let pipeline = parse_pipeline(settings, &name, &text)?;
-    for step in &pipeline.steps {
+    for step in pipeline.all_steps() {
         match &step.output_schema {
             Some(Schema::File(file)) => read_output_schema(Some(file.as_ref()))?.map(drop),
             Some(Schema::Inline(schema)) => Some(given(&schema.to_string()).map(drop)?),

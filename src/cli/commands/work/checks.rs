@@ -36,7 +36,7 @@ impl Commands<'_> {
         gates: &[QualityGate],
         env: &BTreeMap<String, String>,
     ) -> CliResult<Option<Vec<GateRun>>> {
-        let cancel = compose::arm_interrupt(self.app, self.launcher, self.language)?;
+        let cancel = compose::arm_interrupt(self.app, Some(self.launcher), self.language)?;
         let runs = run_gates((self.launcher, self.root), gates, env, &cancel).await;
         // A signal from here on interrupts the next run.
         self.app.interrupt()?.disarm();

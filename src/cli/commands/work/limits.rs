@@ -36,22 +36,39 @@ impl WorkLimits {
         Ok(Self { budget: Rc::new(budget), time, clock: Rc::clone(clock), started_at: clock.elapsed() })
     }
 
+    /// Returns the limits of a part of the command, which has at most `time`.
+    #[must_use]
+    pub fn within(&self, time: Option<Duration>) -> Self {
+        let time = [self.time_left(), time].into_iter().flatten().min();
+        let (budget, clock) = (Rc::clone(&self.budget), Rc::clone(&self.clock));
+        Self { budget, time, started_at: clock.elapsed(), clock }
+    }
+
+    /// Returns the remaining time; `None` without a limit.
+    pub fn time_left(&self) -> Option<Duration> {
+        let elapsed = self.clock.elapsed().saturating_sub(self.started_at);
+        self.time.map(|time| time.saturating_sub(elapsed))
+    }
+
+    /// Returns the limit that is reached.
+    pub fn reached(&self) -> Option<WorkStopReason> {
+        if self.budget.is_used_up() {
+            return Some(WorkStopReason::BudgetExceeded);
+        }
+        (self.time_left() == Some(Duration::ZERO)).then_some(WorkStopReason::Timeout)
+    }
+
     /// Returns the options of the next run, which shares the budget and has the time that is left, or the limit that is reached.
     ///
     /// # Errors
     /// The reason why no run can follow.
     pub fn for_next_run(&self, options: &RunOptions) -> Result<RunOptions, WorkStopReason> {
-        if self.budget.is_used_up() {
-            return Err(WorkStopReason::BudgetExceeded);
-        }
-        let elapsed = self.clock.elapsed().saturating_sub(self.started_at);
-        let time = self.time.map(|time| time.saturating_sub(elapsed));
-        if time == Some(Duration::ZERO) {
-            return Err(WorkStopReason::Timeout);
+        if let Some(reason) = self.reached() {
+            return Err(reason);
         }
         let mut options = options.clone();
         options.total_budget = Some(Rc::clone(&self.budget));
-        options.bounds.timeout = [options.bounds.timeout, time].into_iter().flatten().min();
+        options.bounds.timeout = [options.bounds.timeout, self.time_left()].into_iter().flatten().min();
         Ok(options)
     }
 }

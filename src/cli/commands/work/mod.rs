@@ -1,6 +1,7 @@
 //! Commands of several runs: what all of them share, from their arguments and record to their end, and `agent work`, which lists their records.
 
 pub mod checks;
+pub mod debate;
 pub mod limits;
 pub mod list;
 pub mod outcome;

@@ -114,9 +114,7 @@ impl RecordedWork {
         match part {
             WorkEvent::Start { .. } => {}
             WorkEvent::RunStart { name, session_id } => {
-                self.result = None;
-                self.runs.retain(|run| run.name != name);
-                self.runs.push(RecordedRun { name, session_id, ..RecordedRun::default() });
+                self.put(RecordedRun { name, session_id, ..RecordedRun::default() });
             }
             WorkEvent::StepStart { name, changed_before } => {
                 self.result = None;
@@ -124,10 +122,8 @@ impl RecordedWork {
             }
             WorkEvent::StepResult { run } => {
                 let WorkRun { name, skipped, checks, result, worktree: _ } = *run;
-                self.result = None;
-                self.runs.retain(|run| run.name != name);
                 let (result, checks) = (Some(result), (!checks.is_empty()).then_some(checks));
-                self.runs.push(RecordedRun { name, result, checks, skipped, ..RecordedRun::default() });
+                self.put(RecordedRun { name, result, checks, skipped, ..RecordedRun::default() });
             }
             WorkEvent::StepEnd { name } => {
                 self.steps.retain(|step| step.name != name);
@@ -145,6 +141,15 @@ impl RecordedWork {
             }
             WorkEvent::Worktree { name, worktree } => drop(self.worktrees.insert(name, worktree)),
             WorkEvent::End { result } => self.result = Some(*result),
+        }
+    }
+
+    /// Adds a run, or begins it again in its place: runs at the same time end in any order.
+    fn put(&mut self, run: RecordedRun) {
+        self.result = None;
+        match self.runs.iter_mut().find(|known| known.name == run.name) {
+            Some(known) => *known = run,
+            None => self.runs.push(run),
         }
     }
 

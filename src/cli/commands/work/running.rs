@@ -159,11 +159,13 @@ pub struct RunningWork<'a> {
     pub options: RunOptions,
     /// Language of its log.
     pub language: Language,
-    app: &'a App,
+    /// The application.
+    pub app: &'a App,
     command: &'static str,
     /// The limits of all runs together.
     pub limits: WorkLimits,
-    shown: RefCell<AnswerShown>,
+    /// Whether the last answer was already shown.
+    pub shown: RefCell<AnswerShown>,
 }
 
 impl<'a> RunningWork<'a> {
@@ -200,13 +202,13 @@ impl<'a> RunningWork<'a> {
         }
     }
 
-    /// Performs a run within the remaining budget and time, or returns its recorded result.
+    /// Performs a run within the remaining budget and time of `limits`, or returns its recorded result.
     ///
     /// # Errors
     /// Why the command does not go on.
-    pub async fn run(&self, next: NextRun) -> Result<RunResult, Stop> {
+    pub async fn run(&self, limits: &WorkLimits, next: NextRun) -> Result<RunResult, Stop> {
         let NextRun { name, heading, options, prompt, data, goes_on } = next;
-        let options = self.limits.for_next_run(&options).map_err(Stop::Reason)?;
+        let options = limits.for_next_run(&options).map_err(Stop::Reason)?;
         self.log(Style::Bold, &heading);
         let task = (prompt, Preparation { data, ..Preparation::default() });
         let EndedRun { result, shown } = self.record.run(self.app, &options, &name, goes_on, task).await?;

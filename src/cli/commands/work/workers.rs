@@ -2,13 +2,15 @@
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::{check_gate, run_gates};
-use crate::cli::commands::work::running::{RunningWork, can_go_on, is_no_success};
+use crate::cli::commands::work::limits::WorkLimits;
+use crate::cli::commands::work::record::EndedRun;
+use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, can_go_on, is_no_success};
 use crate::cli::commands::work::worktrees::Worktrees;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
-use crate::cli::compose::run_client::RunClient;
+use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::error::CliResult;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
@@ -17,6 +19,7 @@ use crate::core::work::{WorkRun, WorkStopReason, Worktree};
 use crate::messages;
 use crate::report::OutputFormat;
 use crate::terminal::Style;
+use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -59,7 +62,7 @@ pub async fn run_workers(
     tasks: Vec<WorkerTask>,
     count: u8,
 ) -> CliResult<Vec<WorkRun>> {
-    let interrupt = compose::arm_interrupt(app, worktrees.launcher(), work.language)?;
+    let interrupt = compose::arm_interrupt(app, Some(worktrees.launcher()), work.language)?;
     let workers = Workers { app, work, worktrees, interrupt, checks };
     let runs = tasks.into_iter().enumerate().map(|(at, task)| workers.work(at.saturating_add(1), task));
     let runs = stream::iter(runs).buffered(usize::from(count)).try_collect().await;
@@ -82,7 +85,7 @@ impl Workers<'_> {
             Ok((worktree, directory)) => {
                 let text = messages::worker_started(&name, &prompt, &worktree.branch, self.work.language);
                 self.work.log(Style::Bold, &text);
-                let mut options = self.for_worker(options);
+                let mut options = concurrent_options(options, &self.interrupt);
                 options.common.workspace = Some(directory);
                 self.run_in(&name, prompt, &options, worktree).await?
             }
@@ -136,30 +139,77 @@ impl Workers<'_> {
         };
         Ok(self.work.record.checks(name, run_all).await?.unwrap_or_default())
     }
+}
 
-    /// Returns the options of a run that shares the terminal with others: it asks no questions, and prints only the events of `stream-json`.
-    fn for_worker(&self, options: RunOptions) -> RunOptions {
-        let (questions, _nobody) = mpsc::unbounded_channel();
-        let client = RunClient {
-            listener: Rc::new(|_| ()),
-            questions,
-            unsaved: None,
-            interrupt: self.interrupt.child_token(),
-            takes_deltas: false,
-            images: InputImages::default(),
-            hooks: None,
-            servers: Vec::new(),
-        };
-        let streams = options.format() == OutputFormat::StreamJson;
-        RunOptions {
-            json: !streams,
-            output_format: streams.then_some(OutputFormat::StreamJson),
-            quiet: true,
-            prompt_is_data: true,
-            client: Some(client),
-            ..options
-        }
+/// Returns the options of a run that shares the terminal with others until `interrupt`: it asks no questions, and prints only the events
+/// of `stream-json`.
+pub fn concurrent_options(options: RunOptions, interrupt: &CancellationToken) -> RunOptions {
+    let (questions, _nobody) = mpsc::unbounded_channel();
+    let client = RunClient {
+        listener: Rc::new(|_| ()),
+        questions,
+        unsaved: None,
+        interrupt: interrupt.child_token(),
+        takes_deltas: false,
+        images: InputImages::default(),
+        hooks: None,
+        servers: Vec::new(),
+    };
+    let streams = options.format() == OutputFormat::StreamJson;
+    RunOptions {
+        json: !streams,
+        output_format: streams.then_some(OutputFormat::StreamJson),
+        quiet: true,
+        prompt_is_data: true,
+        client: Some(client),
+        ..options
     }
+}
+
+/// Returns the options of a run that changes no file and runs no command.
+pub fn read_only_options(options: RunOptions) -> RunOptions {
+    let bounds = RunBounds { read_only: true, ..options.bounds };
+    RunOptions { no_commands: true, bounds, ..options }
+}
+
+/// Performs runs at the same time in the workspace, which they may only read, or returns their recorded results; in the order of the runs.
+///
+/// # Errors
+/// Why the command does not go on: all runs have ended, and the first one with an error decides.
+pub async fn run_together(
+    work: &RunningWork<'_>,
+    limits: &WorkLimits,
+    runs: Vec<NextRun>,
+) -> Result<Vec<RunResult>, Stop> {
+    let interrupt = compose::arm_interrupt(work.app, None, work.language)?;
+    let ended = join_all(runs.into_iter().map(|next| run_beside(work, limits, &interrupt, next))).await;
+    work.app.interrupt()?.disarm();
+    if interrupt.is_cancelled() {
+        return Err(Stop::Reason(WorkStopReason::UserInterrupt));
+    }
+    ended.into_iter().collect()
+}
+
+/// Performs one of several runs at the same time.
+async fn run_beside(
+    work: &RunningWork<'_>,
+    limits: &WorkLimits,
+    interrupt: &CancellationToken,
+    next: NextRun,
+) -> Result<RunResult, Stop> {
+    let NextRun { name, heading, options, prompt, data, goes_on } = next;
+    let options = limits.for_next_run(&options).map_err(Stop::Reason)?;
+    let options = read_only_options(concurrent_options(options, interrupt));
+    work.log(Style::Bold, &heading);
+    let (app, task) = (work.app.for_worker(), (prompt, Preparation { data, ..Preparation::default() }));
+    let EndedRun { result, .. } = Box::pin(work.record.run(&app, &options, &name, goes_on, task)).await?;
+    let run = WorkRun { name, result, ..WorkRun::default() };
+    let has_stopped = goes_on(&run.result);
+    work.log(
+        if has_stopped { Style::Warning } else { Style::Plain },
+        &messages::worker_ended(&run, work.language),
+    );
+    if has_stopped { Err(Stop::Reason(WorkStopReason::for_run(&run.result))) } else { Ok(run.result) }
 }
 
 /// Returns a run that did not start because of a limit or an interrupt.

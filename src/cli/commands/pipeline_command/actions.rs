@@ -1,0 +1,183 @@
+//! What a step of a pipeline does: runs of agents, a command, a debate, or steps of its own.
+
+use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, no_run, why_stopped};
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::work::debate::{HeldDebate, check_distinct};
+use crate::cli::commands::work::record::EndedRun;
+use crate::cli::commands::work::running::{Stop, is_no_success};
+use crate::cli::commands::work::workers::{concurrent_options, read_only_options};
+use crate::cli::compose::preparation::{Preparation, PromptData};
+use crate::cli::error::{CliError, CliResult};
+use crate::config::pipeline::variables::replace;
+use crate::config::pipeline::{Action, Debate, Schema, Step};
+use crate::core::failure::FailureKind;
+use crate::core::price::Usd;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::{Status, StopReason};
+use crate::core::work::{WorkRun, WorkStopReason};
+use crate::engine::guardrails::quality_gate::QualityGate;
+use crate::messages;
+use crate::process::launch::ExitReason;
+use std::time::Duration;
+
+impl Steps<'_> {
+    /// Does what the step is about; returns why it failed, if it did.
+    pub(super) async fn act(&self, begun: &BegunStep<'_>) -> CliResult<Option<WorkStopReason>> {
+        match &begun.step.action {
+            Action::Prompt(prompt) => self.run_agents(begun, (prompt, &[])).await,
+            Action::Chain { prompt, agents } => self.run_agents(begun, (prompt, agents)).await,
+            Action::Run(command) => self.run_command(begun, command).await,
+            Action::Parallel(steps) => self.run_parallel(begun, steps).await,
+            Action::Consolidate(debate) => self.hold_debate(begun, debate).await,
+        }
+    }
+
+    /// Runs the agents of a chain one after another; without any, that of the step.
+    async fn run_agents(
+        &self,
+        begun: &BegunStep<'_>,
+        (prompt, agents): (&str, &[String]),
+    ) -> CliResult<Option<WorkStopReason>> {
+        let prompt = replace(prompt, &begun.outputs.variables);
+        let mut data = Vec::new();
+        for number in 1..=agents.len().max(1) {
+            let options = self.run_options(begun, agents.get(number - 1).cloned(), number >= agents.len())?;
+            let options = match begun.limits.for_next_run(&options) {
+                Ok(options) => options,
+                Err(reason) => return Ok(Some(reason)),
+            };
+            let preparation = Preparation { data: std::mem::take(&mut data), ..Preparation::default() };
+            let name = run_name(begun.step, number);
+            let result = match self.run_agent(begun, options, &name, (prompt.clone(), preparation)).await {
+                Ok(result) => result,
+                Err(error) => return self.not_started(begun, name, error).map(Some),
+            };
+            if result.status != Status::Success {
+                return Ok(Some(why_stopped(&result)));
+            }
+            let (heading, text) = (messages::CHAIN_ANSWER.to_owned(), result.output.text().into_owned());
+            data.push(PromptData::background(heading, text));
+        }
+        Ok(None)
+    }
+
+    /// Performs a run. One of several at the same time only reads: the workspace is the same for all.
+    async fn run_agent(
+        &self,
+        begun: &BegunStep<'_>,
+        options: RunOptions,
+        name: &str,
+        task: (String, Preparation),
+    ) -> CliResult<RunResult> {
+        let record = begun.record();
+        if let Some(interrupt) = begun.interrupt {
+            let (app, options) =
+                (self.app.for_worker(), read_only_options(concurrent_options(options, interrupt)));
+            let ended = Box::pin(record.run(&app, &options, name, is_no_success, task)).await?;
+            return Ok(ended.result);
+        }
+        let EndedRun { result, shown } = record.run(self.app, &options, name, is_no_success, task).await?;
+        // A signal from here on interrupts the checks.
+        self.app.interrupt()?.disarm();
+        begun.work.shown.replace(shown);
+        Ok(result)
+    }
+
+    /// Holds a debate of several models.
+    async fn hold_debate(&self, begun: &BegunStep<'_>, debate: &Debate) -> CliResult<Option<WorkStopReason>> {
+        let question = replace(&debate.question, &begun.outputs.variables);
+        let debate = Debate { question, ..debate.clone() };
+        let (prefix, options) = (format!("{}/", begun.step.name), self.run_options(begun, None, true)?);
+        if let Err(error) = check_distinct(self.app, &options, &debate).await {
+            return self.not_started(begun, begun.step.name.clone(), error).map(Some);
+        }
+        let (work, limits) = (begun.work, &begun.limits);
+        let held = HeldDebate { work, limits, options: &options, prefix: &prefix, debate: &debate };
+        match held.hold().await {
+            Ok(_) => Ok(None),
+            Err(Stop::Reason(WorkStopReason::RunPartial)) => Ok(Some(WorkStopReason::StepFailed)),
+            Err(Stop::Reason(reason)) => Ok(Some(reason)),
+            Err(Stop::Error(error)) => self.not_started(begun, begun.step.name.clone(), error).map(Some),
+        }
+    }
+
+    /// Records that a run could not start.
+    ///
+    /// # Errors
+    /// Fails with `error` if it is the first one of the pipeline: nothing has happened.
+    fn not_started(&self, begun: &BegunStep<'_>, name: String, error: CliError) -> CliResult<WorkStopReason> {
+        let is_first = begun.record().ended_runs().iter().all(|run| run.skipped.is_some());
+        if is_first && begun.interrupt.is_none() {
+            return Err(error);
+        }
+        self.app.report_error(&error);
+        let result = RunResult { error: self.app.not_started(&error).error, ..no_run() };
+        begun.record().add_result(WorkRun { name, result, ..WorkRun::default() })?;
+        Ok(WorkStopReason::RunFailed)
+    }
+
+    /// Returns the options of a run of the step, without the limits.
+    fn run_options(
+        &self,
+        begun: &BegunStep<'_>,
+        agent: Option<String>,
+        is_last: bool,
+    ) -> CliResult<RunOptions> {
+        let (step, mut options) = (begun.step, self.setup.options.clone());
+        options.agent = agent.or_else(|| step.agent.clone()).or(options.agent);
+        options.model = step.model.clone().or(options.model);
+        let budget = step.budget.map(Usd::try_from).transpose();
+        let budget = budget.map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
+        options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
+        match step.output_schema.as_ref().filter(|_| is_last) {
+            Some(Schema::File(file)) => options.output_schema = Some(file.into()),
+            Some(Schema::Inline(schema)) => options.schema = Some(schema.to_string()),
+            None => {}
+        }
+        Ok(options)
+    }
+
+    async fn run_command(&self, begun: &BegunStep<'_>, command: &str) -> CliResult<Option<WorkStopReason>> {
+        let (step, record) = (begun.step, begun.record());
+        let has_succeeded = |run: &WorkRun| run.name == step.name && run.result.status == Status::Success;
+        if record.ended_runs().iter().any(has_succeeded) {
+            return Ok(None);
+        }
+        let mut gate = QualityGate::from_command_line(command.to_owned());
+        gate.timeout = step.timeout.unwrap_or(gate.timeout);
+        let Some(run) = self.command(begun, gate).await? else {
+            return Ok(Some(WorkStopReason::UserInterrupt));
+        };
+        let timed_out = run.exit.as_ref().is_some_and(|exit| exit.reason == ExitReason::TimedOut);
+        let (status, stop) = match (run.result.passed, timed_out) {
+            (true, _) => (Status::Success, None),
+            (false, true) => (Status::Partial, Some(WorkStopReason::Timeout)),
+            (false, false) => (Status::Failed, Some(WorkStopReason::RunFailed)),
+        };
+        let stdout = run.exit.map(|exit| exit.stdout).unwrap_or_default();
+        let bytes: Vec<u8> = stdout.head.into_iter().chain(stdout.tail).collect();
+        let text = self.app.redact(&String::from_utf8_lossy(&bytes));
+        let result = RunResult {
+            status,
+            stop_reason: timed_out.then_some(StopReason::Timeout),
+            output: text.trim_end_matches('\n').into(),
+            duration_seconds: Duration::from_millis(run.result.duration_ms).as_secs_f64(),
+            sandbox: Some(self.launcher.tier().name().to_owned()),
+            ..no_run()
+        };
+        self.log_checks(std::slice::from_ref(&run.result));
+        let (name, checks) = (step.name.clone(), vec![run.result]);
+        record.add_result(WorkRun { name, checks, result, ..WorkRun::default() })?;
+        Ok(stop)
+    }
+}
+
+/// Returns the name of a run of the step; `number` counts the agents of a chain from 1.
+fn run_name(step: &Step, number: usize) -> String {
+    match step.action {
+        Action::Chain { .. } => format!("{}/{number}", step.name),
+        Action::Prompt(_) | Action::Run(_) | Action::Parallel(_) | Action::Consolidate(_) => {
+            step.name.clone()
+        }
+    }
+}
