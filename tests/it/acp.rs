@@ -473,6 +473,10 @@ fn acp_an_edit_of_a_file_with_unsaved_changes_is_refused() {
         (json!({"result": {"content": "old\r\n"}}), true),
         (json!({"error": {"code": -32002, "message": "not open"}}), true),
     ] {
+        (json!({"result": {}}), false),
+        (json!({"result": null}), false),
+        (json!({"result": {"content": 7}}), false),
+        (json!({"result": "old\n"}), false),
         let lab = Lab::new().file("a.txt", "old\n");
         let model = server(&json!([
             calls("read_file", &json!({"path": "a.txt"})),
