@@ -718,6 +718,26 @@ fn acp_messages_that_are_none_get_the_errors_of_the_protocol() {
 }
 
 #[test]
+/// The schema of the protocol allows them.
+#[test]
+fn acp_further_fields_of_a_message_have_no_effect() {
+    let (lab, model) = (Lab::new(), server(&json!([writes(), {"text": "done"}])));
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let place =
+        json!({"cwd": lab.ws(), "mcpServers": [], "mode": "yolo", "modes": {"currentModeId": "yolo"}});
+    let opened = editor.client.request("session/new", &place);
+    let session = opened["result"]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(opened["result"]["modes"]["currentModeId"], "confirm-sensitive", "{opened}");
+    let prompt = json!([{"type": "text", "text": "x", "other": 1}]);
+    let id = editor
+        .client
+        .begin("session/prompt", &json!({"sessionId": session, "prompt": prompt, "mode": "yolo"}));
+    let question = editor.next();
+    assert_eq!(question["method"], "session/request_permission", "{question}");
+    editor.reply(&question, &selected("refuse"));
+    assert_eq!(editor.answer(id)["result"]["stopReason"], "end_turn");
+}
+
 fn acp_a_line_above_the_limit_is_refused_and_the_next_is_read() {
     let (lab, model) = (Lab::new(), server(&json!([{"text": "unused"}])));
     let mut editor = Editor::start(&lab, &model, &[]);

@@ -179,6 +179,7 @@ fn serve_messages_that_are_none_get_the_errors_of_the_protocol() {
         ),
         ("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"list\",\"params\":{\"cursor\":7}}", -32602, json!(3)),
     ] {
+        ("{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"list\",\"params\":{},\"other\":1}", -32600, json!(4)),
         client.client.send_line(line);
         let answer = client.response(&id);
         assert_eq!(answer["error"]["code"], code, "{line} {answer}");
