@@ -438,7 +438,7 @@ fn l33_claude_a_client_that_dies_ends_run_and_children_within_a_second() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     wait_for_sleepers(&seconds, 0);
-    assert!(left.elapsed() < Duration::from_secs(3), "{:?}", left.elapsed());
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
     let sessions = lab.agent(&["sessions", "list", "--json"]).exits(0).json();
     assert!(sessions.to_string().contains("user_interrupt"), "{sessions}");
 }

@@ -347,16 +347,16 @@ fn exec_full_access_needs_a_flag_of_our_own() {
     }
 }
 
+/// The client decides only where the configuration does not.
 #[test]
 fn exec_network_access_is_that_of_the_client() {
-    let refused = "network_access=true has no effect";
-    for (config, value, is_on, warning) in [
-        ("", "true", true, None),
-        ("", "false", false, None),
-        ("sandbox: {network: true}", "false", false, None),
-        ("sandbox: {network: true}", "true", true, None),
-        ("sandbox: {network: false}", "true", false, Some(refused)),
-        ("sandbox: {allowed_hosts: [example.org]}", "true", false, Some(refused)),
+    for (config, value, is_on, is_refused) in [
+        ("", "true", true, false),
+        ("", "false", false, false),
+        ("sandbox: {network: true}", "false", false, false),
+        ("sandbox: {network: true}", "true", true, false),
+        ("sandbox: {network: false}", "true", false, true),
+        ("sandbox: {allowed_hosts: [example.org]}", "true", false, true),
     ] {
         let lab = lab().config(config);
         let command =
@@ -367,7 +367,12 @@ fn exec_network_access_is_that_of_the_client() {
         let value = format!("sandbox_workspace_write.network_access={value}");
         let done = exec(&lab, &model, &[WRITE.as_slice(), &["--config", &value]].concat()).exits(0);
         assert_eq!(lab.exists("shared"), is_on, "{config} {value}: {}", done.stdout);
-        assert_eq!(warned(&done, refused), warning.is_some(), "{config} {value}: {}", done.stdout);
+        assert_eq!(
+            warned(&done, "network_access=true has no effect"),
+            is_refused,
+            "{config} {value}: {}",
+            done.stdout
+        );
     }
 }
 
@@ -530,7 +535,7 @@ fn l33_exec_ends_when_nobody_reads_its_events() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     wait_for_sleepers(&seconds, 0);
-    assert!(left.elapsed() < Duration::from_secs(2), "{:?}", left.elapsed());
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
 }
 
 #[test]
