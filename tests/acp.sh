@@ -11,6 +11,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export AGENT_HOME=$work/home
 mkdir "$work/home" "$work/project"
+# A known window lets the agent report how full it is.
+printf 'llm: {context_window: 100000}\n' >"$work/home/config.yaml"
 printf 'old\n' >"$work/project/a.txt"
 cat >"$work/script.yaml" <<'SCRIPT'
 turns:
@@ -116,7 +118,9 @@ const id = await session(`${work}/script.yaml`, [], "allow_once", async ({ conte
   assert.equal(asked.length, 1);
   assert.equal(readFileSync(`${cwd}/a.txt`, "utf8"), "new\n");
   assert.ok(updates.some((it) => it.content?.[0]?.type === "diff" && it.content[0].oldText === "old\n"));
-  console.log("prompt, permission, diff: ok");
+  assert.ok(updates.some((it) => it.sessionUpdate === "usage_update" && it.size === 100000), "usage_update");
+  assert.ok(texts("agent_thought_chunk").includes("I shall write."), "agent_thought_chunk");
+  console.log("prompt, permission, diff, thought, usage: ok");
   return sessionId;
 });
 await session(`${work}/refused.yaml`, [], "reject_once", async ({ context, asked }) => {

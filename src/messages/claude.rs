@@ -8,6 +8,10 @@ pub const CLAUDE_PROMPT_TOOL: &str =
 /// `bypassPermissions` without the flag that permits it.
 pub const CLAUDE_NO_BYPASS: &str =
     "bypassPermissions is not permitted: start with `--allow-dangerously-skip-permissions` to permit it";
+/// The mode `auto` on the command line.
+pub const CLAUDE_AUTO_IS_DEFAULT: &str = "--permission-mode auto: no classifier decides here, so the mode is `default` and --allowedTools has no effect";
+/// The mode `auto` in a control request.
+pub const CLAUDE_NO_AUTO: &str = "there is no mode `auto` here, because no classifier decides";
 /// A command line without `--print`.
 pub const CLAUDE_NOT_INTERACTIVE: &str = "these are flags of Claude Code, which work with `-p` or `--input-format stream-json` only; for a conversation at the terminal: `agent chat`";
 /// The combination of formats that the protocol excludes.

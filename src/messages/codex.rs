@@ -12,6 +12,11 @@ pub const CODEX_NO_FULL_ACCESS: &str = "danger-full-access is not permitted here
      `agent exec --allow-danger-full-access` to permit it";
 /// `--add-dir`, of which only a part is possible.
 pub const CODEX_ADD_DIR: &str = "--add-dir: commands can write there; the file tools stay in the workspace";
+/// `--add-dir` where the configuration lists the directories.
+pub const ADD_DIR_CONFIGURED: &str = "--add-dir has no effect: the configuration sets `sandbox.writable`";
+/// `network_access=true` where the configuration leaves the network off.
+pub const CODEX_NETWORK_CONFIGURED: &str = "sandbox_workspace_write.network_access=true has no effect: the configuration sets `sandbox.network` or \
+     `sandbox.allowed_hosts`";
 /// `web_search = "cached"`, which does not exist here.
 pub const CODEX_NO_CACHED_SEARCH: &str =
     "web_search=\"cached\": there is no cached search here, so web_search is off";
@@ -20,6 +25,11 @@ pub const CODEX_NO_SEARCH_SERVICE: &str =
     "web_search=\"live\" has no effect: no service is configured (`web.search.provider`)";
 /// The server or the key of a client whose model is another provider's.
 pub const CODEX_OTHER_PROVIDER: &str = "openai_base_url and CODEX_API_KEY are not used: the model is not one of the provider openai or openai-responses";
+
+/// `--sandbox` where the configuration sets a mode.
+pub fn codex_mode_configured(mode: &str) -> String {
+    format!("the configuration sets the mode {mode}, so --sandbox permits no more than that")
+}
 
 /// A flag of Codex that has no counterpart.
 pub fn codex_flag_ignored(flag: &str) -> String {

@@ -1,6 +1,6 @@
-// Drives the program with `@openai/codex-sdk`: two turns, resume, output schema, image, abort, a failed run. `tests/codex.sh` runs it.
+// Drives the program with `@openai/codex-sdk`: two turns, resume, output schema, image, abort, a failed run, a step limit. `tests/codex.sh` runs it.
 import assert from "node:assert/strict";
-import { mkdtempSync, existsSync, writeFileSync } from "node:fs";
+import { mkdtempSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -109,6 +109,13 @@ const tests = {
   async "a failed run"() {
     turns = [{ status: 400 }];
     await assert.rejects(codex.startThread(options).run("x"), /400/);
+  },
+  async "step limit"() {
+    const config = join(root, "home", "config.yaml");
+    writeFileSync(config, "max_steps: 2\n");
+    turns = [1, 2, 3].map((number) => ({ call: ["run_command", { command: `echo ${number}` }] })).concat({ text: "so far" });
+    await assert.rejects(codex.startThread(options).run("x"), /max_steps/);
+    rmSync(config);
   },
   async "read-only"() {
     turns = [{ call: ["run_command", { command: "touch no.txt" }] }, { call: ["write_file", { path: "no.txt", content: "x" }] }, { text: "done" }];

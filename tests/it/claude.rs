@@ -317,13 +317,57 @@ fn claude_flags_without_a_counterpart_warn_and_those_that_take_permission_away_e
         assert_eq!(client.result()["subtype"], "error_during_execution", "{refused:?}");
         assert_eq!(client.leave(), Some(3), "{refused:?}");
     }
-    for wrong in [&["--no-such-flag"][..], &["--permission-mode=auto"], &["--initialize-fields=settings"]] {
+    for wrong in [&["--no-such-flag"][..], &["--initialize-fields=settings"]] {
         let done = once(Lab::new(), &model, &[&FLAGS, wrong].concat()).exits(3);
         assert_eq!(done.stdout, "", "{wrong:?}");
     }
     let interactive = once(Lab::new(), &model, &["--model", "mock"]).exits(3);
     assert!(interactive.stderr.contains("agent chat"), "{}", interactive.stderr);
     assert_eq!(model.requests().len(), 1);
+}
+
+#[test]
+fn claude_permission_prompts_host_and_the_mode_auto_permit_no_call() {
+    for flags in [
+        &["--permission-prompts=host"][..],
+        &["--permission-mode=auto"],
+        &["--permission-mode=auto", "--allowedTools", "Write", "Edit(**)"],
+    ] {
+        let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), {"text": "done"}])));
+        let mut client = ClaudeClient::start(&lab, &model, flags);
+        assert_eq!(client.turn("task")["subtype"], "success", "{flags:?}");
+        assert!(!lab.exists("a.txt"), "{flags:?}");
+        let is_auto = flags[0].ends_with("auto");
+        assert_eq!(client.warnings().contains("no classifier"), is_auto, "{flags:?}: {}", client.warnings());
+        assert_eq!(client.of("system")[0]["permissionMode"], "default", "{flags:?}");
+    }
+    let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), {"text": "done"}])));
+    let mut client = ClaudeClient::asked(&lab, &model, &["--permission-prompts=host"]);
+    client.say(&json!("task"));
+    let question = client.request("can_use_tool");
+    client.answer(&question, &json!({"behavior": "allow", "updatedInput": question["request"]["input"]}));
+    assert_eq!(client.result()["subtype"], "success");
+    assert!(lab.exists("a.txt"));
+}
+
+/// The directories that the configuration lists are those to which commands can write.
+#[test]
+fn claude_add_dir_does_not_widen_a_configured_list() {
+    for (config, is_written) in [("", true), ("sandbox: {writable: []}\n", false)] {
+        let lab = Lab::new();
+        let extra = lab.home().join("extra");
+        std::fs::create_dir(&extra).unwrap();
+        let lab = lab.config(config);
+        let file = extra.join("f");
+        let model = server(&json!([
+            call("run_command", &json!({"command": format!("touch {}", file.display())})), {"text": "done"}]));
+        let directory = extra.to_str().unwrap();
+        let flags = ["--add-dir", directory, "--allowedTools=Bash"];
+        let mut client = ClaudeClient::start(&lab, &model, &flags);
+        assert_eq!(client.turn("task")["subtype"], "success");
+        assert_eq!(file.exists(), is_written, "{config}");
+        assert_ne!(client.warnings().contains("sandbox.writable"), is_written, "{}", client.warnings());
+    }
 }
 
 #[test]

@@ -4,7 +4,10 @@ use crate::support::claude_client::ClaudeClient;
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn server(turns: &Value) -> Server {
@@ -429,16 +432,57 @@ fn l33_claude_a_client_that_dies_ends_run_and_children_within_a_second() {
         "--dangerously-skip-permissions",
     ]);
     command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "sk-ant-test-0123456789abcdef");
-    let mut child =
-        command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_sleepers(&seconds, 2);
     let left = Instant::now();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     wait_for_sleepers(&seconds, 0);
-    assert!(left.elapsed() < Duration::from_secs(3), "{:?}", left.elapsed());
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
     let sessions = lab.agent(&["sessions", "list", "--json"]).exits(0).json();
     assert!(sessions.to_string().contains("user_interrupt"), "{sessions}");
+}
+
+/// The types of the messages allow them.
+#[test]
+fn claude_further_fields_of_a_message_have_no_effect() {
+    let (lab, model) = (Lab::new(), server(&json!([write("a.txt"), {"text": "done"}])));
+    let mut client = ClaudeClient::start(&lab, &model, &[]);
+    for request in [
+        json!({"subtype": "set_model", "model": "other", "mode": "bypassPermissions"}),
+        json!({"subtype": "interrupt", "other": 1}),
+    ] {
+        assert_eq!(client.control(&request)["subtype"], "success", "{request}");
+    }
+    let message = json!({"role": "user", "content": "task", "other": 1});
+    client.client.send(&json!({"type": "user", "message": message, "permissionMode": "bypassPermissions"}));
+    assert_eq!(client.result()["subtype"], "success");
+    assert!(!lab.exists("a.txt"));
+}
+
+#[test]
+fn claude_a_slow_client_gets_everything() {
+    let text = "0123456789abcdef".repeat(20_000);
+    for more in
+        [&["--output-format=stream-json", "--include-partial-messages"][..], &["--output-format=json"]]
+    {
+        let (lab, model) = (Lab::new(), server(&json!([{"text": text, "chunk": 400}])));
+        let mut command = lab.command(&[&["-p", "x", "--model=mock"], more].concat());
+        command
+            .env("ANTHROPIC_BASE_URL", model.url())
+            .env("ANTHROPIC_API_KEY", "sk-ant-test-0123456789abcdef");
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        model.wait_for_request(1);
+        let output = child.stdout.take().unwrap();
+        // Longer than the program waits for a client that has gone.
+        let pause = Timespec { tv_sec: 3, tv_nsec: 0 };
+        let has_ended = poll(&mut [PollFd::new(&output, PollFlags::empty())], Some(&pause)).unwrap() > 0;
+        assert!(!has_ended, "{more:?}: ended before everything was read");
+        let last = BufReader::new(output).lines().last().unwrap().unwrap();
+        let result: Value = serde_json::from_str(&last).unwrap();
+        assert_eq!((&result["type"], &result["result"]), (&json!("result"), &json!(text)), "{more:?}");
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
 }
 
 #[test]

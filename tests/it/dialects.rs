@@ -1,39 +1,41 @@
-//! What holds for every protocol of client programs: `agent exec`, `agent acp`, `agent serve` and `agent mcp serve`.
+//! What holds for every protocol of client programs: `agent exec`, `agent acp`, `agent serve`, `agent mcp serve` and that of Claude Code.
 
 use crate::cuts::turn;
 use crate::stream_faults::{Answer, FAULTS};
 use crate::support::mcp_client::McpClient;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
-use crate::support::wire_server::WireServer;
+use crate::support::wire_server::{WireServer, head};
 use agent::llm::wire_format::WireFormat;
 use serde_json::{Value, json};
 
 /// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dialect {
+pub enum Dialect {
     Exec,
     Acp,
     Serve,
     Mcp,
+    Claude,
 }
 
-const DIALECTS: [Dialect; 4] = [Dialect::Exec, Dialect::Acp, Dialect::Serve, Dialect::Mcp];
+pub const DIALECTS: [Dialect; 5] =
+    [Dialect::Exec, Dialect::Acp, Dialect::Serve, Dialect::Mcp, Dialect::Claude];
 
 /// A client of a protocol.
-struct Client<'a> {
+pub struct Client<'a> {
     dialect: Dialect,
     lab: &'a Lab,
     url: &'a str,
-    /// Absent for `agent exec`, of which each run is a process.
+    /// Absent where each run is a process.
     process: Option<McpClient>,
 }
 
 impl<'a> Client<'a> {
-    fn start(dialect: Dialect, lab: &'a Lab, url: &'a str, more: &[&str]) -> Self {
+    pub fn start(dialect: Dialect, lab: &'a Lab, url: &'a str, more: &[&str]) -> Self {
         let spawn = |command: &[&str]| McpClient::spawn_at(command, lab, url, more);
         let process = match dialect {
-            Dialect::Exec => None,
+            Dialect::Exec | Dialect::Claude => None,
             Dialect::Acp => {
                 let mut client = spawn(&["acp"]);
                 client.request("initialize", &json!({"protocolVersion": 1}));
@@ -46,9 +48,10 @@ impl<'a> Client<'a> {
     }
 
     /// Runs a task: the text of the answer if the client is told of a success, else what it is told.
-    fn run(&mut self) -> Result<String, String> {
+    pub fn run(&mut self) -> Result<String, String> {
         match self.dialect {
             Dialect::Exec => self.exec(),
+            Dialect::Claude => self.claude(),
             Dialect::Acp => self.prompt(),
             Dialect::Serve => self.serve(),
             Dialect::Mcp => {
@@ -76,6 +79,16 @@ impl<'a> Client<'a> {
             answer.map_or(&Value::Null, |event| &event["item"]["text"]),
             &json!(done.stdout),
         )
+    }
+
+    fn claude(&self) -> Result<String, String> {
+        let flags = ["--output-format=stream-json", "--verbose", "--dangerously-skip-permissions"];
+        let mut command = self.lab.command(&[&["-p", "x", "--model", "openai/mock"], &flags[..]].concat());
+        let done = command.env("AGENT_API_BASE", self.url).env("OPENAI_API_KEY", KEY).output().unwrap();
+        let lines = String::from_utf8(done.stdout).unwrap();
+        let result: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!(result["subtype"] == "success", done.status.code() == Some(0), "{result}");
+        verdict(result["subtype"] == "success", &result["result"], &result)
     }
 
     fn prompt(&mut self) -> Result<String, String> {
@@ -117,7 +130,7 @@ fn verdict(is_success: bool, text: &Value, told: &Value) -> Result<String, Strin
     if is_success { Ok(text.as_str().unwrap().to_owned()) } else { Err(told.to_string()) }
 }
 
-fn lab(config: &str) -> Lab {
+pub fn lab(config: &str) -> Lab {
     let llm = "llm: {retries: 1, timeouts: {silence_seconds: 1}}";
     Lab::new().env("CODEX_API_KEY", KEY).config(&format!("{llm}\n{config}\n"))
 }
@@ -153,6 +166,33 @@ fn lr5_no_fault_of_a_connection_looks_like_a_success_in_any_protocol() {
     std::thread::scope(|scope| {
         for dialect in DIALECTS {
             scope.spawn(move || check(dialect));
+        }
+    });
+}
+
+#[test]
+fn lr5_refusals_and_answers_without_content_are_no_success_in_any_protocol() {
+    let half = "data: {\"id\":\"r\",\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let stream = |body: String| head("200 OK", "content-type: text/event-stream\r\n") + &body;
+    let answers = [
+        head("429 Too Many Requests", "retry-after: 0\r\ncontent-length: 0\r\n"),
+        head("200 OK", "content-type: application/json\r\ncontent-length: 0\r\n"),
+        stream(String::new()),
+        stream(format!("{half}data: {{no JSON\n\n{end}")),
+    ];
+    std::thread::scope(|scope| {
+        for dialect in DIALECTS {
+            let answers = &answers;
+            scope.spawn(move || {
+                for answer in answers {
+                    let (lab, server) = (lab(""), WireServer::bytes(answer.clone()));
+                    let url = server.url();
+                    let told = Client::start(dialect, &lab, &url, &[]).run();
+                    assert!(told.is_err(), "{dialect:?} {answer:?}: {told:?}");
+                    assert_eq!(server.requests().len(), 2, "{dialect:?} {answer:?}: {told:?}");
+                }
+            });
         }
     });
 }

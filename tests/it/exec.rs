@@ -51,6 +51,11 @@ fn items(done: &Finished, kind: &str) -> Vec<Value> {
     all.map(|event| event["item"].clone()).filter(|item| item["type"] == kind).collect()
 }
 
+/// Checks whether an item of the type `error` contains this text.
+fn warned(done: &Finished, text: &str) -> bool {
+    items(done, "error").iter().any(|item| item["message"].to_string().contains(text))
+}
+
 fn types(done: &Finished) -> Vec<String> {
     events(done).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
 }
@@ -338,24 +343,77 @@ fn exec_full_access_needs_a_flag_of_our_own() {
         more.extend(flag);
         let done = exec(&lab, &model, &more).exits(0);
         assert_eq!(path.exists(), is_free, "{}", done.stdout);
-        let warned =
-            items(&done, "error").iter().any(|item| item["message"].to_string().contains("not permitted"));
-        assert_eq!(warned, !is_free, "{}", done.stdout);
+        assert_eq!(warned(&done, "not permitted"), !is_free, "{}", done.stdout);
     }
 }
 
+/// The client decides only where the configuration does not.
 #[test]
 fn exec_network_access_is_that_of_the_client() {
-    for (value, configured, is_on) in [("true", "false", true), ("false", "true", false)] {
-        let lab = lab().config(&format!("sandbox: {{network: {configured}}}\n"));
+    for (config, value, is_on, is_refused) in [
+        ("", "true", true, false),
+        ("", "false", false, false),
+        ("sandbox: {network: true}", "false", false, false),
+        ("sandbox: {network: true}", "true", true, false),
+        ("sandbox: {network: false}", "true", false, true),
+        ("sandbox: {allowed_hosts: [example.org]}", "true", false, true),
+    ] {
+        let lab = lab().config(config);
         let command =
             json!({"command": "test \"$(readlink /proc/self/ns/net)\" = \"$HOST_NET\" && touch shared"});
         let net = std::fs::read_link("/proc/self/ns/net").unwrap();
         let command = command["command"].as_str().unwrap().replace("$HOST_NET", &net.to_string_lossy());
         let model = server(&json!([call("run_command", &json!({ "command": command })), {"text": "done"}]));
-        let config = format!("sandbox_workspace_write.network_access={value}");
-        let done = exec(&lab, &model, &[WRITE.as_slice(), &["--config", &config]].concat()).exits(0);
-        assert_eq!(lab.exists("shared"), is_on, "{value}: {}", done.stdout);
+        let value = format!("sandbox_workspace_write.network_access={value}");
+        let done = exec(&lab, &model, &[WRITE.as_slice(), &["--config", &value]].concat()).exits(0);
+        assert_eq!(lab.exists("shared"), is_on, "{config} {value}: {}", done.stdout);
+        assert_eq!(
+            warned(&done, "network_access=true has no effect"),
+            is_refused,
+            "{config} {value}: {}",
+            done.stdout
+        );
+    }
+}
+
+#[test]
+fn exec_permits_no_more_than_a_configured_mode() {
+    let write = call("write_file", &json!({"path": "tool.txt", "content": "x"}));
+    let command = call("run_command", &json!({"command": "echo x > command.txt"}));
+    for (config, sandbox, tool_writes, command_writes) in [
+        ("mode: confirm-all", "workspace-write", false, false),
+        ("mode: confirm-all", "danger-full-access", false, false),
+        ("mode: confirm-sensitive", "workspace-write", false, false),
+        ("agents: {build: {mode: confirm-all}}", "workspace-write", false, false),
+        ("mode: yolo", "workspace-write", true, true),
+    ] {
+        let (lab, model) = (lab().config(config), server(&json!([write, command, {"text": "done"}])));
+        let done = exec(&lab, &model, &["--sandbox", sandbox]).exits(0);
+        let written = (lab.exists("tool.txt"), lab.exists("command.txt"));
+        assert_eq!(written, (tool_writes, command_writes), "{config} {sandbox}: {}", done.stdout);
+        assert_ne!(
+            warned(&done, "the configuration sets the mode"),
+            tool_writes,
+            "{config}: {}",
+            done.stdout
+        );
+    }
+}
+
+#[test]
+fn exec_add_dir_does_not_widen_a_configured_list() {
+    for (config, is_written) in [("", true), ("sandbox: {writable: []}", false)] {
+        let lab = lab();
+        let extra = lab.home().join("extra");
+        std::fs::create_dir(&extra).unwrap();
+        let lab = lab.config(config);
+        let file = extra.join("f");
+        let command = format!("touch {}", file.display());
+        let model = server(&json!([call("run_command", &json!({"command": command})), {"text": "done"}]));
+        let add = ["--add-dir", extra.to_str().unwrap()];
+        let done = exec(&lab, &model, &[WRITE.as_slice(), &add].concat()).exits(0);
+        assert_eq!(file.exists(), is_written, "{config}: {}", done.stdout);
+        assert_ne!(warned(&done, "sandbox.writable"), is_written, "{config}: {}", done.stdout);
     }
 }
 
@@ -477,7 +535,7 @@ fn l33_exec_ends_when_nobody_reads_its_events() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     wait_for_sleepers(&seconds, 0);
-    assert!(left.elapsed() < Duration::from_secs(2), "{:?}", left.elapsed());
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
 }
 
 #[test]

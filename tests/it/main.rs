@@ -73,6 +73,7 @@ mod mcp_process;
 mod mcp_questions;
 mod mcp_rules;
 mod mcp_serve;
+mod mcp_serve_hostile;
 mod mcp_sessions;
 mod mcp_subagents;
 mod memory;

@@ -8,6 +8,7 @@ use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::symlink;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ fn l33_serve_ends_runs_and_children_within_a_second_when_the_client_leaves() {
     let left = Instant::now();
     assert_eq!(client.client.leave(), Some(0));
     wait_for_sleepers(&seconds, 0);
-    assert!(left.elapsed() < Duration::from_secs(2), "{:?}", left.elapsed());
+    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
     let sessions = lab.agent(&["sessions", "list", "--json"]).exits(0).json();
     assert_eq!(sessions[0]["stop_reason"], "user_interrupt", "{sessions}");
 }
@@ -178,6 +179,7 @@ fn serve_messages_that_are_none_get_the_errors_of_the_protocol() {
             json!(2),
         ),
         ("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"list\",\"params\":{\"cursor\":7}}", -32602, json!(3)),
+        ("{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"list\",\"params\":{},\"other\":1}", -32600, json!(4)),
     ] {
         client.client.send_line(line);
         let answer = client.response(&id);
@@ -195,6 +197,18 @@ fn serve_messages_that_are_none_get_the_errors_of_the_protocol() {
     client.client.send_line("{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}");
     assert_eq!(client.call("list", &json!({}))["sessions"], json!([]));
     assert_eq!(client.run("x").1["status"], "success");
+}
+
+#[test]
+fn serve_what_fails_in_the_program_is_an_internal_error() {
+    let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
+    let mut client = RpcClient::start(&lab, &model, &[]);
+    client.run("x");
+    let sessions = lab.journal().ancestors().nth(2).unwrap().to_owned();
+    fs::remove_dir_all(&sessions).unwrap();
+    symlink(&sessions, &sessions).unwrap();
+    assert_eq!(client.refused("list", &json!({})), -32603);
+    assert_eq!(client.client.leave(), Some(0));
 }
 
 #[test]

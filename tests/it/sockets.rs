@@ -1,6 +1,7 @@
 //! Whom the agent speaks to: in a network of its own, where the kernel counts every connection and every packet that found
 //! no way.
 
+use crate::dialects::{Client, DIALECTS, lab};
 use crate::support::mcp::{YOLO, call, done, model, peers, results, run_args};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
@@ -17,11 +18,25 @@ const INSIDE: &str = "AGENT_TEST_NETWORK";
 /// The state of a socket that waits for connections, in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
+/// A command that begins, and ends when it is told to.
+const WAIT: &str = "touch begun; read -r line <go";
+
 #[test]
 fn class_61_64_tr_033_a_run_opens_no_port_and_speaks_to_the_model_alone() {
+    in_an_own_network("sockets::in_a_network_of_its_own");
+}
+
+#[test]
+fn class_61_64_tr_033_runs_of_clients_open_no_port_in_any_protocol() {
+    in_an_own_network("sockets::protocols_in_a_network_of_their_own");
+}
+
+/// Runs a test of this binary where only loopback is reached.
+#[track_caller]
+fn in_an_own_network(test: &str) {
     let mut inside = Command::new("unshare");
     inside.args(["-rn"]).arg(std::env::current_exe().unwrap());
-    inside.args(["--exact", "sockets::in_a_network_of_its_own", "--nocapture", "--test-threads", "1"]);
+    inside.args(["--exact", test, "--nocapture", "--test-threads", "1"]);
     let done = inside.env(INSIDE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
     if said.contains("unshare:") {
@@ -31,6 +46,29 @@ fn class_61_64_tr_033_a_run_opens_no_port_and_speaks_to_the_model_alone() {
     assert!(done.status.success() && said.contains("1 passed"), "{said}");
 }
 
+/// Not a test by itself: a run of each protocol, and what listens meanwhile.
+#[test]
+fn protocols_in_a_network_of_their_own() {
+    if std::env::var_os(INSIDE).is_none() {
+        return;
+    }
+    loopback_up();
+    for dialect in DIALECTS {
+        let server = model(&[call("run_command", &json!({ "command": WAIT })), done()]);
+        let (lab, url) = (lab("mode: yolo"), server.url());
+        let mut go = lab.pipe("go");
+        // It probes what confines commands, which opens ports.
+        lab.agent(&["doctor"]);
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| Client::start(dialect, &lab, &url, &[]).run());
+            lab.wait_for_file("begun");
+            nobody_listens_but(&url);
+            go.write_all(b"\n").unwrap();
+            assert_eq!(running.join().unwrap().as_deref(), Ok("done"), "{dialect:?}");
+        });
+    }
+}
+
 /// Not a test by itself: the run and what the kernel has counted.
 #[test]
 fn in_a_network_of_its_own() {
@@ -38,10 +76,9 @@ fn in_a_network_of_its_own() {
         return;
     }
     loopback_up();
-    let wait = "touch begun; read -r line <go";
     let server = model(&[
         call("mcp__test__echo", &json!({})),
-        call("run_command", &json!({ "command": wait })),
+        call("run_command", &json!({ "command": WAIT })),
         done(),
     ]);
     let lab = peers(&[("test", "", "network: true")]).file("AGENTS.md", "Use tabs.\n");
@@ -53,13 +90,7 @@ fn in_a_network_of_its_own() {
     let running = lab.start(&run_args(&url, &YOLO));
     lab.wait_for_file("begun");
     assert!(results(&server.requests()[1]).contains("called"), "a server of MCP runs too");
-    let port = url.split([':', '/']).nth(4).unwrap().parse::<u16>().unwrap();
-    assert_eq!(listening_ports(), [port], "nobody listens but the server");
-    for file in ["udp", "udp6", "udplite", "raw", "raw6", "packet"] {
-        assert_eq!(sockets(file), Vec::<String>::new(), "{file}");
-    }
-    let listens = |line: &String| line.split_whitespace().nth(3) == Some("00010000");
-    assert_eq!(sockets("unix").into_iter().filter(listens).collect::<Vec<_>>(), Vec::<String>::new());
+    nobody_listens_but(&url);
     go.write_all(b"\n").unwrap();
     running.finish().exits(0);
     let after = counters();
@@ -72,6 +103,18 @@ fn in_a_network_of_its_own() {
     drop(TcpStream::connect("192.0.2.1:443").unwrap_err());
     drop(UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"?", "192.0.2.1:53").unwrap_err());
     assert_eq!(counters()["Ip OutNoRoutes"], before["Ip OutNoRoutes"] + 2);
+}
+
+/// Checks that no socket of this network waits for anything, apart from the server at `url`.
+#[track_caller]
+fn nobody_listens_but(url: &str) {
+    let port = url.split([':', '/']).nth(4).unwrap().parse::<u16>().unwrap();
+    assert_eq!(listening_ports(), [port], "nobody listens but the server");
+    for file in ["udp", "udp6", "udplite", "raw", "raw6", "packet"] {
+        assert_eq!(sockets(file), Vec::<String>::new(), "{file}");
+    }
+    let listens = |line: &String| line.split_whitespace().nth(3) == Some("00010000");
+    assert_eq!(sockets("unix").into_iter().filter(listens).collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 /// Switches loopback on: a message of `rtnetlink(7)` to the kernel, and its answer.

@@ -2,9 +2,9 @@
 
 use crate::report::json;
 use serde::Serialize;
-use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -12,12 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes that wait for a client that does not read; above it the client counts as gone.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// Time to write what was sent last to a client that has left.
+pub const FLUSH_TIME: Duration = Duration::from_millis(50);
 
 /// Writes lines to a client.
 pub struct ClientOutput {
     lines: mpsc::UnboundedSender<String>,
     queued: Arc<AtomicUsize>,
-    is_full: Cell<bool>,
+    is_full: AtomicBool,
     ended: CancellationToken,
     has_room: Arc<Notify>,
 }
@@ -30,7 +32,7 @@ impl ClientOutput {
         let queued = Arc::new(AtomicUsize::new(0));
         let has_room = Arc::new(Notify::new());
         let writer = tokio::spawn(write(receiver, Arc::clone(&queued), Arc::clone(&has_room), ended.clone()));
-        (Self { lines, queued, is_full: Cell::new(false), ended, has_room }, writer)
+        (Self { lines, queued, is_full: AtomicBool::new(false), ended, has_room }, writer)
     }
 
     /// Returns the number of bytes that wait for the client.
@@ -40,7 +42,7 @@ impl ClientOutput {
 
     /// Checks whether the client counts as gone because it does not read.
     pub fn is_full(&self) -> bool {
-        self.is_full.get()
+        self.is_full.load(Ordering::Relaxed)
     }
 
     /// Waits until at most `bytes` wait for the client.
@@ -56,7 +58,7 @@ impl ClientOutput {
         let Ok(line) = json::line(message) else { return };
         let bytes = line.len();
         if self.queued.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > MAX_QUEUED_BYTES {
-            self.is_full.set(true);
+            self.is_full.store(true, Ordering::Relaxed);
             self.ended.cancel();
         } else {
             // The writer ends with the client only.

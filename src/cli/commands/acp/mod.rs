@@ -1,5 +1,6 @@
 //! `agent acp`: this program as an agent of editors, over the Agent Client Protocol, version 1, on standard input and output
 //! (<https://agentclientprotocol.com>). Each prompt is a run.
+//! Fields that the schema of the protocol does not name are ignored, because it allows additional properties.
 
 mod files;
 mod history;
@@ -12,7 +13,7 @@ mod updates;
 use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
-use crate::cli::compose::json_rpc::message::{invalid_params, invalid_request, parameters};
+use crate::cli::compose::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::json_rpc::{self, Protocol, Reply};
 use crate::cli::error::CliResult;
@@ -68,6 +69,8 @@ struct Server<'a> {
 }
 
 impl<'a> Protocol<'a> for Server<'_> {
+    const OTHER_FIELDS: OtherFields = OtherFields::Ignored;
+
     fn notified(&mut self, method: &str, params: Value) {
         if method == "session/cancel" {
             if let Ok(CancelNotification { session_id, .. }) = parameters(params)

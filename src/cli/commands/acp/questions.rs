@@ -86,8 +86,8 @@ fn permission(response: Value) -> ApproverAnswer {
     }
 }
 
-/// Asks the client for its text of a file. Without an answer in time the file counts as unsaved; an error of the client means
-/// that it has no such file open.
+/// Asks the client for its text of a file. Without an answer in time, or with one that contains no text, the file counts as unsaved;
+/// an error of the client means that it has no such file open.
 pub async fn ask_unsaved(outbox: &Outbox, session: &str, files: &SessionFiles, question: UnsavedQuestion) {
     let UnsavedQuestion { path, mut reply } = question;
     let request = ReadTextFileRequest::new(SessionId::new(session), files.absolute(&path));
@@ -96,8 +96,8 @@ pub async fn ask_unsaved(outbox: &Outbox, session: &str, files: &SessionFiles, q
     let is_unsaved = tokio::select! {
         () = reply.closed() => return,
         answer = answer => match answer {
-            Ok(Ok(Ok(response))) => serde_json::from_value(response)
-                .is_ok_and(|file: ReadTextFileResponse| files.differs(&path, &file.content)),
+            Ok(Ok(Ok(response))) => !serde_json::from_value(response)
+                .is_ok_and(|file: ReadTextFileResponse| !files.differs(&path, &file.content)),
             Ok(Ok(Err(_))) => false,
             Ok(Err(_)) | Err(_) => true,
         },

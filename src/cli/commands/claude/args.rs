@@ -57,7 +57,7 @@ pub struct ClaudeArgs {
     /// `stdio`: the client is asked for approval
     #[arg(long)]
     pub permission_prompt_tool: Option<String>,
-    /// `none`: calls that need approval are refused
+    /// `none`: calls that need approval are refused; `host` has no effect
     #[arg(long)]
     pub permission_prompts: Option<PermissionPrompts>,
     /// Tools whose calls run without approval
@@ -139,6 +139,8 @@ pub enum PermissionMode {
     Plan,
     /// Nobody is asked: what needs approval is refused.
     DontAsk,
+    /// A classifier decides, which does not exist here: `default` without the allowed tools.
+    Auto,
 }
 
 crate::core::impl_name!(PermissionMode);
@@ -148,6 +150,8 @@ crate::core::impl_name!(PermissionMode);
 pub enum PermissionPrompts {
     /// Nobody.
     None,
+    /// The client, if it is asked at all.
+    Host,
 }
 
 /// Settings that `initialize` can contain.

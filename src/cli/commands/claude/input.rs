@@ -1,4 +1,6 @@
-//! The lines of a client: messages of the user, control requests, and responses to control requests.
+//! The lines of a client: messages of the user, control requests, and responses to control requests. Fields that are not used are
+//! ignored: the published types of the messages (`sdk.d.ts`) are structural, so further properties are allowed. Those of
+//! `initialize` are named in a warning.
 
 use super::outbox::Answer;
 use crate::messages;

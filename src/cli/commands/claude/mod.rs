@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Messages of the user that wait for the end of a run.
 const MAX_QUEUED: usize = 64;
-/// Time to write what was sent last.
+/// Time to write what was sent last, after a signal or when the client does not read.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 /// Runs the command line and returns the exit code.
@@ -134,7 +134,10 @@ async fn converse(
             },
         }
     }
-    end_runs(running, ended).await;
+    // Otherwise nothing runs any more, and what was sent has time to be written.
+    if ended.is_cancelled() {
+        end_runs(running, ended).await;
+    }
     show_answer(&conversation);
     conversation.code.get()
 }

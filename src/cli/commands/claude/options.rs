@@ -1,6 +1,6 @@
 //! The options of a run for the command line of Claude Code. `agent help serve` describes what becomes of the permissions.
 
-use super::args::{ClaudeArgs, tool_list};
+use super::args::{ClaudeArgs, PermissionMode, tool_list};
 use super::permissions::Permissions;
 use crate::cli::commands::client_model::{is_of, model_name};
 use crate::cli::commands::run_args::{RunOptions, parse_effort};
@@ -75,7 +75,6 @@ pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
     let (allowed, mut warnings) = allowances(args, &mut bounds);
     let mut options = RunOptions {
         json: true,
-        allow_write: args.add_dir.clone(),
         mcp_servers: (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string()),
         schema: args.json_schema.clone(),
         prompt_is_data: args.prompt.is_none(),
@@ -95,6 +94,13 @@ pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
         options.api_base = app.environment.get(BASE_VARIABLE).filter(|url| !url.is_empty()).map(versioned);
     }
     options.bounds = bounds;
+    if !args.add_dir.is_empty() {
+        let is_configured = loaded.layers.is_overridden("sandbox.writable");
+        warnings.push(
+            if is_configured { messages::ADD_DIR_CONFIGURED } else { messages::CLAUDE_ADD_DIR }.to_owned(),
+        );
+        options.allow_write = if is_configured { Vec::new() } else { args.add_dir.clone() };
+    }
     warnings.extend(ineffective(args, options.effort.is_none()));
     warnings.extend(loaded.notices);
     let permissions = Rc::new(Permissions::new(args, allowed)?);
@@ -157,8 +163,12 @@ fn withheld(entries: &[String]) -> Vec<String> {
     tools
 }
 
-/// Adds the rules of `--allowedTools` to the bounds. Returns the tools all of whose calls are allowed, and what has no effect.
+/// Adds the rules of `--allowedTools` to the bounds. Returns the tools all of whose calls are allowed, and what has no effect. In the
+/// mode `auto` nothing is allowed, because Claude Code ignores broad entries there.
 fn allowances(args: &ClaudeArgs, bounds: &mut RunBounds) -> (Vec<String>, Vec<String>) {
+    if args.permission_mode == Some(PermissionMode::Auto) {
+        return Default::default();
+    }
     let (partly, whole): (Vec<_>, Vec<_>) =
         tool_list(&args.allowed_tools).into_iter().partition(|entry| entry.contains('('));
     let mut warnings = Vec::new();
@@ -192,7 +202,7 @@ fn ineffective(args: &ClaudeArgs, has_no_effort: bool) -> Vec<String> {
     let effort = args.effort.as_ref().filter(|_| has_no_effort);
     warnings.extend(effort.map(|effort| messages::claude_value_ignored("--effort", effort)));
     let texts = [
-        (!args.add_dir.is_empty(), messages::CLAUDE_ADD_DIR),
+        (args.permission_mode == Some(PermissionMode::Auto), messages::CLAUDE_AUTO_IS_DEFAULT),
         (
             args.permission_prompt_tool.as_deref().is_some_and(|tool| tool != "stdio"),
             messages::CLAUDE_PROMPT_TOOL,

@@ -1,7 +1,7 @@
 //! What runs without asking the client, by its permission mode and its list of allowed tools. This answers only where the mode
 //! `confirm-sensitive` needs approval: rules, guardrails and stricter modes of the configuration always apply.
 
-use super::args::{ClaudeArgs, PermissionMode};
+use super::args::{ClaudeArgs, PermissionMode, PermissionPrompts};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::claude_names::{is_of_server, names};
 use crate::core::failure::FailureKind;
@@ -46,13 +46,16 @@ impl Permissions {
         let this = Self {
             mode: Cell::new(PermissionMode::Default),
             may_bypass: skips || args.allow_dangerously_skip_permissions,
-            asks: is_stdio && args.permission_prompts.is_none(),
+            asks: is_stdio && args.permission_prompts != Some(PermissionPrompts::None),
             allowed,
             approved: RefCell::default(),
         };
         let default = if skips { PermissionMode::BypassPermissions } else { PermissionMode::Default };
-        this.set_mode(args.permission_mode.unwrap_or(default))
-            .map_err(|why| CliError::new(FailureKind::Usage, why))?;
+        let mode = match args.permission_mode {
+            Some(PermissionMode::Auto) => PermissionMode::Default,
+            mode => mode.unwrap_or(default),
+        };
+        this.set_mode(mode).map_err(|why| CliError::new(FailureKind::Usage, why))?;
         Ok(this)
     }
 
@@ -68,6 +71,9 @@ impl Permissions {
     pub fn set_mode(&self, mode: PermissionMode) -> Result<(), &'static str> {
         if mode == PermissionMode::BypassPermissions && !self.may_bypass {
             return Err(messages::CLAUDE_NO_BYPASS);
+        }
+        if mode == PermissionMode::Auto {
+            return Err(messages::CLAUDE_NO_AUTO);
         }
         self.mode.set(mode);
         Ok(())
@@ -100,7 +106,7 @@ impl Permissions {
             PermissionMode::BypassPermissions => true,
             PermissionMode::AcceptEdits => names().edits(tool),
             PermissionMode::Plan => return false,
-            PermissionMode::Default | PermissionMode::DontAsk => false,
+            PermissionMode::Default | PermissionMode::DontAsk | PermissionMode::Auto => false,
         };
         by_mode
             || self.allowed.iter().any(|entry| allows(entry, tool))
@@ -162,6 +168,9 @@ mod tests {
                 "run_command",
                 Permitted::Unanswered,
             ),
+            (&["--permission-prompt-tool=stdio", "--permission-prompts=host"], "run_command", Permitted::Ask),
+            (&["--permission-prompts=host"], "run_command", Permitted::Unanswered),
+            (&["--permission-mode=auto"], "write_file", Permitted::Unanswered),
             (
                 &["--permission-prompt-tool=stdio", "--permission-prompts=none"],
                 "run_command",
@@ -190,6 +199,7 @@ mod tests {
         let without = permissions(&["-p"]).unwrap();
         assert!(without.set_mode(PermissionMode::BypassPermissions).is_err());
         assert_eq!(without.mode(), PermissionMode::Default);
+        assert!(without.set_mode(PermissionMode::Auto).is_err());
         without.approve("c");
         assert_eq!(without.answer(&question("run_command", "mode.confirm-sensitive")), Permitted::Yes);
     }

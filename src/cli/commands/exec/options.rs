@@ -5,9 +5,11 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
 use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
 use crate::cli::commands::run_args::{RunOptions, SandboxArg};
-use crate::cli::compose::app::App;
+use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::run_client::RunBounds;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::layers::{LayerKind, Layers};
+use crate::config::load::LoadedConfig;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::engine::policy::Mode;
@@ -27,14 +29,17 @@ const OPENAI_PROVIDERS: [&str; 2] = [DEFAULT_PROVIDER, "openai"];
 /// For an invalid value, and for an invalid configuration.
 pub fn run_options(app: &App, args: &ExecArgs) -> CliResult<(RunOptions, Vec<String>)> {
     let config = CodexConfig::parse(&args.config)?;
-    let mut options = permissions(args, &config);
-    options.common = CommonArgs { workspace: args.cd.clone(), ..CommonArgs::default() };
-    options.effort = config.effort;
-    options.allow_write.clone_from(&args.add_dir);
-    options.image.clone_from(&args.image);
-    options.output_schema.clone_from(&args.output_schema);
-    options.json = args.json;
-    let settings = app.load(&options.flags())?.settings;
+    let common = CommonArgs { workspace: args.cd.clone(), ..CommonArgs::default() };
+    let LoadedConfig { settings, layers, .. } = app.load(&common_flags(&common))?;
+    let own = OwnBounds::new(&settings, &layers);
+    let mut options = RunOptions {
+        common,
+        effort: config.effort,
+        image: args.image.clone(),
+        output_schema: args.output_schema.clone(),
+        json: args.json,
+        ..permissions(args, &config, &own)
+    };
     let table = provider_table::load(&settings.llm.providers)
         .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
     options.model = args
@@ -48,15 +53,55 @@ pub fn run_options(app: &App, args: &ExecArgs) -> CliResult<(RunOptions, Vec<Str
         options.api_base.clone_from(&config.base_url);
         options.api_key = key.map(str::to_owned);
     }
-    let mut warnings = warnings(args, &config, &settings);
+    let mut warnings = warnings(args, &config, &settings, &options);
+    warnings.extend(own.warnings(args, &config));
     if !is_openai && (key.is_some() || config.base_url.is_some()) {
         warnings.push(messages::CODEX_OTHER_PROVIDER.to_owned());
     }
     Ok((options, warnings))
 }
 
+/// What the configuration sets itself, so that the command line of a client does not widen it.
+struct OwnBounds {
+    /// The most permissive mode.
+    mode: Option<Mode>,
+    /// Whether commands reach the network; absent if the configuration does not say it.
+    network: Option<bool>,
+    /// Whether it lists the directories outside of the workspace that commands can write to.
+    writable: bool,
+}
+
+impl OwnBounds {
+    fn new(settings: &Settings, layers: &Layers) -> Self {
+        let mode = layers.for_agent(&settings.agent.name, "mode");
+        let is_set = mode.is_some_and(|value| value.origin.level > LayerKind::BuiltIn);
+        let network =
+            layers.is_overridden("sandbox.network") || layers.is_overridden("sandbox.allowed_hosts");
+        Self {
+            mode: is_set.then_some(settings.policy.mode),
+            network: network.then_some(settings.sandbox.network),
+            writable: layers.is_overridden("sandbox.writable"),
+        }
+    }
+
+    /// Returns what these bounds refuse of the command line.
+    fn warnings(&self, args: &ExecArgs, config: &CodexConfig) -> Vec<String> {
+        let sandbox = args.sandbox.or(config.sandbox);
+        let permits_all = !matches!(sandbox, None | Some(CodexSandbox::ReadOnly));
+        let mode = self
+            .mode
+            .filter(|mode| permits_all && *mode < Mode::Yolo)
+            .map(|mode| messages::codex_mode_configured(mode.name()));
+        let no_network = config.network == Some(true) && self.network == Some(false);
+        let network = no_network.then(|| messages::CODEX_NETWORK_CONFIGURED.to_owned());
+        let writable = self.writable && !args.add_dir.is_empty();
+        let writable = writable.then(|| messages::ADD_DIR_CONFIGURED.to_owned());
+        [mode, network, writable].into_iter().flatten().collect()
+    }
+}
+
 /// Returns the options that decide which calls run and what they reach.
-fn permissions(args: &ExecArgs, config: &CodexConfig) -> RunOptions {
+fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunOptions {
     let sandbox = args.sandbox.or(config.sandbox);
     let is_untrusted = config.approvals == Some(ApprovalPolicy::Untrusted);
     let read_only = sandbox == Some(CodexSandbox::ReadOnly);
@@ -65,9 +110,10 @@ fn permissions(args: &ExecArgs, config: &CodexConfig) -> RunOptions {
         // Codex runs in its sandbox what it need not ask about; without a full sandbox no run begins.
         sandbox: sandbox.map(|_| if full_access { SandboxArg::Off } else { SandboxArg::Require }),
         mode: sandbox.map(|_| Mode::Yolo),
-        allow_net: config.network == Some(true) && !read_only,
+        allow_net: config.network == Some(true) && !read_only && own.network.is_none(),
+        allow_write: if own.writable { Vec::new() } else { args.add_dir.clone() },
         bounds: RunBounds {
-            mode: is_untrusted.then_some(Mode::ConfirmSensitive),
+            mode: own.mode.into_iter().chain(is_untrusted.then_some(Mode::ConfirmSensitive)).min(),
             read_only,
             no_network: read_only || config.network == Some(false) && !full_access,
             no_web_search: matches!(config.web_search, Some(WebSearchMode::Disabled | WebSearchMode::Cached)),
@@ -78,7 +124,7 @@ fn permissions(args: &ExecArgs, config: &CodexConfig) -> RunOptions {
 }
 
 /// Returns what has no effect.
-fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings) -> Vec<String> {
+fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings, options: &RunOptions) -> Vec<String> {
     let mut warnings = config.warnings.clone();
     let ignored =
         [("--thread-source", &args.thread_source), ("--cyber-access-program", &args.cyber_access_program)];
@@ -88,7 +134,7 @@ fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings) -> Vec<S
     let has_service = settings.web.search.provider.is_some();
     let texts = [
         (full_access && !args.allow_danger_full_access, messages::CODEX_NO_FULL_ACCESS),
-        (!args.add_dir.is_empty(), messages::CODEX_ADD_DIR),
+        (!options.allow_write.is_empty(), messages::CODEX_ADD_DIR),
         (config.web_search == Some(WebSearchMode::Cached), messages::CODEX_NO_CACHED_SEARCH),
         (config.web_search == Some(WebSearchMode::Live) && !has_service, messages::CODEX_NO_SEARCH_SERVICE),
     ];

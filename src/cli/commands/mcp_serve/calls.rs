@@ -93,6 +93,15 @@ impl Call {
 }
 
 impl Call {
+    /// Returns the length of its texts in bytes.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::Run(RunCall { task, agent, .. }) => task.len() + agent.as_ref().map_or(0, String::len),
+            Self::Reply(ReplyCall { session_id, prompt }) => session_id.len() + prompt.len(),
+            Self::Session(SessionCall { session_id }) => session_id.len(),
+        }
+    }
+
     fn with_text(self) -> Result<Self, ErrorData> {
         match &self {
             Self::Run(RunCall { task: text, .. }) | Self::Reply(ReplyCall { prompt: text, .. })

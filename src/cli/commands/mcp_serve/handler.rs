@@ -3,6 +3,7 @@
 use super::calls::{Call, tools};
 use super::questions::{answer, form};
 use crate::cli::compose::run_client::ClientQuestion;
+use crate::messages;
 use crate::runtime::clock::Clock;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
@@ -16,11 +17,15 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Time for the client to call again with an answer, before its run is interrupted.
 const ANSWER_TIME: Duration = Duration::from_mins(10);
+
+/// Bytes of the texts of all calls that wait or are performed.
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// Key of the question in a result that asks for input.
 const QUESTION: &str = "approval";
@@ -37,6 +42,8 @@ pub struct Job {
     pub questions: mpsc::UnboundedSender<ClientQuestion>,
     /// Takes its outcome.
     pub outcome: oneshot::Sender<Outcome>,
+    /// Its part of the room for texts.
+    pub room: OwnedSemaphorePermit,
 }
 
 /// The outcome of a call.
@@ -67,6 +74,8 @@ struct WaitingCall {
 /// The server.
 pub struct Handler {
     jobs: mpsc::Sender<Job>,
+    /// A permit for each byte of the texts.
+    room: Arc<Semaphore>,
     /// The agent that the server was started with, which clients cannot change.
     agent: Option<String>,
     waiting: Arc<Mutex<HashMap<String, WaitingCall>>>,
@@ -75,10 +84,10 @@ pub struct Handler {
 impl Handler {
     /// Creates a server that sends its calls to `jobs`.
     pub fn new(jobs: mpsc::Sender<Job>, agent: Option<String>) -> Self {
-        Self { jobs, agent, waiting: Arc::default() }
+        Self { jobs, room: Arc::new(Semaphore::new(MAX_TEXT_BYTES)), agent, waiting: Arc::default() }
     }
 
-    async fn begin(&self, request: CallToolRequestParams) -> Result<RunningCall, ErrorData> {
+    fn begin(&self, request: CallToolRequestParams) -> Result<RunningCall, ErrorData> {
         let call = Call::parse(&request.name, request.arguments)?;
         if let (Call::Run(run), Some(agent)) = (&call, &self.agent)
             && run.agent.as_ref().is_some_and(|asked| asked != agent)
@@ -88,12 +97,18 @@ impl Handler {
                 None,
             ));
         }
+        let too_many = || ErrorData::invalid_request(messages::TOO_MANY_CALLS, None);
+        let bytes = u32::try_from(call.text_bytes()).map_err(|_| too_many())?;
+        let room = Arc::clone(&self.room).try_acquire_many_owned(bytes).map_err(|_| too_many())?;
         let (progress, progress_receiver) = mpsc::unbounded_channel();
         let (questions, question_receiver) = mpsc::unbounded_channel();
         let (outcome, outcome_receiver) = oneshot::channel();
         let cancel = CancellationToken::new();
-        let job = Job { call, cancel: cancel.clone(), progress, questions, outcome };
-        self.jobs.send(job).await.map_err(|_| ErrorData::internal_error("the server ends", None))?;
+        let job = Job { call, cancel: cancel.clone(), progress, questions, outcome, room };
+        self.jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => too_many(),
+            TrySendError::Closed(_) => ErrorData::internal_error("the server ends", None),
+        })?;
         Ok(RunningCall {
             progress: progress_receiver,
             questions: question_receiver,
@@ -232,7 +247,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let call = match request.request_state.clone() {
             Some(state) => self.resume(&state, request.input_responses)?,
-            None => self.begin(request).await?,
+            None => self.begin(request)?,
         };
         self.finish(call, &context).await
     }

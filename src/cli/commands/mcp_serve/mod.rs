@@ -3,12 +3,14 @@
 mod calls;
 mod handler;
 mod questions;
+mod transport;
 
 use crate::cli::commands::client_run::{ClientArgs, run_for_client};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
+use crate::cli::compose::client_output::{ClientOutput, FLUSH_TIME};
 use crate::cli::compose::directories;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
@@ -21,9 +23,9 @@ use crate::core::failure::FailureKind;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::journal::read;
-use crate::mcp::line_filter::LineFilter;
+use crate::messages;
 use crate::runtime::interrupt::SignalHandlers;
-use crate::terminal::sanitize;
+use crate::terminal::{Style, sanitize};
 use calls::{Call, ReplyCall, RunCall, SessionCall};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -32,8 +34,11 @@ use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use transport::ClientTransport;
 
 /// Calls that wait for this program to take them.
 const MAX_WAITING_CALLS: usize = 64;
@@ -55,33 +60,53 @@ pub fn serve(app: &App, args: ClientArgs) -> CliResult<()> {
     };
     app.block_on(async {
         let interrupt = app.interrupt()?.arm(SignalHandlers::silent());
+        let (output, writer) = ClientOutput::start(interrupt.clone());
+        let output = Arc::new(output);
         let input = Input { stdin: tokio::io::stdin(), ended: interrupt.clone() };
-        let (input, _violation) = LineFilter::new(input);
-        let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
-        let handler = Handler::new(jobs, options.agent.clone());
-        let service = tokio::select! {
-            service = handler.serve((input, tokio::io::stdout())) => match service {
-                Ok(service) => service,
-                Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-                Err(error) => return Err(no_mcp(&error)),
-            },
-            () = interrupt.cancelled() => return Ok(()),
-        };
-        let closed = service.waiting().fuse();
-        futures_util::pin_mut!(closed);
-        let mut running = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                biased;
-                () = interrupt.cancelled() => break,
-                _closed = &mut closed => break,
-                Some(job) = waiting.recv(), if running.len() < MAX_RUNNING_CALLS => running.push(perform(app, &settings, &options, job, interrupt.child_token())),
-                Some(()) = running.next(), if !running.is_empty() => {}
-            }
+        let transport = ClientTransport::new(input, Arc::clone(&output));
+        let served = serve_client(app, &settings, &options, transport, &interrupt).await;
+        if output.is_full() {
+            app.notify(Style::Warning, messages::CLIENT_DOES_NOT_READ);
         }
-        end_runs(running, &interrupt).await;
-        Ok(())
+        drop(output);
+        let _written = tokio::time::timeout(FLUSH_TIME, writer).await;
+        served
     })
+}
+
+async fn serve_client(
+    app: &App,
+    settings: &Settings,
+    options: &RunOptions,
+    transport: ClientTransport,
+    interrupt: &CancellationToken,
+) -> CliResult<()> {
+    let (jobs, mut waiting) = mpsc::channel(MAX_WAITING_CALLS);
+    let handler = Handler::new(jobs, options.agent.clone());
+    let service = tokio::select! {
+        service = handler.serve(transport) => match service {
+            Ok(service) => service,
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(no_mcp(&error)),
+        },
+        () = interrupt.cancelled() => return Ok(()),
+    };
+    let closed = service.waiting().fuse();
+    futures_util::pin_mut!(closed);
+    let mut running = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = interrupt.cancelled() => break,
+            _closed = &mut closed => break,
+            Some(job) = waiting.recv(), if running.len() < MAX_RUNNING_CALLS => {
+                running.push(perform(app, settings, options, job, interrupt.child_token()));
+            }
+            Some(()) = running.next(), if !running.is_empty() => {}
+        }
+    }
+    end_runs(running, interrupt).await;
+    Ok(())
 }
 
 fn no_mcp(error: &ServerInitializeError) -> CliError {
@@ -94,9 +119,9 @@ async fn perform(
     settings: &Settings,
     options: &RunOptions,
     job: Job,
-    interrupt: tokio_util::sync::CancellationToken,
+    interrupt: CancellationToken,
 ) {
-    let Job { call, cancel, progress, questions, outcome } = job;
+    let Job { call, cancel, progress, questions, outcome, room: _room } = job;
     let client = RunClient {
         listener: Rc::new(move |record: &Record| {
             if let Some(text) = progress_text(&record.event) {

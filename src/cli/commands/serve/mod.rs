@@ -12,7 +12,7 @@ use crate::cli::commands::restore::{Restored, restore_files};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
-use crate::cli::compose::json_rpc::message::{failed, invalid_params, invalid_request};
+use crate::cli::compose::json_rpc::message::{OtherFields, failed, invalid_params, invalid_request};
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::json_rpc::session_page::session_page;
 use crate::cli::compose::json_rpc::{self, Protocol, Reply, error_for};
@@ -83,6 +83,8 @@ struct Server<'a> {
 }
 
 impl<'a> Protocol<'a> for Server<'a> {
+    const OTHER_FIELDS: OtherFields = OtherFields::Refused;
+
     fn requested(&mut self, id: &RequestId, method: &str, params: Value) -> Result<Reply<'a>, Error> {
         match Request::parse(method, params)? {
             Request::Start(request) => self.start(request),

@@ -29,7 +29,7 @@ fn rpc() -> Value {
         "description": "JSON-RPC 2.0: a request of the client, or a response or notification to it. `events.json` is the schema of `agent schema events`, `result.json` that of `agent schema result`.",
         "anyOf": [
             {"title": "request", "$ref": request.get("$ref"), "required": ["jsonrpc", "id"],
-                "properties": {"jsonrpc": version, "id": id}},
+                "properties": {"jsonrpc": version, "id": id}, "unevaluatedProperties": false},
             {"title": "result", "type": "object", "required": ["jsonrpc", "id", "result"],
                 "properties": {"jsonrpc": version, "id": id, "result": {"anyOf": results}}},
             {"title": "error", "type": "object", "required": ["jsonrpc", "id", "error"],

@@ -1,5 +1,6 @@
 //! The messages of JSON-RPC 2.0 (<https://www.jsonrpc.org/specification>) as a client sends them.
 
+use crate::cli::compose::client_lines::MAX_LINE_BYTES;
 use crate::text::json_bounds;
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use serde::de::DeserializeOwned;
@@ -33,6 +34,15 @@ pub enum Message {
     },
 }
 
+/// What becomes of fields of a message that JSON-RPC does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherFields {
+    /// They have no effect.
+    Ignored,
+    /// The message is refused.
+    Refused,
+}
+
 /// A message that is answered with an error, for the request `id` as far as it is known.
 #[derive(Debug)]
 pub struct Malformed {
@@ -47,7 +57,7 @@ impl Message {
     ///
     /// # Errors
     /// When it is not JSON (-32700) or no message (-32600).
-    pub fn parse(line: &[u8]) -> Result<Self, Box<Malformed>> {
+    pub fn parse(line: &[u8], others: OtherFields) -> Result<Self, Box<Malformed>> {
         let malformed = |error: Error| Box::new(Malformed { id: RequestId::Null, error });
         json_bounds::check(line).map_err(|error| malformed(invalid_request(&error)))?;
         let value: Value = serde_json::from_slice(line)
@@ -58,11 +68,18 @@ impl Message {
         let id = object.remove("id").map(serde_json::from_value::<RequestId>).transpose();
         let id = id.map_err(|_| malformed(invalid_request("an id is a text or an integer")))?;
         let shown = id.clone().unwrap_or(RequestId::Null);
-        Self::from_parts(id, &mut object).map_err(|error| Box::new(Malformed { id: shown, error }))
+        Self::from_parts(id, &mut object)
+            .and_then(|message| match object.keys().next() {
+                Some(name) if others == OtherFields::Refused => {
+                    Err(invalid_request(&format!("unknown field `{name}`")))
+                }
+                _ => Ok(message),
+            })
+            .map_err(|error| Box::new(Malformed { id: shown, error }))
     }
 
     fn from_parts(id: Option<RequestId>, object: &mut Map<String, Value>) -> Result<Self, Error> {
-        if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        if object.remove("jsonrpc") != Some("2.0".into()) {
             return Err(invalid_request("`jsonrpc` must be \"2.0\""));
         }
         let params = object.remove("params").unwrap_or_default();
@@ -77,6 +94,12 @@ impl Message {
             _ => Err(invalid_request("`method` must be a text")),
         }
     }
+}
+
+/// Returns what a line above the limit is answered with.
+pub fn line_too_long() -> Malformed {
+    let error = invalid_request(&format!("a line has at most {MAX_LINE_BYTES} bytes"));
+    Malformed { id: RequestId::Null, error }
 }
 
 /// Returns the error for something that is no request.
@@ -119,8 +142,17 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":"a","method":7}"#, -32600, RequestId::Str("a".to_owned())),
             (r#"{"jsonrpc":"2.0","id":2,"result":1,"error":2}"#, -32600, RequestId::Number(2)),
         ] {
-            let malformed = Message::parse(line.as_bytes()).unwrap_err();
+            let malformed = Message::parse(line.as_bytes(), OtherFields::Ignored).unwrap_err();
             assert_eq!((i32::from(malformed.error.code), malformed.id), (code, id), "{line:.60}");
         }
+    }
+
+    #[test]
+    fn other_fields_are_refused_where_the_protocol_does_not_allow_them() {
+        let line = br#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"y":1},"other":2}"#;
+        assert!(Message::parse(line, OtherFields::Ignored).is_ok());
+        let malformed = Message::parse(line, OtherFields::Refused).unwrap_err();
+        assert_eq!((i32::from(malformed.error.code), malformed.id), (-32600, RequestId::Number(1)));
+        assert!(malformed.error.message.contains("`other`"), "{}", malformed.error.message);
     }
 }

@@ -7,6 +7,7 @@ pub mod session_page;
 use crate::cli::compose::app::App;
 use crate::cli::compose::client_input::{Input, end_runs};
 use crate::cli::compose::client_lines::{Line, LineReader, MAX_LINE_BYTES};
+use crate::cli::compose::client_output::FLUSH_TIME;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::messages;
@@ -15,15 +16,11 @@ use crate::terminal::Style;
 use agent_client_protocol_schema::v1::{Error, RequestId};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use message::{Malformed, Message, failed, invalid_params, invalid_request};
+use message::{Malformed, Message, OtherFields, failed, invalid_params, line_too_long};
 use outbox::Outbox;
 use serde_json::Value;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// Time to write what was sent last.
-const FLUSH_TIME: Duration = Duration::from_millis(50);
 
 /// Work that a request starts.
 pub type Work<'a> = LocalBoxFuture<'a, ()>;
@@ -40,6 +37,9 @@ pub enum Reply<'a> {
 
 /// The methods of a protocol.
 pub trait Protocol<'a> {
+    /// What becomes of fields of its messages that JSON-RPC does not name.
+    const OTHER_FIELDS: OtherFields;
+
     /// Handles the request `id`.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ pub fn serve<'a, P: Protocol<'a>>(
                 line = lines.next() => match line {
                     Some(Line::Complete(line)) => running.extend(receive(&mut protocol, &outbox, &line)),
                     Some(Line::TooLong) => {
-                        let error = invalid_request(&format!("a line has at most {MAX_LINE_BYTES} bytes"));
-                        outbox.respond(&RequestId::Null, Err(error));
+                        let Malformed { id, error } = line_too_long();
+                        outbox.respond(&id, Err(error));
                     }
                     None => break,
                 },
@@ -99,11 +99,11 @@ pub fn error_for(app: &App, error: &CliError) -> Error {
 }
 
 /// Handles a line; returns the work that it starts.
-fn receive<'a>(protocol: &mut impl Protocol<'a>, outbox: &Outbox, line: &[u8]) -> Option<Work<'a>> {
+fn receive<'a, P: Protocol<'a>>(protocol: &mut P, outbox: &Outbox, line: &[u8]) -> Option<Work<'a>> {
     if line.trim_ascii().is_empty() {
         return None;
     }
-    match Message::parse(line) {
+    match Message::parse(line, P::OTHER_FIELDS) {
         Err(malformed) => {
             let Malformed { id, error } = *malformed;
             outbox.respond(&id, Err(error));
