@@ -33,6 +33,7 @@ pub mod run_result;
 pub mod score;
 pub mod secret;
 pub mod skill;
+pub mod statistics;
 pub mod stop_reason;
 pub mod usage;
 pub mod work;
