@@ -1,7 +1,7 @@
 //! The file of `agent pipeline`: steps that run one after another, with variables, conditions and checks.
 
 pub mod expression;
-mod fields;
+pub mod fields;
 mod parse;
 pub mod variables;
 
