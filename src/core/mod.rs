@@ -5,6 +5,7 @@ pub mod billed_usage;
 pub mod budget_share;
 pub mod change_review;
 pub mod compaction;
+pub mod comparison;
 pub mod decision;
 pub mod evaluation;
 pub mod event;
