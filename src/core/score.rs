@@ -6,7 +6,7 @@ use crate::core::statistics::{count, mean, median, median_interval, wilson};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::WorkRun;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs of a model or a configuration on a task.
 pub struct TaskRuns<'a> {
@@ -22,10 +22,15 @@ pub struct TaskRuns<'a> {
 
 /// Returns the scores of all runs; `all` are those of one task or of several.
 pub fn scores(all: &[TaskRuns<'_>]) -> Vec<TaskScore> {
+    // The highest cost of each task, and whether it has checks.
+    let mut tasks: BTreeMap<&str, (Usd, bool)> = BTreeMap::new();
+    for (task, run) in all.iter().flat_map(|one| one.runs.iter().map(|run| (one.task.as_str(), run))) {
+        let (most, has_checks) = tasks.entry(task).or_default();
+        *most = (*most).max(run.result.cost.total_usd.unwrap_or_default());
+        *has_checks |= !run.checks.is_empty();
+    }
     let score = |one: &TaskRuns<'_>| {
-        let of_task = all.iter().filter(|other| other.task == one.task).flat_map(|other| &other.runs);
-        let most = of_task.clone().filter_map(|run| run.result.cost.total_usd).max().unwrap_or_default();
-        let has_checks = of_task.clone().any(|run| !run.checks.is_empty());
+        let (most, has_checks) = tasks.get(one.task.as_str()).copied().unwrap_or_default();
         let scored = |run: &&WorkRun| {
             let parts = parts(run, one.max_steps, most, has_checks);
             RunScore {

@@ -5,6 +5,7 @@ use crate::core::comparison::{Comparison, ComparisonDocument, Difference, Differ
 use crate::core::language::Language;
 use crate::core::ranking::{Median, Ranked};
 use crate::text::lines::{escape_controls, one_line};
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 /// Characters of a name in the table.
@@ -209,9 +210,18 @@ fn conclusion(one: &Comparison, language: Language) -> String {
         );
         return format!("{basis}: {}.", language.pick(en, es));
     }
-    let better = if one.pass_rate.second > one.pass_rate.first { "B" } else { "A" };
-    let p = percent(one.pass_rate.p_value);
-    match (one.pass_rate.differs, language) {
+    let (rate, p) = (one.pass_rate, percent(one.pass_rate.p_value));
+    let better = match rate.second.total_cmp(&rate.first) {
+        Ordering::Less => "A",
+        Ordering::Equal => {
+            return format!(
+                "{basis}: {}.",
+                language.pick("both pass equally often", "ambas superan lo mismo")
+            );
+        }
+        Ordering::Greater => "B",
+    };
+    match (rate.differs, language) {
         (true, Language::En) => {
             format!(
                 "{basis}: {better} passes more often. Chance alone makes a difference this large in {p} of cases."

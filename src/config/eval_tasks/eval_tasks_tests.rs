@@ -90,6 +90,7 @@ fn every_instance_that_cannot_be_used_is_named() {
         instance("e/f"),
         instance("g"),
         instance("g"),
+        instance(".."),
     ];
     wrong[0]["repo"] = json!("other/repository");
     wrong[1]["base_commit"] = json!("--all");
@@ -104,7 +105,8 @@ fn every_instance_that_cannot_be_used_is_named() {
         "d: missing field `test_patch`",
         "e/f: an instance_id contains no `/`",
         "two tasks have the name g",
-        "instance 8: expected ident",
+        "..: the name of a task is one line",
+        "instance 9: expected ident",
     ] {
         assert!(errors.contains(expected), "{expected}: {errors}");
     }

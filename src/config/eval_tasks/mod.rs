@@ -43,6 +43,23 @@ pub struct EvalTask {
     pub test_patch: String,
 }
 
+impl EvalTask {
+    /// Creates a task without checks, limits, variables and tests.
+    pub fn new(name: String, prompt: String, files: TaskFiles) -> Self {
+        Self {
+            name,
+            prompt,
+            checks: Vec::new(),
+            timeout: None,
+            max_steps: None,
+            variables: BTreeMap::new(),
+            files,
+            tests: Vec::new(),
+            test_patch: String::new(),
+        }
+    }
+}
+
 /// The files that a run begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -142,9 +159,11 @@ impl TaskReader {
     /// Adds a task from `file`, which must be complete.
     fn add(&mut self, file: &Path, mut task: EvalTask) {
         let name = &task.name;
-        if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-            return self
-                .error(file, format!("the name of a task is one line of 1 to {MAX_NAME_CHARS} characters"));
+        if !is_below(name) || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+            let message = format!(
+                "{name}: the name of a task is one line of at most {MAX_NAME_CHARS} characters, and no `..`"
+            );
+            return self.error(file, message);
         }
         if task.prompt.trim().is_empty() {
             return self.error(file, "the task has no text");

@@ -3,7 +3,7 @@
 
 use super::{EvalTask, MAX_FILE_BYTES, TaskFiles, TaskReader, is_below, name_of};
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The instructions, in the order in which they are shown; only the second must exist.
@@ -84,18 +84,10 @@ impl TaskReader {
             files.solution.join(", ")
         );
         let unseen: BTreeSet<String> = UNSEEN.map(str::to_owned).into_iter().chain(files.example).collect();
-        let variable = ("AGENT_VAR_LANGUAGE".to_owned(), language.to_owned());
-        let task = EvalTask {
-            name: format!("{language}/{}", name_of(exercise)),
-            prompt,
-            checks: Vec::new(),
-            timeout: None,
-            max_steps: None,
-            variables: BTreeMap::from([variable]),
-            files: TaskFiles::Directory { path: exercise.to_owned(), unseen },
-            tests: files.test,
-            test_patch: String::new(),
-        };
+        let own_files = TaskFiles::Directory { path: exercise.to_owned(), unseen };
+        let name = format!("{language}/{}", name_of(exercise));
+        let mut task = EvalTask { tests: files.test, ..EvalTask::new(name, prompt, own_files) };
+        task.variables.insert("AGENT_VAR_LANGUAGE".to_owned(), language.to_owned());
         self.add(&config, task);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Maximum bytes of the file.
-const MAX_BYTES: u64 = 128 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The parts of an instance that are used; `patch`, the solution, is none of them.
 #[derive(Deserialize)]
@@ -89,17 +89,8 @@ fn task(directory: &Path, instance: Instance) -> Result<EvalTask, String> {
         Ok((format!("AGENT_VAR_{list}"), names.join("\n")))
     };
     let variables: Result<BTreeMap<String, String>, String> = lists.into_iter().map(variable).collect();
-    Ok(EvalTask {
-        name: id,
-        prompt: problem_statement,
-        checks: Vec::new(),
-        timeout: None,
-        max_steps: None,
-        variables: variables?,
-        files: TaskFiles::Commit { clone: clone(directory, &repo)?, commit: base_commit },
-        tests: Vec::new(),
-        test_patch,
-    })
+    let files = TaskFiles::Commit { clone: clone(directory, &repo)?, commit: base_commit };
+    Ok(EvalTask { variables: variables?, test_patch, ..EvalTask::new(id, problem_statement, files) })
 }
 
 /// Returns the clone of a repository with the name `OWNER/NAME`.

@@ -3,7 +3,7 @@
 use super::{EvalTask, MAX_FILE_BYTES, TaskFiles, TaskReader, name_of};
 use crate::config::pipeline::fields::Fields;
 use crate::config::yaml::{self, Content, Node};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The file that describes a task.
@@ -24,17 +24,8 @@ impl TaskReader {
             self.error(&workspace, "is no directory; it contains the files that the task begins with");
         }
         let mut fields = Fields::default();
-        let mut task = EvalTask {
-            name: name_of(folder),
-            prompt: String::new(),
-            checks: Vec::new(),
-            timeout: None,
-            max_steps: None,
-            variables: BTreeMap::new(),
-            files: TaskFiles::Directory { path: workspace, unseen: BTreeSet::new() },
-            tests: Vec::new(),
-            test_patch: String::new(),
-        };
+        let files = TaskFiles::Directory { path: workspace, unseen: BTreeSet::new() };
+        let mut task = EvalTask::new(name_of(folder), String::new(), files);
         match yaml::parse(&text) {
             Ok(node) => read_keys(&mut fields, &mut task, &node),
             Err(error) => {

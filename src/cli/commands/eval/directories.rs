@@ -92,7 +92,7 @@ impl RunDirectories for TaskDirectories<'_> {
             let path = PathBuf::from(&known.path);
             return Ok((known, path));
         }
-        let last = task.name.rsplit('/').next().unwrap_or(&task.name);
+        let last = Path::new(&task.name).file_name().unwrap_or_default();
         let path = self.directory.join(format!("{}-{number}", self.record.id)).join(last);
         let text = path.to_string_lossy().into_owned();
         let worktree = Worktree { branch: BRANCH.to_owned(), path: text, ..Worktree::default() };

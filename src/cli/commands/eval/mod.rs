@@ -24,7 +24,7 @@ use crate::messages;
 use crate::process::launch::Launcher;
 use crate::terminal::one_line;
 pub use compare::compare_measurements;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Characters of a task without a name in the scores.
@@ -72,20 +72,9 @@ async fn one_task(
     let work = RunningWork::begin(app, settings, args.work.options.clone(), COMMAND, task)?;
     let worktrees = Worktrees::new(repository, settings, &work.record)?;
     let start = work.record.start();
-    let task = EvalTask {
-        name: one_line(&start.task, TASK_CHARS),
-        prompt: start.task,
-        checks: Vec::new(),
-        timeout: None,
-        max_steps: None,
-        variables: BTreeMap::new(),
-        files: TaskFiles::Commit {
-            clone: settings.workspace.clone(),
-            commit: start.base.unwrap_or_default(),
-        },
-        tests: Vec::new(),
-        test_patch: String::new(),
-    };
+    let commit = start.base.unwrap_or_default();
+    let files = TaskFiles::Commit { clone: settings.workspace.clone(), commit };
+    let task = EvalTask::new(one_line(&start.task, TASK_CHARS), start.task, files);
     let measurement = Measurement { args, names, tasks: vec![task], checks };
     let runs = measure(app, settings, (&work, &worktrees), &measurement, Vec::new()).await?;
     drop(worktrees);
@@ -104,7 +93,8 @@ async fn many_tasks(
     let directory = directory
         .canonicalize()
         .map_err(|error| unusable(format!("--tasks {}: {error}", directory.display())))?;
-    if settings.state.starts_with(&directory) {
+    let state = settings.state.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    if state.starts_with(&directory) {
         return Err(unusable(messages::tasks_contain_state(&directory.to_string_lossy())));
     }
     let task = match &args.work.resume_work {
