@@ -478,6 +478,8 @@ pub enum SchemaArg {
     Report,
     /// The document of `--json` of commands of several runs, such as `agent loop`
     Work,
+    /// The document of `agent eval compare --json`
+    Comparison,
     /// The document of `agent health --json`
     Health,
     /// The findings of `agent review`

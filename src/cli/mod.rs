@@ -8,6 +8,7 @@ pub mod exit_code;
 
 use crate::cli::args::{Cli, Command};
 use crate::cli::commands::claude::args::ClaudeArgs;
+use crate::cli::commands::eval::args::EvalAction;
 use crate::cli::commands::{
     acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
     demo, diff, doctor, eval, exec, health, help, history, import, init, loop_command, man, mcp, memory,
@@ -66,7 +67,10 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Health(args) => return code(app, health::health(app, &args)),
         Command::Loop(args) => return loop_command::run_loop(app, args, run_words),
         Command::Parallel(args) => return parallel::parallel(app, *args, run_words),
-        Command::Eval(args) => return eval::eval(app, *args, run_words),
+        Command::Eval(args) => match &args.action {
+            Some(EvalAction::Compare(args)) => eval::compare_measurements(app, args),
+            None => return eval::eval(app, *args, run_words),
+        },
         Command::ParallelCleanup(args) => parallel::clean_up(app, &args),
         Command::Chain(args) => return chain::chain(app, args, run_words),
         Command::Consolidate(args) => return consolidate::consolidate(app, args, run_words),

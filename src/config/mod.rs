@@ -7,6 +7,7 @@ pub mod claude_names;
 pub mod context;
 pub mod environment;
 pub mod error;
+pub mod eval_tasks;
 pub mod evaluation;
 pub mod fact_cache;
 pub mod flags;

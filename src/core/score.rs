@@ -1,22 +1,63 @@
-//! Scores of the runs of models or configurations on the same task, and their ranking.
+//! Scores of the runs of models or configurations on the same tasks, and their ranking.
 
 use crate::core::price::Usd;
-use crate::core::ranking::{Ranked, ScoreParts};
+use crate::core::ranking::{Median, Ranked, RunScore, ScoreParts, TaskScore};
+use crate::core::statistics::{count, mean, median, median_interval, wilson};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::WorkRun;
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Quantile of the normal distribution for an interval of 95 %.
-const Z: f64 = 1.96;
+/// The runs of a model or a configuration on a task.
+pub struct TaskRuns<'a> {
+    /// The task.
+    pub task: String,
+    /// The model, or the file of the configuration.
+    pub name: String,
+    /// Maximum number of steps of each run.
+    pub max_steps: u32,
+    /// The runs.
+    pub runs: Vec<&'a WorkRun>,
+}
 
-/// Ranks the runs of each name, the best first; equal scores by cost, steps, and the given order. `max_steps` is the limit of each run.
-pub fn rank(all: &[(String, Vec<&WorkRun>)], max_steps: u32) -> Vec<Ranked> {
-    let most = all.iter().flat_map(|(_, runs)| runs).filter_map(|run| run.result.cost.total_usd).max();
-    let mut ranked: Vec<Ranked> =
-        all.iter().map(|(name, runs)| figures(name, runs, (max_steps, most.unwrap_or_default()))).collect();
+/// Returns the scores of all runs; `all` are those of one task or of several.
+pub fn scores(all: &[TaskRuns<'_>]) -> Vec<TaskScore> {
+    // The highest cost of each task, and whether it has checks.
+    let mut tasks: BTreeMap<&str, (Usd, bool)> = BTreeMap::new();
+    for (task, run) in all.iter().flat_map(|one| one.runs.iter().map(|run| (one.task.as_str(), run))) {
+        let (most, has_checks) = tasks.entry(task).or_default();
+        *most = (*most).max(run.result.cost.total_usd.unwrap_or_default());
+        *has_checks |= !run.checks.is_empty();
+    }
+    let score = |one: &TaskRuns<'_>| {
+        let (most, has_checks) = tasks.get(one.task.as_str()).copied().unwrap_or_default();
+        let scored = |run: &&WorkRun| {
+            let parts = parts(run, one.max_steps, most, has_checks);
+            RunScore {
+                run: run.name.clone(),
+                passed: has_passed(run),
+                score: sum(&parts),
+                parts,
+                steps: run.result.steps,
+                cost_usd: run.result.cost.total_usd,
+                seconds: run.result.duration_seconds,
+            }
+        };
+        let runs = one.runs.iter().map(scored).collect();
+        TaskScore { task: one.task.clone(), name: one.name.clone(), runs }
+    };
+    all.iter().map(score).collect()
+}
+
+/// Ranks the names by their scores on all tasks, the best first; equal scores by cost, steps, and the order in which they come.
+pub fn rank(scores: &[TaskScore]) -> Vec<Ranked> {
+    let mut seen = BTreeSet::new();
+    let names = scores.iter().map(|score| score.name.as_str()).filter(|name| seen.insert(*name));
+    let of = |name: &str| scores.iter().filter(|score| score.name == name).collect::<Vec<_>>();
+    let mut ranked: Vec<Ranked> = names.map(|name| figures(name, &of(name))).collect();
     ranked.sort_by(|one, other| {
         let by_cost = match (one.median_cost_usd, other.median_cost_usd) {
-            (Some(one), Some(other)) => one.total_cmp(&other),
+            (Some(one), Some(other)) => one.value.total_cmp(&other.value),
             (known, other) => other.is_some().cmp(&known.is_some()),
         };
         let by_score = if (one.score - other.score).abs() < 1e-9 {
@@ -24,38 +65,52 @@ pub fn rank(all: &[(String, Vec<&WorkRun>)], max_steps: u32) -> Vec<Ranked> {
         } else {
             other.score.total_cmp(&one.score)
         };
-        by_score.then(by_cost).then(one.median_steps.total_cmp(&other.median_steps))
+        by_score.then(by_cost).then(one.median_steps.value.total_cmp(&other.median_steps.value))
     });
     ranked
 }
 
-fn figures(name: &str, runs: &[&WorkRun], (max_steps, most): (u32, Usd)) -> Ranked {
-    let parts: Vec<ScoreParts> = runs.iter().map(|run| parts(run, max_steps, most)).collect();
-    let mean = |of: fn(&ScoreParts) -> f64| parts.iter().map(of).sum::<f64>() / count(parts.len().max(1));
-    let knows_costs = parts.iter().all(|parts| parts.cost.is_some());
+fn figures(name: &str, tasks: &[&TaskScore]) -> Ranked {
+    let runs: Vec<&RunScore> = tasks.iter().flat_map(|task| &task.runs).collect();
+    let mean_of = |of: fn(&ScoreParts) -> f64| mean(&each(&runs, |run| of(&run.parts)));
+    let knows_costs = runs.iter().all(|run| run.parts.cost.is_some());
     let parts = ScoreParts {
-        checks: mean(|parts| parts.checks),
-        status: mean(|parts| parts.status),
-        efficiency: mean(|parts| parts.efficiency),
-        cost: knows_costs.then(|| mean(|parts| parts.cost.unwrap_or(0.0))),
+        checks: mean_of(|parts| parts.checks),
+        status: mean_of(|parts| parts.status),
+        efficiency: mean_of(|parts| parts.efficiency),
+        cost: knows_costs.then(|| mean_of(|parts| parts.cost.unwrap_or(0.0))),
     };
-    let passed = runs.iter().filter(|run| has_passed(run)).count();
-    let costs: Option<Vec<f64>> = runs.iter().map(|run| run.result.cost.total_usd.map(f64::from)).collect();
+    // Runs of one task resemble each other more than those of different tasks.
+    let trials = |of: fn(&RunScore) -> f64| match tasks {
+        [_] => each(&runs, of),
+        tasks => tasks.iter().map(|task| mean(&each(&task.runs.iter().collect::<Vec<_>>(), of))).collect(),
+    };
+    let median_of = |of: fn(&RunScore) -> f64| {
+        let values = trials(of);
+        Median { value: median(&values), interval: median_interval(&values) }
+    };
+    let passed = trials(|run| f64::from(u8::from(run.passed)));
     Ranked {
         name: name.to_owned(),
         runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
-        passed: u32::try_from(passed).unwrap_or(u32::MAX),
-        pass_rate_interval: wilson(count(passed), count(runs.len())),
-        score: sum(&parts).clamp(0.0, 100.0),
+        passed: u32::try_from(runs.iter().filter(|run| run.passed).count()).unwrap_or(u32::MAX),
+        pass_rate_interval: wilson(mean(&passed), passed.len()),
+        score: sum(&parts),
         parts,
-        median_steps: median(runs.iter().map(|run| f64::from(run.result.steps)).collect()),
-        median_cost_usd: costs.map(median),
-        median_seconds: median(runs.iter().map(|run| run.result.duration_seconds).collect()),
+        median_score: median_of(|run| run.score),
+        median_steps: median_of(|run| f64::from(run.steps)),
+        median_cost_usd: knows_costs.then(|| median_of(|run| run.cost_usd.map_or(0.0, f64::from))),
+        median_seconds: median_of(|run| run.seconds),
     }
 }
 
+fn each(runs: &[&RunScore], of: impl Fn(&RunScore) -> f64) -> Vec<f64> {
+    runs.iter().map(|run| of(run)).collect()
+}
+
 fn sum(parts: &ScoreParts) -> f64 {
-    parts.checks + parts.status + parts.efficiency + parts.cost.unwrap_or(0.0)
+    let sum = parts.checks + parts.status + parts.efficiency + parts.cost.unwrap_or(0.0);
+    sum.clamp(0.0, 100.0)
 }
 
 /// Checks whether a run ended as success and passed all checks.
@@ -63,8 +118,14 @@ pub fn has_passed(run: &WorkRun) -> bool {
     run.result.status == Status::Success && run.checks.iter().all(|check| check.passed)
 }
 
-fn parts(run: &WorkRun, max_steps: u32, most: Usd) -> ScoreParts {
+fn parts(run: &WorkRun, max_steps: u32, most: Usd, has_checks: bool) -> ScoreParts {
     let passed = run.checks.iter().filter(|check| check.passed).count();
+    let checks = match (has_checks, run.checks.len()) {
+        (false, _) => 20.0,
+        // A failed run is not checked.
+        (true, 0) => 0.0,
+        (true, all) => 40.0 * count(passed) / count(all),
+    };
     let status = match run.result.status {
         Status::Success => 30.0,
         _ if run.result.stop_reason == Some(StopReason::Timeout) => 5.0,
@@ -80,38 +141,12 @@ fn parts(run: &WorkRun, max_steps: u32, most: Usd) -> ScoreParts {
         }
     });
     ScoreParts {
-        checks: if run.checks.is_empty() { 20.0 } else { 40.0 * count(passed) / count(run.checks.len()) },
+        checks,
         status,
         // Without a step, nothing was done.
         efficiency: if run.result.steps == 0 { 0.0 } else { 20.0 * unused.clamp(0.0, 1.0) },
         cost,
     }
-}
-
-fn count(number: usize) -> f64 {
-    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let at = |index: usize| values.get(index).copied().unwrap_or_default();
-    match values.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => at(length / 2),
-        length => f64::midpoint(at(length / 2 - 1), at(length / 2)),
-    }
-}
-
-/// Returns the Wilson score interval of `passed` of `runs` (E. B. Wilson, 1927).
-fn wilson(passed: f64, runs: f64) -> [f64; 2] {
-    if runs == 0.0 {
-        return [0.0, 1.0];
-    }
-    let (rate, z2) = (passed / runs, Z * Z);
-    let centre = rate + z2 / (2.0 * runs);
-    let spread = Z * (rate * (1.0 - rate) / runs + z2 / (4.0 * runs * runs)).sqrt();
-    let bound = |value: f64| (value / (1.0 + z2 / runs)).clamp(0.0, 1.0);
-    [bound(centre - spread), bound(centre + spread)]
 }
 
 #[cfg(test)]
@@ -139,6 +174,10 @@ mod tests {
         ranked.iter().map(|one| one.name.as_str()).collect()
     }
 
+    fn on<'a>(task: &str, name: &str, runs: &[&'a WorkRun]) -> TaskRuns<'a> {
+        TaskRuns { task: task.to_owned(), name: name.to_owned(), max_steps: 50, runs: runs.to_vec() }
+    }
+
     #[test]
     fn a18_the_score_is_the_sum_of_its_parts() {
         let runs = [
@@ -147,11 +186,11 @@ mod tests {
             run(Status::Failed, 60, None, &[]),
         ];
         let all: Vec<_> =
-            ["a", "b", "c"].map(str::to_owned).into_iter().zip(runs.iter().map(|run| vec![run])).collect();
-        let ranked = rank(&all, 50);
+            ["a", "b", "c"].into_iter().zip(&runs).map(|(name, run)| on("", name, &[run])).collect();
+        let ranked = rank(&scores(&all));
         assert_eq!(names(&ranked), ["a", "b", "c"]);
         let scores: Vec<f64> = ranked.iter().map(|one| one.score).collect();
-        assert_eq!(scores, [40.0 + 30.0 + 16.0 + 5.0, 20.0 + 15.0, 20.0]);
+        assert_eq!(scores, [40.0 + 30.0 + 16.0 + 5.0, 20.0 + 15.0, 0.0]);
         assert_eq!(ranked[2].parts.cost, None);
     }
 
@@ -160,27 +199,31 @@ mod tests {
         let unknown = run(Status::Failed, 0, None, &[true]);
         let (free, other) =
             (run(Status::Failed, 50, Some(0.0), &[false]), run(Status::Failed, 50, Some(0.0), &[false]));
-        let all = vec![
-            ("x".to_owned(), vec![&free]),
-            ("y".to_owned(), vec![&other]),
-            ("z".to_owned(), vec![&unknown]),
-        ];
-        assert_eq!(names(&rank(&all, 50)), ["z", "x", "y"]);
+        let all = [on("", "x", &[&free]), on("", "y", &[&other]), on("", "z", &[&unknown])];
+        assert_eq!(names(&rank(&scores(&all))), ["z", "x", "y"]);
     }
 
     #[test]
-    fn the_interval_of_few_runs_is_wide() {
-        let [low, high] = wilson(1.0, 1.0);
-        assert!(low < 0.21 && high > 0.999, "{low} {high}");
-        let [low, high] = wilson(50.0, 100.0);
-        assert!((low - 0.4038).abs() < 0.001 && (high - 0.5962).abs() < 0.001, "{low} {high}");
+    fn a18_repetitions_of_a_task_are_no_independent_trials_beside_other_tasks() {
+        let (good, bad) = (run(Status::Success, 1, None, &[true]), run(Status::Success, 1, None, &[false]));
+        let one = rank(&scores(&[on("t", "a", &[&good, &good, &bad, &bad])]));
+        let two = rank(&scores(&[on("t", "a", &[&good, &good]), on("u", "a", &[&bad, &bad])]));
+        assert_eq!((one[0].runs, one[0].passed), (two[0].runs, two[0].passed));
+        assert_eq!((one[0].pass_rate_interval, two[0].pass_rate_interval), (wilson(0.5, 4), wilson(0.5, 2)));
+    }
+
+    #[test]
+    fn a18_the_cost_of_a_run_is_compared_within_its_task() {
+        let [cheap, dear] = [1.0, 9.0].map(|cost| run(Status::Success, 1, Some(cost), &[]));
+        let all = [on("t", "a", &[&cheap]), on("u", "a", &[&dear])];
+        assert!(scores(&all).iter().all(|score| score.runs[0].parts.cost == Some(0.0)));
     }
 
     proptest! {
         #[test]
         fn a_score_lies_between_0_and_100(steps in 0_u32..500, cost in prop::option::of(0.0_f64..9.0), checks in prop::collection::vec(any::<bool>(), 0..4), max in 0_u32..60) {
             let one = run(Status::Success, steps, cost, &checks);
-            let ranked = rank(&[("a".to_owned(), vec![&one, &one])], max);
+            let ranked = rank(&scores(&[TaskRuns { max_steps: max, ..on("", "a", &[&one, &one]) }]));
             prop_assert!((0.0..=100.0).contains(&ranked[0].score), "{ranked:?}");
             let [low, high] = ranked[0].pass_rate_interval;
             prop_assert!(0.0 <= low && low <= high && high <= 1.0);

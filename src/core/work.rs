@@ -3,7 +3,7 @@
 use crate::core::failure::Failure;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
-use crate::core::ranking::Ranked;
+use crate::core::ranking::{Ranked, TaskScore};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
@@ -77,6 +77,9 @@ pub struct Worktree {
     pub branch: String,
     /// The directory.
     pub path: String,
+    /// The commit that it began with, if it is a repository of its own: that of a task of `agent eval --tasks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// The last commit of the branch; absent if the run has changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -122,6 +125,9 @@ pub struct WorkResult {
     /// The models or configurations of `agent eval`, the best first; absent in other commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranking: Vec<Ranked>,
+    /// The scores of `agent eval` for each task and each model or configuration; absent in other commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub task_scores: Vec<TaskScore>,
     /// Where all runs worked; absent if that was the workspace, or if each had a worktree of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
@@ -299,6 +305,7 @@ impl WorkResult {
             output: String::new(),
             runs: Vec::new(),
             ranking: Vec::new(),
+            task_scores: Vec::new(),
             worktree: None,
             steps: 0,
             requests: 0,

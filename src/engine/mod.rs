@@ -35,6 +35,7 @@ pub mod rules;
 mod skill_loading;
 pub mod skill_set;
 mod subagent;
+pub mod task_repository;
 mod unsaved_files;
 pub mod worktree;
 

@@ -23,9 +23,9 @@ pub struct Repository<'a> {
     /// Starts git.
     pub launcher: &'a Launcher,
     /// The workspace, which may be a directory within the working tree.
-    workspace: PathBuf,
+    pub(super) workspace: PathBuf,
     /// The settings of each call.
-    settings: Vec<(String, &'static str)>,
+    pub(super) settings: Vec<(String, &'static str)>,
     /// Path of the workspace in the working tree: empty, or with a `/` at its end.
     pub prefix: String,
 }
@@ -71,7 +71,7 @@ impl<'a> Repository<'a> {
         Ok(opened)
     }
 
-    async fn run(
+    pub(super) async fn run(
         &self,
         directory: &Path,
         words: &[&str],
@@ -85,7 +85,7 @@ impl<'a> Repository<'a> {
         outcome.map_err(|error| error.to_string())
     }
 
-    async fn line(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
+    pub(super) async fn line(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
         Ok(stdout_text(&self.run(directory, words, &[]).await?)?.trim_end().to_owned())
     }
 

@@ -111,6 +111,10 @@ pub fn branches(result: &WorkResult, language: Language) -> String {
     let of_runs = result.runs.iter().map(|run| (run.name.as_str(), &run.worktree));
     for (name, worktree) in of_runs.chain([(result.command.as_str(), &result.worktree)]) {
         let Some(worktree) = worktree else { continue };
+        // A repository of its own can be one of many.
+        if worktree.base.is_some() {
+            continue;
+        }
         let state = if worktree.merged.is_some() {
             language.pick("merged", "fusionada").to_owned()
         } else if !worktree.conflicts.is_empty() {
@@ -125,8 +129,14 @@ pub fn branches(result: &WorkResult, language: Language) -> String {
         };
         let _infallible = writeln!(text, "   {name}  {}  {state}", worktree.branch);
     }
-    if let (false, Some(id)) = (text.is_empty(), &result.work_id) {
-        let remove = language.pick("Remove worktrees and branches", "Quitar worktrees y ramas");
+    let has_tasks =
+        result.runs.iter().filter_map(|run| run.worktree.as_ref()).any(|tree| tree.base.is_some());
+    if let (true, Some(id)) = (has_tasks || !text.is_empty(), &result.work_id) {
+        let remove = if has_tasks {
+            language.pick("Remove the directories of the runs", "Quitar los directorios de las ejecuciones")
+        } else {
+            language.pick("Remove worktrees and branches", "Quitar worktrees y ramas")
+        };
         let _infallible = write!(text, "   {remove}: agent parallel-cleanup {id}");
     }
     text

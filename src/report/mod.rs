@@ -14,6 +14,7 @@ pub mod line_writer;
 pub mod log_file;
 pub mod pending_approvals;
 pub mod progress;
+mod ranking_page;
 pub mod review_text;
 mod rotating_file;
 pub mod schema;

@@ -2,6 +2,7 @@
 
 use super::pending_approvals::PendingApprovalList;
 use super::stats::Stats;
+use crate::core::comparison::ComparisonDocument;
 use crate::core::event::Record;
 use crate::core::health::HealthDocument;
 use crate::core::run_result::RunResult;
@@ -44,6 +45,11 @@ pub fn report() -> String {
 /// Returns the schema of the document of `agent loop --json`.
 pub fn work() -> String {
     text::<WorkResult>()
+}
+
+/// Returns the schema of the document of `agent eval compare --json`.
+pub fn comparison() -> String {
+    text::<ComparisonDocument>()
 }
 
 /// Returns the schema of the document of `agent health --json`.
@@ -109,6 +115,11 @@ mod tests {
     #[test]
     fn the_schema_of_a_command_of_several_runs_is_the_one_of_the_types() {
         file_is("work.json", &work());
+    }
+
+    #[test]
+    fn a18_the_schema_of_comparisons_is_the_one_of_the_types() {
+        file_is("comparison.json", &comparison());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The report on a command of several runs: a table of its runs and their sums.
 
 use crate::core::language::Language;
-use crate::core::stop_reason::StopReason;
+use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkResult, WorkRun};
 use crate::messages::ranking;
 use crate::report::json;
+use crate::report::ranking_page;
 use crate::report::session_report::ReportFormat;
+use crate::report::session_report::html_page::{HEAD, STYLE};
 use crate::report::session_report::html_writer::HtmlWriter;
 use crate::terminal::one_line;
 use serde::Serialize;
@@ -100,25 +102,27 @@ fn markdown(result: &WorkResult) -> String {
 
 fn html(result: &WorkResult) -> String {
     let mut page = HtmlWriter::default();
-    page.markup(
-        "<!doctype html><html><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'\"><style>body{font-family:sans-serif;margin:2em}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
-         table{border-collapse:collapse}</style><title>",
-    );
-    page.text(&title(result)).markup("</title></head><body><h1>").text(&title(result)).markup("</h1><p>");
-    page.text(&sums(result)).markup("</p><table><tr>");
+    page.markup(HEAD).text(&title(result)).markup("</title>\n<style>").markup(STYLE);
+    page.markup("</style>\n</head>\n<body>\n").markup(match result.status {
+        Status::Success => "<header class=\"ok\">",
+        Status::Partial => "<header class=\"warn\">",
+        Status::Failed => "<header class=\"fail\">",
+    });
+    page.markup("<h1>")
+        .text(&title(result))
+        .markup("</h1><p>")
+        .text(&sums(result))
+        .markup("</p></header>\n<main>\n");
+    ranking_page::draw(&mut page, &result.ranking, &result.task_scores);
+    page.markup("<section id=\"runs\"><h2>Runs</h2><table><tr>");
     for column in COLUMNS {
         page.markup("<th>").text(column).markup("</th>");
     }
     page.markup("</tr>");
     for row in rows(result) {
-        page.markup("<tr>");
-        for cell in row {
-            page.markup("<td>").text(&cell).markup("</td>");
-        }
-        page.markup("</tr>");
+        ranking_page::row(&mut page, &row);
     }
-    page.markup("</table></body></html>\n");
+    page.markup("</table></section>\n</main>\n</body>\n</html>\n");
     page.finish()
 }
 
@@ -126,6 +130,8 @@ fn html(result: &WorkResult) -> String {
 mod tests {
     use super::*;
     use crate::core::quality_gate::GateResult;
+    use crate::core::ranking::{RunScore, ScoreParts, TaskScore};
+    use crate::core::score::rank;
     use crate::core::work::WorkStopReason;
 
     fn result() -> WorkResult {
@@ -148,6 +154,35 @@ mod tests {
         assert!(text.contains("| 1 of 2 failed: a \\| b |"), "{text}");
         let page = render(ReportFormat::Html, &result()).unwrap();
         assert!(page.contains("<td>1 of 2 failed: a | b</td>"), "{page}");
+    }
+
+    #[test]
+    fn a18_the_page_has_the_ranking_with_charts_and_no_markup_of_names() {
+        let hostile = "<script>alert(1)</script>\"'&";
+        let run = RunScore {
+            run: "iteration 1".to_owned(),
+            passed: true,
+            score: 50.0,
+            parts: ScoreParts { checks: 40.0, status: 10.0, ..ScoreParts::default() },
+            steps: 1,
+            cost_usd: None,
+            seconds: 1.0,
+        };
+        let scores = ["b", hostile].map(|name| TaskScore {
+            task: hostile.to_owned(),
+            name: name.to_owned(),
+            runs: vec![run.clone()],
+        });
+        let result = WorkResult { ranking: rank(&scores), task_scores: scores.to_vec(), ..result() };
+        let page = render(ReportFormat::Html, &result).unwrap();
+        assert!(
+            !page.contains("<script") && page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"),
+            "{page}"
+        );
+        let share = "<rect class=\"one\" y=\"10\" height=\"80\" x=\"0\" width=\"400\"/>\
+                     <rect class=\"two\" y=\"10\" height=\"80\" x=\"400\" width=\"100\"/>";
+        assert!(page.contains(share), "{page}");
+        assert_eq!(page.matches("<svg class=\"bar\"").count(), 4);
     }
 
     #[test]

@@ -34,6 +34,8 @@ mod dialects;
 mod display;
 mod edits;
 mod eval;
+mod eval_compare;
+mod eval_tasks;
 mod evaluation;
 mod events;
 mod exec;

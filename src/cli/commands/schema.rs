@@ -21,6 +21,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Report => include_str!("../../../config/schema/report.json"),
         SchemaArg::Health => include_str!("../../../config/schema/health.json"),
         SchemaArg::Work => include_str!("../../../config/schema/work.json"),
+        SchemaArg::Comparison => include_str!("../../../config/schema/comparison.json"),
         SchemaArg::Review => REVIEW_SCHEMA,
         SchemaArg::Rpc => include_str!("../../../config/schema/rpc.json"),
         SchemaArg::Journal => include_str!("../../../config/schema/journal.json"),

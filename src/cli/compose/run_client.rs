@@ -11,6 +11,7 @@ use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
 use crate::mcp::hosted::HostedServer;
 use futures_util::future::LocalBoxFuture;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -87,6 +88,8 @@ pub struct RunBounds {
     pub tools: OfferedTools,
     /// Rules besides the configured ones.
     pub rules: ClientRules,
+    /// Paths that commands cannot see, besides those of the settings.
+    pub hidden: Vec<PathBuf>,
     /// The configured MCP servers that are used; absent: all.
     pub servers: Option<Vec<String>>,
 }
@@ -123,6 +126,7 @@ impl RunBounds {
             settings.sandbox.network = false;
             settings.sandbox.allowed_hosts.clear();
         }
+        settings.sandbox.hidden.extend(self.hidden.iter().map(|path| path.to_string_lossy().into_owned()));
         settings.client_limits.tools = self.tools.clone();
         self.rules.apply(settings);
         if let Some(servers) = &self.servers {

@@ -1,7 +1,7 @@
 //! The file of `agent pipeline`: steps with variables, conditions and checks.
 
 pub mod expression;
-mod fields;
+pub mod fields;
 mod parse;
 mod step;
 pub mod variables;

@@ -1,26 +1,34 @@
-//! `agent eval`: the same task for several models or configurations, each in worktrees of its own, and their ranking.
+//! `agent eval`: the same tasks for several models or configurations, each run in a directory of its own, and their ranking.
 
 pub mod args;
+mod compare;
+pub mod directories;
+mod measurement;
 
 use crate::cli::commands::eval::args::{COMMAND, EvalArgs};
-use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::eval::directories::TaskDirectories;
+use crate::cli::commands::eval::measurement::Measurement;
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::running::{NewTask, RunWords, RunningWork, WorkTask, run_command, usage};
-use crate::cli::commands::work::workers::{WorkerTask, run_workers, verdict};
+use crate::cli::commands::work::workers::{RunDirectories, run_workers, verdict};
 use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use crate::cli::compose::app::App;
-use crate::cli::compose::directories;
+use crate::cli::compose::directories as state_directories;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::eval_tasks::{self, EvalTask, TaskFiles};
+use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::price::Usd;
-use crate::core::score::{has_passed, rank};
+use crate::core::score::{has_passed, rank, scores};
 use crate::core::work::{WorkRun, WorkStopReason};
 use crate::messages;
+use crate::process::launch::Launcher;
+use crate::terminal::one_line;
+pub use compare::compare_measurements;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-/// Maximum number of model calls of a run, unless `--max-steps` is given.
-const MAX_STEPS: u32 = 50;
+/// Characters of a task without a name in the scores.
+const TASK_CHARS: usize = 200;
 
 /// Runs `agent eval` and returns the exit code.
 pub fn eval(app: &App, args: EvalArgs, run_words: RunWords) -> u8 {
@@ -28,33 +36,111 @@ pub fn eval(app: &App, args: EvalArgs, run_words: RunWords) -> u8 {
     run_command(app, COMMAND, &work, &[], run_words, || app.block_on(run(app, args)))
 }
 
-async fn run(app: &App, args: EvalArgs) -> CliResult<WorkOutcome> {
-    let mut options = args.work.options.clone();
-    let checks = std::mem::take(&mut options.check);
+async fn run(app: &App, mut args: EvalArgs) -> CliResult<WorkOutcome> {
+    let checks = std::mem::take(&mut args.work.options.check);
     let names = compared(&args)?;
-    let settings = app.load_and_notify(&options.flags())?.settings;
-    if options.dry_run {
+    let settings = app.load_and_notify(&args.work.options.flags())?.settings;
+    if args.work.options.dry_run {
         return Err(usage(messages::PARALLEL_NEEDS_CHANGES));
     }
-    directories::prepare(&settings)?;
+    state_directories::prepare(&settings)?;
     let launcher = git_launcher(app, &settings)?;
-    let repository = open_repository(&launcher, &settings).await?;
+    match &args.tasks {
+        None => one_task(app, &settings, &launcher, (&args, &names, checks)).await,
+        Some(directory) => many_tasks(app, &settings, &launcher, (&args, &names, checks), directory).await,
+    }
+}
+
+/// What all runs are measured with: the arguments, the models or configurations, and the checks of all tasks.
+type Request<'a> = (&'a EvalArgs, &'a [String], Vec<String>);
+
+/// Measures the task of the command line, in worktrees of the workspace.
+async fn one_task(
+    app: &App,
+    settings: &Settings,
+    launcher: &Launcher,
+    (args, names, checks): Request<'_>,
+) -> CliResult<WorkOutcome> {
+    let repository = open_repository(launcher, settings).await?;
     let task = match args.work.task(app)? {
         WorkTask::New(task) => {
-            let base = base_commit(app, &settings, &repository, (args.base.as_deref(), false)).await?;
+            let base = base_commit(app, settings, &repository, (args.base.as_deref(), false)).await?;
             WorkTask::New(NewTask { base: Some(base), ..task })
         }
         recorded @ WorkTask::Recorded(_) => recorded,
     };
-    let max_steps = *options.max_steps.get_or_insert(MAX_STEPS);
-    let work = RunningWork::begin(app, &settings, options, COMMAND, task)?;
-    let worktrees = Worktrees::new(repository, &settings, &work.record)?;
-    let (tasks, count) = (tasks(&work, &args, &names)?, settings.parallel.workers);
-    let runs = run_workers(app, (&work, &worktrees), &checks, tasks, count).await?;
+    let work = RunningWork::begin(app, settings, args.work.options.clone(), COMMAND, task)?;
+    let worktrees = Worktrees::new(repository, settings, &work.record)?;
+    let start = work.record.start();
+    let commit = start.base.unwrap_or_default();
+    let files = TaskFiles::Commit { clone: settings.workspace.clone(), commit };
+    let task = EvalTask::new(one_line(&start.task, TASK_CHARS), start.task, files);
+    let measurement = Measurement { args, names, tasks: vec![task], checks };
+    let runs = measure(app, settings, (&work, &worktrees), &measurement, Vec::new()).await?;
     drop(worktrees);
+    end(work, runs, &measurement)
+}
+
+/// Measures the tasks of `directory`, in repositories of their own.
+async fn many_tasks(
+    app: &App,
+    settings: &Settings,
+    launcher: &Launcher,
+    (args, names, checks): Request<'_>,
+    directory: &Path,
+) -> CliResult<WorkOutcome> {
+    let unusable = |why: String| CliError::new(FailureKind::Config, why);
+    let directory = directory
+        .canonicalize()
+        .map_err(|error| unusable(format!("--tasks {}: {error}", directory.display())))?;
+    let state = settings.state.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    if state.starts_with(&directory) {
+        return Err(unusable(messages::tasks_contain_state(&directory.to_string_lossy())));
+    }
+    let task = match &args.work.resume_work {
+        Some(id) => WorkTask::Recorded(id.clone()),
+        None if !args.work.words.is_empty() => return Err(usage(messages::TASK_AND_TASKS)),
+        None => {
+            let tasks = eval_tasks::read(&directory, !checks.is_empty());
+            let tasks = tasks.map_err(|errors| unusable(messages::task_errors(&errors)))?;
+            let data = serde_json::to_string(&tasks);
+            let data = data.map_err(|error| CliError::new(FailureKind::Internal, error.to_string()))?;
+            let task = messages::tasks_of(tasks.len(), &directory.to_string_lossy());
+            WorkTask::New(NewTask { task, base: None, data: Some(data) })
+        }
+    };
+    let work = RunningWork::begin(app, settings, args.work.options.clone(), COMMAND, task)?;
+    let tasks: Vec<EvalTask> = serde_json::from_str(&work.record.start().data.unwrap_or_default())
+        .map_err(|error| CliError::new(FailureKind::Session, error.to_string()))?;
+    let measurement = Measurement { args, names, tasks, checks };
+    let by_run = measurement.tasks_by_run()?;
+    let directories = TaskDirectories::new((app, settings), launcher, &work.record, by_run);
+    let runs = measure(app, settings, (&work, &directories), &measurement, vec![directory]).await?;
+    drop(directories);
+    end(work, runs, &measurement)
+}
+
+/// Makes the runs, whose commands cannot see the `hidden` paths.
+async fn measure(
+    app: &App,
+    settings: &Settings,
+    (work, directories): (&RunningWork<'_>, &impl RunDirectories),
+    measurement: &Measurement<'_>,
+    hidden: Vec<PathBuf>,
+) -> CliResult<Vec<WorkRun>> {
+    let mut options = work.options.clone();
+    options.bounds.hidden = hidden;
+    let tasks = measurement.worker_tasks(&options)?;
+    run_workers(app, (work, directories), tasks, settings.parallel.workers).await
+}
+
+/// Records the end with the scores and the ranking.
+fn end(work: RunningWork<'_>, runs: Vec<WorkRun>, measurement: &Measurement<'_>) -> CliResult<WorkOutcome> {
+    let language = work.language;
     work.end_with(stop_reason(&runs), runs, |result| {
-        result.ranking = rank(&runs_by_name(&names, &result.runs, args.repeat), max_steps);
-        result.output = messages::ranking(&result.ranking, settings.language);
+        result.task_scores = scores(&measurement.task_runs(&result.runs));
+        result.ranking = rank(&result.task_scores);
+        result.output = messages::ranking(&result.ranking, language);
     })
 }
 
@@ -66,38 +152,6 @@ fn compared(args: &EvalArgs) -> CliResult<Vec<String>> {
         return Err(usage(messages::EVAL_NEEDS_TWO));
     }
     Ok(names.clone())
-}
-
-fn run_name(name: &str, number: u8, repeat: u8) -> String {
-    if repeat == 1 { name.to_owned() } else { format!("{name} #{number}") }
-}
-
-/// Returns the runs, those of the first repetition of all names first.
-fn tasks(work: &RunningWork<'_>, args: &EvalArgs, names: &[String]) -> CliResult<Vec<WorkerTask>> {
-    let budget = args.budget_per_model.map(Usd::try_from).transpose();
-    let budget = budget.map_err(|error| CliError::new(FailureKind::Usage, error.to_string()))?;
-    let prompt = work.record.start().task;
-    let task = |number: u8, name: &String| {
-        let mut options: RunOptions = work.options.clone();
-        if args.models.is_empty() {
-            options.common.config = Some(name.into());
-        } else {
-            options.model = Some(name.clone());
-        }
-        options.bounds.budget = budget;
-        options.bounds.timeout = args.timeout_per_model.map(Duration::from_secs);
-        WorkerTask { name: run_name(name, number, args.repeat), prompt: prompt.clone(), options }
-    };
-    let repetitions = (1..=args.repeat).flat_map(|number| names.iter().map(move |name| (number, name)));
-    Ok(repetitions.map(|(number, name)| task(number, name)).collect())
-}
-
-fn runs_by_name<'a>(names: &[String], runs: &'a [WorkRun], repeat: u8) -> Vec<(String, Vec<&'a WorkRun>)> {
-    let of = |name: &String| {
-        let wanted: Vec<String> = (1..=repeat).map(|number| run_name(name, number, repeat)).collect();
-        (name.clone(), runs.iter().filter(|run| wanted.contains(&run.name)).collect())
-    };
-    names.iter().map(of).collect()
 }
 
 /// Returns why the command ends: a run that did not pass its checks is no success.

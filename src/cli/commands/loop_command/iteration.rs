@@ -7,6 +7,7 @@ use crate::cli::commands::work::checks::{Commands, check_gate};
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::{WorkStart, work_store};
 use crate::cli::commands::work::running::{NewTask, NextRun, RunningWork, Stop, WorkTask, can_go_on, usage};
+use crate::cli::commands::work::workers::RunDirectories;
 use crate::cli::commands::work::worktrees::{Worktrees, base_commit, git_launcher, open_repository};
 use crate::cli::compose;
 use crate::cli::compose::app::App;

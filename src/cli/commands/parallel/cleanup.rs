@@ -1,11 +1,13 @@
 //! `agent parallel-cleanup`: removes the worktrees and branches of commands that have ended.
 
+use crate::cli::commands::eval::directories;
 use crate::cli::commands::parallel::args::CleanupArgs;
 use crate::cli::commands::work::record::{RecordedWork, WorkRecord, work_store};
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, unusable};
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
+use crate::config::settings::Settings;
 use crate::core::work::Worktree;
 use crate::engine::worktree::Repository;
 use crate::messages;
@@ -25,9 +27,7 @@ pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<()> {
         None => store.list()?.collect(),
     };
     let text = app.block_on(async {
-        let launcher = git_launcher(app, &settings)?;
-        let repository = open_repository(&launcher, &settings).await?;
-        let mut text = String::new();
+        let mut removed = Removed { app, settings: &settings, force: args.force, text: String::new() };
         for id in &ids {
             let known = RecordedWork::read(&store, id).map(|(work, _)| work);
             if args.id.is_none() && known.as_ref().map_or(true, |work| work.worktrees().next().is_none()) {
@@ -35,18 +35,53 @@ pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<()> {
             }
             // Opened, because a command that is under way has locked its record.
             match WorkRecord::open(app, &settings, id) {
-                Ok(_locked) => {
-                    for (_, worktree) in known?.worktrees() {
-                        text.push_str(&remove(&repository, worktree, args.force).await?);
-                    }
-                }
+                Ok(_locked) => removed.worktrees_of(&known?).await?,
                 Err(error) if args.id.is_none() => app.notify(Style::Warning, &error.to_string()),
                 Err(error) => return Err(error),
             }
         }
-        Ok(text)
+        Ok(removed.text)
     })?;
     print(&app.terminal, if text.is_empty() { "There are no worktrees.\n" } else { &text })
+}
+
+/// What was removed so far.
+struct Removed<'a> {
+    app: &'a App,
+    settings: &'a Settings,
+    force: bool,
+    text: String,
+}
+
+impl Removed<'_> {
+    /// Removes the worktrees of a record; those of the tasks of `agent eval --tasks` are repositories of their own.
+    async fn worktrees_of(&mut self, work: &RecordedWork) -> CliResult<()> {
+        let is_task = |worktree: &&Worktree| worktree.branch == directories::BRANCH;
+        let (tasks, others): (Vec<&Worktree>, Vec<&Worktree>) =
+            work.worktrees().map(|(_, worktree)| worktree).partition(is_task);
+        for worktree in tasks {
+            self.text.push_str(&remove_task(worktree)?);
+        }
+        if others.is_empty() {
+            return Ok(());
+        }
+        let launcher = git_launcher(self.app, self.settings)?;
+        let repository = open_repository(&launcher, self.settings).await?;
+        for worktree in others {
+            self.text.push_str(&remove(&repository, worktree, self.force).await?);
+        }
+        Ok(())
+    }
+}
+
+/// Removes the directory of a task of `agent eval --tasks`, and returns the line about it.
+fn remove_task(worktree: &Worktree) -> CliResult<String> {
+    let path = Path::new(&worktree.path);
+    if path.symlink_metadata().is_err() {
+        return Ok(String::new());
+    }
+    directories::remove(path).map_err(|error| unusable(&format!("{}: {error}", path.display())))?;
+    Ok(format!("removed {}\n", worktree.path))
 }
 
 /// Removes a worktree and its branch, and returns the lines about it. Changes without a commit are committed first.

@@ -22,6 +22,7 @@ use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::worktree::Repository;
 use crate::messages;
 pub use cleanup::clean_up;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Runs `agent parallel` and returns the exit code.
@@ -49,7 +50,7 @@ async fn run(app: &App, args: ParallelArgs) -> CliResult<WorkOutcome> {
         .map_err(|why| CliError::new(FailureKind::Session, why))?;
     let tasks = worker_tasks(tasks, &work.options, &args, &settings)?;
     let count = args.workers.unwrap_or(settings.parallel.workers);
-    let mut runs = run_workers(app, (&work, &worktrees), &[], tasks, count).await?;
+    let mut runs = run_workers(app, (&work, &worktrees), tasks, count).await?;
     if args.merge && verdict(&runs, false) != WorkStopReason::UserInterrupt {
         merge(&worktrees, &mut runs).await?;
     }
@@ -88,7 +89,13 @@ fn worker_tasks(
         options.agent = task.agent.or(options.agent).or_else(|| section.agent.clone());
         options.max_steps = options.max_steps.or(Some(section.max_steps));
         (options.bounds.budget, options.bounds.timeout) = (budget, timeout);
-        WorkerTask { name: format!("task {}", at.saturating_add(1)), prompt: task.task, options }
+        WorkerTask {
+            name: format!("task {}", at.saturating_add(1)),
+            prompt: task.task,
+            options,
+            checks: Vec::new(),
+            variables: BTreeMap::new(),
+        }
     };
     Ok(tasks.into_iter().enumerate().map(with_options).collect())
 }

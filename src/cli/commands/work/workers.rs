@@ -1,11 +1,10 @@
-//! Runs of one command at the same time, each in a worktree of its own.
+//! Runs of one command at the same time, each in a directory of its own.
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::{check_gate, run_gates};
 use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::record::EndedRun;
 use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, can_go_on, is_no_success};
-use crate::cli::commands::work::worktrees::Worktrees;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
@@ -16,12 +15,15 @@ use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkRun, WorkStopReason, Worktree};
+use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::messages;
+use crate::process::launch::Launcher;
 use crate::report::OutputFormat;
 use crate::terminal::Style;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -34,60 +36,99 @@ pub struct WorkerTask {
     pub prompt: String,
     /// Its options, without what the command sets for all its runs.
     pub options: RunOptions,
+    /// Commands that check its directory after it.
+    pub checks: Vec<String>,
+    /// Variables of the checks.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Creates the directories of runs, and commits what the runs have changed.
+pub trait RunDirectories {
+    /// Returns what starts git.
+    fn launcher(&self) -> &Launcher;
+
+    /// Returns the worktree of the run `name`, the `number`th of the command, and the directory in which it works. It is recorded, then
+    /// created; if the run `has_begun`, it exists.
+    ///
+    /// # Errors
+    /// Fails when it cannot be recorded or created.
+    fn create(
+        &self,
+        name: &str,
+        number: usize,
+        has_begun: bool,
+    ) -> impl Future<Output = CliResult<(Worktree, PathBuf)>>;
+
+    /// Prepares a directory for the checks after its run.
+    ///
+    /// # Errors
+    /// Why the checks cannot run.
+    fn prepare_checks(
+        &self,
+        name: &str,
+        task: &str,
+        worktree: &Worktree,
+    ) -> impl Future<Output = Result<(), String>>;
+
+    /// Commits what a run has changed.
+    ///
+    /// # Errors
+    /// Fails when that cannot be recorded.
+    fn commit(&self, name: &str, task: &str, worktree: Worktree)
+    -> impl Future<Output = CliResult<Worktree>>;
 }
 
 /// What the runs of a command share.
-struct Workers<'a> {
+struct Workers<'a, D> {
     /// The application.
     app: &'a App,
     /// The command.
     work: &'a RunningWork<'a>,
     /// Where the runs work.
-    worktrees: &'a Worktrees<'a>,
+    directories: &'a D,
     /// Cancelled by a signal.
     interrupt: CancellationToken,
-    /// Commands that check the worktree of each run after it.
-    checks: &'a [String],
 }
 
-/// Runs the tasks, at most `count` at the same time, each followed by `checks` in its worktree; returns the runs in the order of the tasks. A
-/// signal ends all of them.
+/// Runs the tasks, at most `count` at the same time, each followed by its checks in its directory; returns the runs in the order of the
+/// tasks. A signal ends all of them.
 ///
 /// # Errors
 /// Fails when the record cannot be written.
 pub async fn run_workers(
     app: &App,
-    (work, worktrees): (&RunningWork<'_>, &Worktrees<'_>),
-    checks: &[String],
+    (work, directories): (&RunningWork<'_>, &impl RunDirectories),
     tasks: Vec<WorkerTask>,
     count: u8,
 ) -> CliResult<Vec<WorkRun>> {
-    let interrupt = compose::arm_interrupt(app, Some(worktrees.launcher()), work.language)?;
-    let workers = Workers { app, work, worktrees, interrupt, checks };
+    let interrupt = compose::arm_interrupt(app, Some(directories.launcher()), work.language)?;
+    let workers = Workers { app, work, directories, interrupt };
     let runs = tasks.into_iter().enumerate().map(|(at, task)| workers.work(at.saturating_add(1), task));
     let runs = stream::iter(runs).buffered(usize::from(count)).try_collect().await;
     app.interrupt()?.disarm();
     runs
 }
 
-impl Workers<'_> {
+impl<D: RunDirectories> Workers<'_, D> {
     async fn work(&self, number: usize, task: WorkerTask) -> CliResult<WorkRun> {
-        let WorkerTask { name, prompt, options } = task;
+        let name = task.name.clone();
         if self.interrupt.is_cancelled() {
             return Ok(not_started(name, StopReason::UserInterrupt));
         }
-        let options = match self.work.limits.for_next_run(&options) {
+        let options = match self.work.limits.for_next_run(&task.options) {
             Ok(options) => options,
             Err(WorkStopReason::Timeout) => return Ok(not_started(name, StopReason::Timeout)),
             Err(_) => return Ok(not_started(name, StopReason::BudgetExceeded)),
         };
-        let run = match self.worktrees.create(&name, number, self.work.record.has_begun(Some(&name))).await {
+        let run = match self.directories.create(&name, number, self.work.record.has_begun(Some(&name))).await
+        {
             Ok((worktree, directory)) => {
-                let text = messages::worker_started(&name, &prompt, &worktree.branch, self.work.language);
+                let text =
+                    messages::worker_started(&name, &task.prompt, &worktree.branch, self.work.language);
                 self.work.log(Style::Bold, &text);
                 let mut options = concurrent_options(options, &self.interrupt);
                 options.common.workspace = Some(directory);
-                self.run_in(&name, prompt, &options, worktree).await?
+                self.run_in(&task, &options, worktree).await?
             }
             Err(error) => WorkRun { name, result: self.app.not_started(&error), ..WorkRun::default() },
         };
@@ -99,45 +140,51 @@ impl Workers<'_> {
     /// Runs the task, and commits what it has changed.
     async fn run_in(
         &self,
-        name: &str,
-        prompt: String,
+        task: &WorkerTask,
         options: &RunOptions,
         worktree: Worktree,
     ) -> CliResult<WorkRun> {
         let app = self.app.for_worker();
-        let task = (prompt.clone(), Preparation::default());
-        let mut result = match Box::pin(self.work.record.run(&app, options, name, can_go_on, task)).await {
+        let (name, prompt) = (&task.name, &task.prompt);
+        let run_task = (prompt.clone(), Preparation::default());
+        let mut result = match Box::pin(self.work.record.run(&app, options, name, can_go_on, run_task)).await
+        {
             Ok(ended) => ended.result,
             Err(error) => app.not_started(&error),
         };
-        let checks = self.record_checks(name, options, &result).await?;
-        let worktree = self.worktrees.commit(name, &prompt, worktree).await?;
+        let checks = self.record_checks(task, options, &result, &worktree).await?;
+        let worktree = self.directories.commit(name, prompt, worktree).await?;
         if worktree.problem.is_some() {
             result.status = Status::Failed;
         }
-        Ok(WorkRun { name: name.to_owned(), checks, worktree: Some(worktree), result, skipped: None })
+        Ok(WorkRun { name: name.clone(), checks, worktree: Some(worktree), result, skipped: None })
     }
 
-    /// Runs the checks in the worktree of a run that has not failed, and returns their recorded results.
+    /// Runs the checks in the directory of a run that has not failed, and returns their recorded results.
     async fn record_checks(
         &self,
-        name: &str,
+        task: &WorkerTask,
         options: &RunOptions,
         result: &RunResult,
+        worktree: &Worktree,
     ) -> CliResult<Vec<GateResult>> {
-        if self.checks.is_empty() || result.status == Status::Failed {
+        if task.checks.is_empty() || result.status == Status::Failed {
             return Ok(result.quality_gates.clone());
         }
         let run_all = async {
-            let settings = self.app.load(&options.flags())?.settings;
+            let gates: Vec<_> = task.checks.iter().map(|command| check_gate(command)).collect();
+            if let Err(why) = self.directories.prepare_checks(&task.name, &task.prompt, worktree).await {
+                return Ok(Some(gates.iter().map(|gate| not_run(gate, &why)).collect()));
+            }
+            let mut settings = self.app.load(&options.flags())?.settings;
+            options.bounds.apply(&mut settings);
             let launcher = compose::launcher(self.app, &settings)?;
-            let gates: Vec<_> = self.checks.iter().map(|command| check_gate(command)).collect();
             let place = (&*launcher, settings.workspace.as_path());
-            let runs = run_gates(place, &gates, &BTreeMap::new(), &self.interrupt).await;
+            let runs = run_gates(place, &gates, &task.variables, &self.interrupt).await;
             let results = runs.into_iter().map(|run| run.result).collect();
             Ok((!self.interrupt.is_cancelled()).then_some(results))
         };
-        Ok(self.work.record.checks(name, run_all).await?.unwrap_or_default())
+        Ok(self.work.record.checks(&task.name, run_all).await?.unwrap_or_default())
     }
 }
 
@@ -216,6 +263,17 @@ async fn run_beside(
 fn not_started(name: String, reason: StopReason) -> WorkRun {
     let result = RunResult { status: reason.status(), stop_reason: Some(reason), ..RunResult::default() };
     WorkRun { name, result, ..WorkRun::default() }
+}
+
+/// Returns the result of a check that could not run.
+fn not_run(gate: &QualityGate, why: &str) -> GateResult {
+    GateResult {
+        name: gate.label().to_owned(),
+        required: gate.required,
+        passed: false,
+        output: why.to_owned(),
+        duration_ms: 0,
+    }
 }
 
 /// The reasons why a command of several runs did not succeed, the most important first.

@@ -1,6 +1,7 @@
 //! The worktrees of a command whose runs work beside the user's working tree.
 
 use crate::cli::commands::work::record::WorkRecord;
+use crate::cli::commands::work::workers::RunDirectories;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
@@ -99,29 +100,6 @@ impl<'a> Worktrees<'a> {
         Ok(Self { repository, record, directory, base, turn: Mutex::new(()) })
     }
 
-    /// Returns what starts git.
-    pub fn launcher(&self) -> &Launcher {
-        self.repository.launcher
-    }
-
-    /// Returns the worktree `name`, the `number`th of the command, and the directory for runs in it. It is recorded, then created; if a
-    /// run in it `has_begun`, it exists.
-    ///
-    /// # Errors
-    /// Fails when it cannot be recorded or created.
-    pub async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
-        let _turn = self.turn.lock().await;
-        let worktree = match self.record.worktree(name) {
-            Some(known) => known,
-            None => self.new_worktree(name, number).await?,
-        };
-        let path = Path::new(&worktree.path);
-        if !has_begun {
-            self.add(&worktree, path).await.map_err(|why| unusable(&why))?;
-        }
-        Ok((worktree.clone(), path.join(&self.repository.prefix)))
-    }
-
     async fn new_worktree(&self, name: &str, number: usize) -> CliResult<Worktree> {
         let id = format!("{}-{number}", self.record.id);
         let (path, branch) = (self.directory.join(&id), format!("agent/{id}"));
@@ -136,22 +114,6 @@ impl<'a> Worktrees<'a> {
         self.repository.remove(path).await?;
         self.repository.delete_branch(&worktree.branch, "", true).await?;
         self.repository.add(path, &worktree.branch, &self.base).await
-    }
-
-    /// Commits what a run has changed.
-    ///
-    /// # Errors
-    /// Fails when that cannot be recorded.
-    pub async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
-        let _turn = self.turn.lock().await;
-        let message = format!("agent: {}", one_line(task, SUBJECT_CHARS));
-        let committed = self.repository.commit_all(Path::new(&worktree.path), &self.base, &message).await;
-        let worktree = match committed {
-            Ok(commit) => Worktree { commit, problem: None, ..worktree },
-            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
-        };
-        self.record.set_worktree(name, &worktree)?;
-        Ok(worktree)
     }
 
     /// Merges the branch of a run into the user's branch.
@@ -171,6 +133,41 @@ impl<'a> Worktrees<'a> {
             Ok(Merge::Refused(why)) | Err(why) => {
                 Worktree { problem: Some(messages::not_merged(&why)), ..worktree }
             }
+        };
+        self.record.set_worktree(name, &worktree)?;
+        Ok(worktree)
+    }
+}
+
+impl RunDirectories for Worktrees<'_> {
+    fn launcher(&self) -> &Launcher {
+        self.repository.launcher
+    }
+
+    async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
+        let _turn = self.turn.lock().await;
+        let worktree = match self.record.worktree(name) {
+            Some(known) => known,
+            None => self.new_worktree(name, number).await?,
+        };
+        let path = Path::new(&worktree.path);
+        if !has_begun {
+            self.add(&worktree, path).await.map_err(|why| unusable(&why))?;
+        }
+        Ok((worktree.clone(), path.join(&self.repository.prefix)))
+    }
+
+    async fn prepare_checks(&self, _name: &str, _task: &str, _worktree: &Worktree) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
+        let _turn = self.turn.lock().await;
+        let message = format!("agent: {}", one_line(task, SUBJECT_CHARS));
+        let committed = self.repository.commit_all(Path::new(&worktree.path), &self.base, &message).await;
+        let worktree = match committed {
+            Ok(commit) => Worktree { commit, problem: None, ..worktree },
+            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
         };
         self.record.set_worktree(name, &worktree)?;
         Ok(worktree)

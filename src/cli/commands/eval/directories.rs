@@ -1,0 +1,141 @@
+//! The directories of the runs of `agent eval --tasks`: each is a repository of its own with the files of a task.
+
+use crate::cli::commands::work::record::WorkRecord;
+use crate::cli::commands::work::workers::RunDirectories;
+use crate::cli::compose::app::App;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::environment::WORKTREES;
+use crate::config::eval_tasks::{EvalTask, TaskFiles};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::work::Worktree;
+use crate::engine::task_repository::{commit_run, create, extract, restore_tests};
+use crate::messages;
+use crate::process::launch::Launcher;
+use crate::redactor::Redactor;
+use crate::runtime::private_file::create_private_dir;
+use crate::terminal::one_line;
+use crate::workspace::copy::copy_workspace;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The branch of each repository; that of a worktree of the workspace has another name.
+pub const BRANCH: &str = "main";
+/// Characters of a task in the message of a commit.
+const SUBJECT_CHARS: usize = 60;
+/// Paths that are named in a message.
+const NAMED_PATHS: usize = 10;
+
+/// The directories of all runs.
+pub struct TaskDirectories<'a> {
+    launcher: &'a Launcher,
+    record: &'a WorkRecord,
+    redactor: Arc<Redactor>,
+    directory: PathBuf,
+    /// The tasks by the names of their runs.
+    tasks: BTreeMap<String, &'a EvalTask>,
+}
+
+impl<'a> TaskDirectories<'a> {
+    /// Prepares directories for the command of `record`; `tasks` has the task of each run.
+    pub fn new(
+        (app, settings): (&App, &Settings),
+        launcher: &'a Launcher,
+        record: &'a WorkRecord,
+        tasks: BTreeMap<String, &'a EvalTask>,
+    ) -> Self {
+        let directory = settings.state.join(WORKTREES);
+        Self { launcher, record, redactor: app.redactor(settings), directory, tasks }
+    }
+
+    fn task(&self, run: &str) -> Result<&'a EvalTask, String> {
+        self.tasks.get(run).copied().ok_or_else(|| format!("the run {run} has no task"))
+    }
+
+    /// Creates the repository of a run; what an attempt that was cut off has left is removed. Returns its commit.
+    async fn fill(&self, task: &EvalTask, path: &Path) -> Result<String, String> {
+        let container = path.parent().unwrap_or(path);
+        let failed = |error: io::Error| format!("{}: {error}", container.display());
+        if container.symlink_metadata().is_ok() {
+            remove(path).map_err(failed)?;
+        }
+        create_private_dir(path).map_err(failed)?;
+        match &task.files {
+            TaskFiles::Directory { path: from, unseen } => self.copy(from, path, unseen)?,
+            TaskFiles::Commit { clone, commit } => {
+                extract(self.launcher, (clone, commit), path, &container.join("index")).await?;
+            }
+        }
+        create(self.launcher, path).await
+    }
+
+    fn copy(&self, from: &Path, to: &Path, unseen: &BTreeSet<String>) -> Result<(), String> {
+        let unseen = unseen.iter().map(|path| from.join(path)).chain([from.join(".git")]).collect();
+        let copied = copy_workspace(from, to, &self.redactor, &unseen);
+        let copied = copied.map_err(|error| format!("{}: {error}", from.display()))?;
+        let missing = copied.left_out.iter().filter(|path| !unseen.contains(&from.join(path)));
+        let missing: Vec<&str> = missing.map(String::as_str).take(NAMED_PATHS).collect();
+        if missing.is_empty() { Ok(()) } else { Err(messages::not_copied(&from.to_string_lossy(), &missing)) }
+    }
+}
+
+impl RunDirectories for TaskDirectories<'_> {
+    fn launcher(&self) -> &Launcher {
+        self.launcher
+    }
+
+    async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
+        let task = self.task(name).map_err(|why| unusable(name, &why))?;
+        if let (true, Some(known)) = (has_begun, self.record.worktree(name)) {
+            let path = PathBuf::from(&known.path);
+            return Ok((known, path));
+        }
+        let last = Path::new(&task.name).file_name().unwrap_or_default();
+        let path = self.directory.join(format!("{}-{number}", self.record.id)).join(last);
+        let text = path.to_string_lossy().into_owned();
+        let worktree = Worktree { branch: BRANCH.to_owned(), path: text, ..Worktree::default() };
+        self.record.set_worktree(name, &worktree)?;
+        let base = self.fill(task, &path).await.map_err(|why| unusable(&task.name, &why))?;
+        let worktree = Worktree { base: Some(base), ..worktree };
+        self.record.set_worktree(name, &worktree)?;
+        Ok((worktree, path))
+    }
+
+    async fn prepare_checks(&self, name: &str, task: &str, worktree: &Worktree) -> Result<(), String> {
+        let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
+        commit_run(self.launcher, path, base, &subject(task)).await?;
+        let task = self.task(name)?;
+        restore_tests(self.launcher, path, base, (&task.tests, &task.test_patch))
+            .await
+            .map_err(|why| messages::tests_not_restored(&why))
+    }
+
+    async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
+        let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
+        let worktree = match commit_run(self.launcher, path, base, &subject(task)).await {
+            Ok(commit) => Worktree { commit, problem: None, ..worktree },
+            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
+        };
+        self.record.set_worktree(name, &worktree)?;
+        Ok(worktree)
+    }
+}
+
+fn unusable(task: &str, why: &str) -> CliError {
+    CliError::new(FailureKind::Config, messages::no_task_directory(task, why))
+}
+
+fn subject(task: &str) -> String {
+    format!("agent: {}", one_line(task, SUBJECT_CHARS))
+}
+
+/// Removes the directory of a run at `path`, with what is beside it.
+///
+/// # Errors
+/// Fails when it cannot be removed.
+#[expect(clippy::disallowed_methods, reason = "this module made the directory")]
+pub fn remove(path: &Path) -> io::Result<()> {
+    std::fs::remove_dir_all(path.parent().unwrap_or(path))
+}

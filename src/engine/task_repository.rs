@@ -1,0 +1,115 @@
+//! Repositories that each hold the files of one task: created from a directory or from a commit of a clone, and with their tests restored.
+
+use crate::engine::git::{command, git, listed_paths, stdout_text};
+use crate::engine::worktree::Repository;
+use crate::process::launch::Launcher;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// Reference to the last state that a run left, before tests were restored.
+const LEFT_BY_RUN: &str = "refs/agent/left-by-run";
+
+/// Creates a repository of all files in `root`, ignored ones too, and returns its commit.
+///
+/// # Errors
+/// The message of git.
+pub async fn create(launcher: &Launcher, root: &Path) -> Result<String, String> {
+    let words = ["init", "--quiet", "--template=", "--initial-branch=main"];
+    let init = launcher.launch(command(root, &words, Vec::new(), &[]), &CancellationToken::new()).await;
+    stdout_text(&init.map_err(|error| error.to_string())?)?;
+    let repository = Repository::open(launcher, root).await?;
+    repository.line(root, &["add", "--all", "--force"]).await?;
+    let message = ["commit", "--quiet", "--no-verify", "--allow-empty", "--message", "agent: the task"];
+    repository.line(root, &message).await?;
+    repository.line(root, &["rev-parse", "HEAD"]).await
+}
+
+/// Writes the files of `commit` of the repository with the working tree `clone` to the directory `to`, through an index of its own at `index`. The
+/// history of the repository, which may contain the solution, is not written.
+///
+/// # Errors
+/// The message of git.
+pub async fn extract(
+    launcher: &Launcher,
+    (clone, commit): (&Path, &str),
+    to: &Path,
+    index: &Path,
+) -> Result<(), String> {
+    let repository = Repository::open(launcher, clone).await?;
+    if !repository.prefix.is_empty() {
+        return Err(format!("{} is no clone of its own", clone.display()));
+    }
+    let commit = repository.commit_of(commit).await?;
+    let index = index.to_str().ok_or("the state directory is no text")?;
+    let prefix = format!("--prefix={}/", to.to_str().ok_or("the state directory is no text")?);
+    for words in [["read-tree", commit.as_str()].as_slice(), &["checkout-index", "--all", &prefix]] {
+        stdout_text(&repository.run(clone, words, &[("GIT_INDEX_FILE", index)]).await?)?;
+    }
+    Ok(())
+}
+
+/// Commits what a run has changed in the repository `root`, which began with the commit `base`; returns the new commit, if any. After
+/// [`restore_tests`] it returns the same one.
+///
+/// # Errors
+/// The message of git.
+pub async fn commit_run(
+    launcher: &Launcher,
+    root: &Path,
+    base: &str,
+    message: &str,
+) -> Result<Option<String>, String> {
+    let repository = Repository::open(launcher, root).await?;
+    let commit = if let Ok(commit) = repository.commit_of(LEFT_BY_RUN).await {
+        commit
+    } else {
+        let commit = repository.commit_all(root, base, message).await?.unwrap_or_else(|| base.to_owned());
+        repository.line(root, &["update-ref", LEFT_BY_RUN, &commit]).await?;
+        commit
+    };
+    Ok((commit != base).then_some(commit))
+}
+
+/// Restores `tests` and the files of `patch` in `root` to the commit `base`, whatever a run has made of them, and applies `patch`.
+///
+/// # Errors
+/// The message of git.
+pub async fn restore_tests(
+    launcher: &Launcher,
+    root: &Path,
+    base: &str,
+    (tests, patch): (&[String], &str),
+) -> Result<(), String> {
+    let repository = Repository::open(launcher, root).await?;
+    let apply = async |words: &[&str]| {
+        git(launcher, root, words, patch.as_bytes().to_vec(), &repository.settings).await
+    };
+    let mut files = tests.to_vec();
+    if !patch.is_empty() {
+        let counts = listed_paths(&apply(&["apply", "--numstat", "-z", "-"]).await?)?;
+        files.extend(counts.iter().filter_map(|line| Some(line.splitn(3, '\t').nth(2)?.to_owned())));
+    }
+    if files.is_empty() {
+        return Ok(());
+    }
+    let literal = |file: &String| format!(":(top,literal){file}");
+    let with_files = |words: &[&str], files: &[String]| {
+        words.iter().map(|word| (*word).to_owned()).chain(files.iter().map(literal)).collect::<Vec<_>>()
+    };
+    let call = async |words: &[&str], files: &[String]| {
+        let words = with_files(words, files);
+        repository.run(root, &words.iter().map(String::as_str).collect::<Vec<_>>(), &[]).await
+    };
+    let with_tree = format!("--with-tree={base}");
+    let known = listed_paths(&call(&["ls-files", "-z", "--full-name", &with_tree, "--"], &files).await?)?;
+    if !known.is_empty() {
+        let source = format!("--source={base}");
+        let words = ["restore", "--quiet", &source, "--staged", "--worktree", "--"];
+        stdout_text(&call(&words, &known).await?)?;
+    }
+    stdout_text(&call(&["clean", "--quiet", "--force", "-d", "-x", "--"], &files).await?)?;
+    if !patch.is_empty() {
+        stdout_text(&apply(&["apply", "--whitespace=nowarn", "-"]).await?)?;
+    }
+    Ok(())
+}
