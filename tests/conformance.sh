@@ -40,7 +40,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/workspace" "$work/scripts"
 export AGENT_HOME=$work/home
 printf 'turns: [{text: done}]\n' >"$work/model.yaml"
-node ../../tests/conformance/server.mjs -w "$work/workspace" --model "scripted:$work/model.yaml" >"$work/url" &
+# `node` is a wrapper, which would leave the bridge behind when it is killed.
+"$(node -p process.execPath)" ../../tests/conformance/server.mjs -w "$work/workspace" --model "scripted:$work/model.yaml" >"$work/url" &
 bridge=$!
 trap 'kill $bridge; rm -rf "$work"' EXIT
 until [ -s "$work/url" ]; do kill -0 $bridge && sleep 0.1; done
