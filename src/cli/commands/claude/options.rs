@@ -164,7 +164,7 @@ fn withheld(entries: &[String]) -> Vec<String> {
 }
 
 /// Adds the rules of `--allowedTools` to the bounds. Returns the tools all of whose calls are allowed, and what has no effect. In the
-/// mode `auto` nothing is allowed, because Claude Code ignores broad entries there.
+/// mode `auto` nothing is allowed: no classifier looks at the calls here, so each is asked for.
 fn allowances(args: &ClaudeArgs, bounds: &mut RunBounds) -> (Vec<String>, Vec<String>) {
     if args.permission_mode == Some(PermissionMode::Auto) {
         return Default::default();
