@@ -305,6 +305,7 @@ fn a19_a_debate_is_a_step_and_its_summary_is_the_output() {
             "debate/round 1: openai/b",
             "debate/round 1: judge openai/judge",
             "debate/summary",
+            "debate",
             "after"
         ]
     );
@@ -341,4 +342,17 @@ fn a19_the_timeout_of_a_step_bounds_its_debate() {
     );
     let json = run_on(&lab, &debaters("{text: x}", "{fault: hang}", YES), &[], 5);
     assert_eq!(json["stop_reason"], "timeout");
+}
+
+#[test]
+fn a19_a_debate_whose_models_could_not_be_reached_is_held_when_the_pipeline_is_resumed() {
+    let lab = lab(
+        "steps: [{name: one, run: 'true'}, {name: two, consolidate: {question: q, models: [openai/a, openai/b], judge: openai/judge}}]",
+    );
+    let json = run(&lab, &[], 1);
+    assert_eq!((names(&json), statuses(&json)), (vec!["one", "two"], vec!["success", "failed"]));
+    let server = debaters("{text: x}", "{text: y}", &format!("{YES}, {{text: it is x}}"));
+    let words = ["pipeline", "resume", json["work_id"].as_str().unwrap()];
+    let json = lab.agent(&on_server(&words, &server.url())).exits(0).json();
+    assert_eq!((statuses(&json), &json["output"]), (vec!["success"; 6], &json!("it is x")));
 }

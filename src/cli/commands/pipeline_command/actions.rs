@@ -14,7 +14,7 @@ use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{WorkRun, WorkStopReason};
+use crate::core::work::{Consolidation, WorkRun, WorkStopReason};
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::messages;
 use crate::process::launch::ExitReason;
@@ -83,7 +83,7 @@ impl Steps<'_> {
         Ok(result)
     }
 
-    /// Holds a debate of several models.
+    /// Holds a debate of several models; the result of the step is the summary.
     async fn hold_debate(&self, begun: &BegunStep<'_>, debate: &Debate) -> CliResult<Option<WorkStopReason>> {
         let question = replace(&debate.question, &begun.outputs.variables);
         let debate = Debate { question, ..debate.clone() };
@@ -94,7 +94,13 @@ impl Steps<'_> {
         let (work, limits) = (begun.work, &begun.limits);
         let held = HeldDebate { work, limits, options: &options, prefix: &prefix, debate: &debate };
         match held.hold().await {
-            Ok(_) => Ok(None),
+            Ok(Consolidation { summary, .. }) => {
+                let result =
+                    RunResult { status: Status::Success, output: summary.as_str().into(), ..no_run() };
+                let name = begun.step.name.clone();
+                begun.record().add_result(WorkRun { name, result, ..WorkRun::default() })?;
+                Ok(None)
+            }
             Err(Stop::Reason(WorkStopReason::RunPartial)) => Ok(Some(WorkStopReason::StepFailed)),
             Err(Stop::Reason(reason)) => Ok(Some(reason)),
             Err(Stop::Error(error)) => self.not_started(begun, begun.step.name.clone(), error).map(Some),
