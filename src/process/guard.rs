@@ -13,6 +13,7 @@
 //! it compares protected files with the fork server's snapshot and restores them. This work happens here because between fork
 //! and exec the agent may only make async-signal-safe calls.
 
+use super::code_pages::unmap_code;
 use super::exec;
 use super::fd_passing;
 use super::fork_server::{SERVER_ARGUMENT, serve::serve};
@@ -243,6 +244,7 @@ fn in_namespace(
             drop(lifeline);
             let baseline = snapshot.map(GuardSnapshot::wait);
             let _init_may_have_failed = io::Write::write_all(&mut &guard_end, &[0]);
+            unmap_code();
             let watched = watch(control, (init, Role::Wrapper), Some(alone.as_fd()), &monitor);
             // Waiting for init includes waiting for the whole namespace.
             let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
@@ -389,6 +391,7 @@ fn start_and_reap(
             return Ok(());
         }
     };
+    unmap_code();
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == main => {

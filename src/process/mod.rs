@@ -3,6 +3,7 @@
 pub mod allocator;
 pub mod barrier;
 pub mod capture;
+mod code_pages;
 mod command;
 mod command_registry;
 pub mod editor;

@@ -1,6 +1,7 @@
 //! Main loop of the fork server: waits for requests and for the end of its guards.
 
 use super::GUARD_DESCRIPTORS;
+use crate::process::code_pages::unmap_code;
 use crate::process::fd_passing;
 use crate::process::launch_protocol::LaunchReply;
 use crate::process::pids_cgroup::PidsCgroup;
@@ -70,6 +71,7 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
                 // processor.
                 std::thread::yield_now();
                 baseline = due.take().map(SharedSnapshotJob::of_server).or(baseline);
+                unmap_code();
             }
             Ok(Fork::Child) => {
                 guards.clear();
