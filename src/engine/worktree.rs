@@ -4,6 +4,7 @@
 use crate::core::work::LeftOut;
 use crate::engine::git::{command, commit_id, error_text, stdout_text, without_filters};
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -163,15 +164,35 @@ impl<'a> Repository<'a> {
         }
     }
 
+    /// Removes the locks on the worktree `path` and on `branch` that a git process has left which was killed. Nobody else may use them.
+    ///
+    /// # Errors
+    /// The message of git, or of the system.
+    pub async fn remove_locks(&self, path: &Path, branch: &str) -> Result<(), String> {
+        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let repository = PathBuf::from(self.line(&self.workspace, &words).await?);
+        let own = repository.join("worktrees").join(path.file_name().unwrap_or_default());
+        let reference = repository.join("refs/heads").join(format!("{branch}.lock"));
+        for lock in [own.join("index.lock"), own.join("HEAD.lock"), reference] {
+            match std::fs::remove_file(&lock) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(format!("{}: {error}", lock.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Creates the worktree `path` with the new branch `branch` at `base`.
     ///
     /// # Errors
     /// The message of git, also if the branch or the directory exists.
     pub async fn add(&self, path: &Path, branch: &str, base: &str) -> Result<(), String> {
         let target = path.to_str().ok_or("the state directory is no text")?;
-        self.line(&self.workspace, &["worktree", "add", "--quiet", "-b", branch, target, base])
-            .await
-            .map(drop)
+        // Twice: one that git was killed in stays locked.
+        let words = ["worktree", "add", "--force", "--force", "--quiet", "-b", branch, target, base];
+        self.line(&self.workspace, &words).await.map(drop)
     }
 
     /// Commits all changes in the worktree `path`; returns the commit of its branch if it is not `base`.
@@ -223,11 +244,15 @@ impl<'a> Repository<'a> {
     /// Removes the worktree `path`, if it exists, with all that is in it.
     ///
     /// # Errors
-    /// The message of git.
+    /// The message of git, or of the system.
     pub async fn remove(&self, path: &Path) -> Result<(), String> {
         let target = path.to_str().ok_or("the state directory is no text")?;
         if path.symlink_metadata().is_ok() {
-            self.line(&self.workspace, &["worktree", "remove", "--force", "--force", target]).await?;
+            let words = ["worktree", "remove", "--force", "--force", target];
+            if self.line(&self.workspace, &words).await.is_err() {
+                // git refuses one that it was killed in.
+                std::fs::remove_dir_all(path).map_err(|error| format!("{target}: {error}"))?;
+            }
         }
         self.line(&self.workspace, &["worktree", "prune"]).await.map(drop)
     }

@@ -398,3 +398,48 @@ fn f06_the_section_parallel_holds_when_no_flag_is_given() {
         (&json!("max_steps"), &json!("run_partial"))
     );
 }
+
+/// A git that does not finish the worktree of the second task: it leaves what a killed one leaves, makes a file `stuck`, and waits.
+const UNFINISHED: &str = r#"#!/bin/sh
+case "$*" in
+  *"worktree add"*-2*)
+    GIT "$@"
+    for path in "$@"; do case "$path" in */worktrees/*-2) break;; esac; done
+    name=$(basename "$path")
+    echo > "$path/.git"
+    echo initializing > ".git/worktrees/$name/locked"
+    echo > ".git/refs/heads/agent/$name.lock"
+    touch stuck
+    exec sleep 300;;
+esac
+exec GIT "$@"
+"#;
+
+#[test]
+fn a06_what_a_killed_git_leaves_of_a_worktree_does_not_stop_the_tasks() {
+    let lab = writes(writes(repository(), "b.txt", "b"), "c.txt", "c");
+    let bin = lab.outside().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let real = Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    let lab = lab.script("../bin/git", &UNFINISHED.replace("GIT", real.trim()));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let lab = lab.env("PATH", &path);
+    let file = tasks_file(&lab, &["b.txt", "c.txt"]);
+    let running = start(&lab, &["--tasks-file", &file, "--workers", "1"]);
+    lab.wait_for_file("stuck");
+    running.signal(Signal::KILL);
+    running.finish();
+    std::fs::remove_file(bin.join("git")).unwrap();
+    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    // The first task has ended but for its commit: what it wrote is committed when it goes on.
+    let own = lab.ws().join(format!(".git/worktrees/{id}-1/index.lock"));
+    std::fs::write(own, "").unwrap();
+    let json = lab.agent(&["parallel", "resume", &id, "--json"]).exits(0).json();
+    let runs = runs(&json);
+    assert_eq!(of(&runs, "status"), [json!("success"), json!("success")]);
+    for (run, file) in runs.iter().zip(["b.txt", "c.txt"]) {
+        let branch = run["worktree"]["branch"].as_str().unwrap();
+        assert_eq!(git(&lab, &["show", &format!("{branch}:{file}")]), file[..1]);
+    }
+}

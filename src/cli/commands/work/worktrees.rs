@@ -147,7 +147,11 @@ impl RunDirectories for Worktrees<'_> {
     async fn create(&self, name: &str, number: usize, has_begun: bool) -> CliResult<(Worktree, PathBuf)> {
         let _turn = self.turn.lock().await;
         let worktree = match self.record.worktree(name) {
-            Some(known) => known,
+            Some(known) => {
+                let unlocked = self.repository.remove_locks(Path::new(&known.path), &known.branch).await;
+                unlocked.map_err(|why| unusable(&why))?;
+                known
+            }
             None => self.new_worktree(name, number).await?,
         };
         let path = Path::new(&worktree.path);
