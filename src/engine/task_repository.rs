@@ -1,12 +1,12 @@
 //! Repositories that each hold the files of one task: created from a directory or from a commit of a clone, and with their tests restored.
 
-use crate::engine::git::{command, git, listed_paths, stdout_text};
+use crate::engine::git::{command, commit_id, git, listed_paths, stdout_text};
 use crate::engine::worktree::Repository;
 use crate::process::launch::Launcher;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Reference to the last state that a run left, before tests were restored.
+/// Reference to the state that a run left, before tests were restored.
 const LEFT_BY_RUN: &str = "refs/agent/left-by-run";
 
 /// Creates a repository of all files in `root`, ignored ones too, and returns its commit.
@@ -37,7 +37,7 @@ pub async fn extract(
 ) -> Result<(), String> {
     let repository = Repository::open(launcher, clone).await?;
     if !repository.prefix.is_empty() {
-        return Err(format!("{} is no clone of its own", clone.display()));
+        return Err(format!("{} is not the top directory of a git repository", clone.display()));
     }
     let commit = repository.commit_of(commit).await?;
     let index = index.to_str().ok_or("the state directory is no text")?;
@@ -49,7 +49,7 @@ pub async fn extract(
 }
 
 /// Commits what a run has changed in the repository `root`, which began with the commit `base`; returns the new commit, if any. After
-/// [`restore_tests`] it returns the same one.
+/// [`prepare_checks`] it returns the commit of then.
 ///
 /// # Errors
 /// The message of git.
@@ -59,28 +59,28 @@ pub async fn commit_run(
     base: &str,
     message: &str,
 ) -> Result<Option<String>, String> {
-    let repository = Repository::open(launcher, root).await?;
-    let commit = if let Ok(commit) = repository.commit_of(LEFT_BY_RUN).await {
-        commit
-    } else {
-        let commit = repository.commit_all(root, base, message).await?.unwrap_or_else(|| base.to_owned());
-        repository.line(root, &["update-ref", LEFT_BY_RUN, &commit]).await?;
-        commit
-    };
-    Ok((commit != base).then_some(commit))
+    if let Ok(commit) = commit_id(launcher, root, LEFT_BY_RUN).await {
+        return Ok((commit != base).then_some(commit));
+    }
+    Repository::open(launcher, root).await?.commit_all(root, base, message).await
 }
 
-/// Restores `tests` and the files of `patch` in `root` to the commit `base`, whatever a run has made of them, and applies `patch`.
+/// Commits what a run that has ended has changed in `root`. Then restores `tests` and the files of `patch` to the commit `base`, even if
+/// the run has changed or deleted them, and applies `patch`.
 ///
 /// # Errors
 /// The message of git.
-pub async fn restore_tests(
+pub async fn prepare_checks(
     launcher: &Launcher,
     root: &Path,
-    base: &str,
+    (base, message): (&str, &str),
     (tests, patch): (&[String], &str),
 ) -> Result<(), String> {
     let repository = Repository::open(launcher, root).await?;
+    if repository.commit_of(LEFT_BY_RUN).await.is_err() {
+        let commit = repository.commit_all(root, base, message).await?;
+        repository.line(root, &["update-ref", LEFT_BY_RUN, commit.as_deref().unwrap_or(base)]).await?;
+    }
     let apply = async |words: &[&str]| {
         git(launcher, root, words, patch.as_bytes().to_vec(), &repository.settings).await
     };

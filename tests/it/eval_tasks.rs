@@ -267,3 +267,33 @@ fn a18_tests_that_a_kill_interrupted_run_again_and_are_no_work_of_the_model() {
     assert_eq!(String::from_utf8(diff.output().unwrap().stdout).unwrap(), "slow\nvalue.txt\n");
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn a18_an_interrupted_run_is_resumed_without_the_tests_and_all_its_work_is_committed() {
+    let lab = Lab::new().config("parallel: {workers: 1}");
+    let tasks = instances(&lab, None);
+    let calls = command("echo 1 > value.txt");
+    let server = Server::start(&format!("turns:\n  - calls: [{calls}]\n  - fault: hang\n"));
+    let (url, other) = (server.url(), model(&lab, "other", &command("echo 2 > value.txt")));
+    let models = format!("openai/mock,{other}");
+    let check = "cmp value.txt tests/value.txt";
+    let words =
+        ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &models, "--check", check];
+    let running = lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
+    server.wait_for_request(2);
+    running.signal(Signal::INT);
+    running.finish().exits(130);
+    let path = first_run(&lab);
+    assert!(!path.join("tests/value.txt").exists());
+    let id = lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned();
+    let calls = command("echo 2 > value.txt");
+    let again = Server::start(&format!("turns:\n  - calls: [{calls}]\n  - text: done\n"));
+    let url = again.url();
+    let json =
+        lab.agent(&["eval", "resume", &id, "--api-base", &url, "--api-key", KEY, "--json"]).exits(0).json();
+    let commit = json["runs"][0]["worktree"]["commit"].as_str().unwrap();
+    let mut git = std::process::Command::new("git");
+    let shown =
+        git.args(["-c", "safe.directory=*", "show", &format!("{commit}:value.txt")]).current_dir(&path);
+    assert_eq!(String::from_utf8(shown.output().unwrap().stdout).unwrap(), "2\n");
+}

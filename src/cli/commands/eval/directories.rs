@@ -9,7 +9,7 @@ use crate::config::eval_tasks::{EvalTask, TaskFiles};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::work::Worktree;
-use crate::engine::task_repository::{commit_run, create, extract, restore_tests};
+use crate::engine::task_repository::{commit_run, create, extract, prepare_checks};
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
@@ -105,9 +105,8 @@ impl RunDirectories for TaskDirectories<'_> {
 
     async fn prepare_checks(&self, name: &str, task: &str, worktree: &Worktree) -> Result<(), String> {
         let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
-        commit_run(self.launcher, path, base, &subject(task)).await?;
-        let task = self.task(name)?;
-        restore_tests(self.launcher, path, base, (&task.tests, &task.test_patch))
+        let EvalTask { tests, test_patch, .. } = self.task(name)?;
+        prepare_checks(self.launcher, path, (base, &subject(task)), (tests, test_patch))
             .await
             .map_err(|why| messages::tests_not_restored(&why))
     }

@@ -160,7 +160,8 @@ impl<D: RunDirectories> Workers<'_, D> {
         Ok(WorkRun { name: name.clone(), checks, worktree: Some(worktree), result, skipped: None })
     }
 
-    /// Runs the checks in the directory of a run that has not failed, and returns their recorded results.
+    /// Runs the checks in the directory of a run unless it failed or is to be resumed, and returns their recorded results. A run that is
+    /// resumed must not see tests that its checks bring.
     async fn record_checks(
         &self,
         task: &WorkerTask,
@@ -168,7 +169,7 @@ impl<D: RunDirectories> Workers<'_, D> {
         result: &RunResult,
         worktree: &Worktree,
     ) -> CliResult<Vec<GateResult>> {
-        if task.checks.is_empty() || result.status == Status::Failed {
+        if task.checks.is_empty() || can_go_on(result) {
             return Ok(result.quality_gates.clone());
         }
         let run_all = async {
