@@ -168,6 +168,7 @@ impl<'a> Repository<'a> {
     ///
     /// # Errors
     /// The message of git, or of the system.
+    #[expect(clippy::disallowed_methods, reason = "this module owns the worktrees")]
     pub async fn remove_locks(&self, path: &Path, branch: &str) -> Result<(), String> {
         let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let repository = PathBuf::from(self.line(&self.workspace, &words).await?);
@@ -245,6 +246,7 @@ impl<'a> Repository<'a> {
     ///
     /// # Errors
     /// The message of git, or of the system.
+    #[expect(clippy::disallowed_methods, reason = "this module owns the worktrees")]
     pub async fn remove(&self, path: &Path) -> Result<(), String> {
         let target = path.to_str().ok_or("the state directory is no text")?;
         if path.symlink_metadata().is_ok() {
