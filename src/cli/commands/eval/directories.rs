@@ -2,6 +2,7 @@
 
 use crate::cli::commands::work::record::WorkRecord;
 use crate::cli::commands::work::workers::RunDirectories;
+use crate::cli::commands::work::worktrees::subject;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::WORKTREES;
@@ -14,7 +15,6 @@ use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::runtime::private_file::create_private_dir;
-use crate::terminal::one_line;
 use crate::workspace::copy::copy_workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,8 +23,6 @@ use std::sync::Arc;
 
 /// The branch of each repository; that of a worktree of the workspace has another name.
 pub const BRANCH: &str = "main";
-/// Characters of a task in the message of a commit.
-const SUBJECT_CHARS: usize = 60;
 /// Paths that are named in a message.
 const NAMED_PATHS: usize = 10;
 
@@ -113,21 +111,13 @@ impl RunDirectories for TaskDirectories<'_> {
 
     async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
         let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
-        let worktree = match commit_run(self.launcher, path, base, &subject(task)).await {
-            Ok(commit) => Worktree { commit, problem: None, ..worktree },
-            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
-        };
-        self.record.set_worktree(name, &worktree)?;
-        Ok(worktree)
+        let committed = commit_run(self.launcher, path, base, &subject(task)).await;
+        self.record.set_committed(name, worktree, committed)
     }
 }
 
 fn unusable(task: &str, why: &str) -> CliError {
     CliError::new(FailureKind::Config, messages::no_task_directory(task, why))
-}
-
-fn subject(task: &str) -> String {
-    format!("agent: {}", one_line(task, SUBJECT_CHARS))
 }
 
 /// Removes the directory of a run at `path`, with what is beside it.

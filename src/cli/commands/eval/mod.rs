@@ -76,7 +76,7 @@ async fn one_task(
     let files = TaskFiles::Commit { clone: settings.workspace.clone(), commit };
     let task = EvalTask::new(one_line(&start.task, TASK_CHARS), start.task, files);
     let measurement = Measurement { args, names, tasks: vec![task], checks };
-    let runs = measure(app, settings, (&work, &worktrees), &measurement, Vec::new()).await?;
+    let runs = measure(settings, (&work, &worktrees), &measurement, Vec::new()).await?;
     drop(worktrees);
     end(work, runs, &measurement)
 }
@@ -115,14 +115,13 @@ async fn many_tasks(
     let measurement = Measurement { args, names, tasks, checks };
     let by_run = measurement.tasks_by_run()?;
     let directories = TaskDirectories::new((app, settings), launcher, &work.record, by_run);
-    let runs = measure(app, settings, (&work, &directories), &measurement, vec![directory]).await?;
+    let runs = measure(settings, (&work, &directories), &measurement, vec![directory]).await?;
     drop(directories);
     end(work, runs, &measurement)
 }
 
 /// Makes the runs, whose commands cannot see the `hidden` paths.
 async fn measure(
-    app: &App,
     settings: &Settings,
     (work, directories): (&RunningWork<'_>, &impl RunDirectories),
     measurement: &Measurement<'_>,
@@ -131,7 +130,7 @@ async fn measure(
     let mut options = work.options.clone();
     options.bounds.hidden = hidden;
     let tasks = measurement.worker_tasks(&options)?;
-    run_workers(app, (work, directories), tasks, settings.parallel.workers).await
+    run_workers((work, directories), tasks, settings.parallel.workers).await
 }
 
 /// Records the end with the scores and the ranking.

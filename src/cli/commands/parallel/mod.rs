@@ -50,7 +50,7 @@ async fn run(app: &App, args: ParallelArgs) -> CliResult<WorkOutcome> {
         .map_err(|why| CliError::new(FailureKind::Session, why))?;
     let tasks = worker_tasks(tasks, &work.options, &args, &settings)?;
     let count = args.workers.unwrap_or(settings.parallel.workers);
-    let mut runs = run_workers(app, (&work, &worktrees), tasks, count).await?;
+    let mut runs = run_workers((&work, &worktrees), tasks, count).await?;
     if args.merge && verdict(&runs, false) != WorkStopReason::UserInterrupt {
         merge(&worktrees, &mut runs).await?;
     }

@@ -41,7 +41,7 @@ impl Steps<'_> {
         let prompt = replace(prompt, &begun.outputs.variables);
         let mut data = Vec::new();
         for number in 1..=agents.len().max(1) {
-            let options = self.run_options(begun, agents.get(number - 1).cloned(), number >= agents.len())?;
+            let options = run_options(begun, agents.get(number - 1).cloned(), number >= agents.len())?;
             let options = match begun.limits.for_next_run(&options) {
                 Ok(options) => options,
                 Err(reason) => return Ok(Some(reason)),
@@ -87,7 +87,7 @@ impl Steps<'_> {
     async fn hold_debate(&self, begun: &BegunStep<'_>, debate: &Debate) -> CliResult<Option<WorkStopReason>> {
         let question = replace(&debate.question, &begun.outputs.variables);
         let debate = Debate { question, ..debate.clone() };
-        let (prefix, options) = (format!("{}/", begun.step.name), self.run_options(begun, None, true)?);
+        let (prefix, options) = (format!("{}/", begun.step.name), run_options(begun, None, true)?);
         if let Err(error) = check_distinct(self.app, &options, &debate).await {
             return self.not_started(begun, begun.step.name.clone(), error).map(Some);
         }
@@ -122,27 +122,6 @@ impl Steps<'_> {
         Ok(WorkStopReason::RunFailed)
     }
 
-    /// Returns the options of a run of the step, without the limits.
-    fn run_options(
-        &self,
-        begun: &BegunStep<'_>,
-        agent: Option<String>,
-        is_last: bool,
-    ) -> CliResult<RunOptions> {
-        let (step, mut options) = (begun.step, self.setup.options.clone());
-        options.agent = agent.or_else(|| step.agent.clone()).or(options.agent);
-        options.model = step.model.clone().or(options.model);
-        let budget = step.budget.map(Usd::try_from).transpose();
-        let budget = budget.map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
-        options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
-        match step.output_schema.as_ref().filter(|_| is_last) {
-            Some(Schema::File(file)) => options.output_schema = Some(file.into()),
-            Some(Schema::Inline(schema)) => options.schema = Some(schema.to_string()),
-            None => {}
-        }
-        Ok(options)
-    }
-
     async fn run_command(&self, begun: &BegunStep<'_>, command: &str) -> CliResult<Option<WorkStopReason>> {
         let (step, record) = (begun.step, begun.record());
         let has_succeeded = |run: &WorkRun| run.name == step.name && run.result.status == Status::Success;
@@ -171,11 +150,27 @@ impl Steps<'_> {
             sandbox: Some(self.launcher.tier().name().to_owned()),
             ..no_run()
         };
-        self.log_checks(std::slice::from_ref(&run.result));
+        begun.log_checks(std::slice::from_ref(&run.result));
         let (name, checks) = (step.name.clone(), vec![run.result]);
         record.add_result(WorkRun { name, checks, result, ..WorkRun::default() })?;
         Ok(stop)
     }
+}
+
+/// Returns the options of a run of the step, without the limits.
+fn run_options(begun: &BegunStep<'_>, agent: Option<String>, is_last: bool) -> CliResult<RunOptions> {
+    let (step, mut options) = (begun.step, begun.work.options.clone());
+    options.agent = agent.or_else(|| step.agent.clone()).or(options.agent);
+    options.model = step.model.clone().or(options.model);
+    let budget = step.budget.map(Usd::try_from).transpose();
+    let budget = budget.map_err(|error| CliError::new(FailureKind::Config, error.to_string()))?;
+    options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
+    match step.output_schema.as_ref().filter(|_| is_last) {
+        Some(Schema::File(file)) => options.output_schema = Some(file.into()),
+        Some(Schema::Inline(schema)) => options.schema = Some(schema.to_string()),
+        None => {}
+    }
+    Ok(options)
 }
 
 /// Returns the name of a run of the step; `number` counts the agents of a chain from 1.

@@ -1,6 +1,6 @@
 //! The checkpoint after a step: a commit of its changes, under a reference or on the current branch.
 
-use crate::cli::commands::pipeline_command::steps::Steps;
+use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
 use crate::config::pipeline::{Checkpoint, Step};
 use crate::core::quality_gate::GateResult;
 use crate::engine::file_commit::{CommitWriter, advance_branch, changed_files};
@@ -27,20 +27,15 @@ impl Steps<'_> {
         }
     }
 
-    /// Writes the checkpoint of the step with this index, and returns whether that succeeded; `None` if it has none.
-    pub async fn checkpoint(
-        &self,
-        record_id: &str,
-        (index, step): (usize, &Step),
-        changed_before: &[String],
-    ) -> Option<GateResult> {
-        let is_commit = match step.checkpoint {
+    /// Writes the checkpoint of the step, and returns whether that succeeded; `None` if it has none.
+    pub async fn checkpoint(&self, begun: &BegunStep<'_>) -> Option<GateResult> {
+        let is_commit = match begun.step.checkpoint {
             Checkpoint::Off => return None,
             Checkpoint::Reference => false,
             Checkpoint::Commit => true,
         };
         let started_at = self.app.source.elapsed();
-        let written = self.write_checkpoint(record_id, (index, step), is_commit, changed_before).await;
+        let written = self.write_checkpoint(begun, is_commit).await;
         let duration = self.app.source.elapsed().saturating_sub(started_at);
         Some(GateResult {
             name: NAME.to_owned(),
@@ -51,14 +46,10 @@ impl Steps<'_> {
         })
     }
 
-    async fn write_checkpoint(
-        &self,
-        record_id: &str,
-        (index, step): (usize, &Step),
-        is_commit: bool,
-        changed_before: &[String],
-    ) -> Result<(), String> {
-        let (root, language) = (self.workspace.root(), self.setup.settings.language);
+    async fn write_checkpoint(&self, begun: &BegunStep<'_>, is_commit: bool) -> Result<(), String> {
+        let &BegunStep { work, step, index, .. } = begun;
+        let root = self.workspace.root();
+        let changed_before = work.record.begun_step(&step.name).unwrap_or_default();
         let changed = changed_files(&self.launcher, root).await?;
         let is_own = |path: &String| !is_commit || !changed_before.contains(path);
         let (files, mut left_out): (Vec<String>, Vec<String>) = changed.into_iter().partition(is_own);
@@ -71,7 +62,7 @@ impl Steps<'_> {
                 redactor: &redactor,
                 unix_seconds: self.app.source.unix_time().as_secs(),
             };
-            let reference = ref_name(record_id, u32::try_from(index + 1).unwrap_or(u32::MAX));
+            let reference = ref_name(&work.record.id, u32::try_from(index + 1).unwrap_or(u32::MAX));
             let message = format!("agent pipeline: {}\n", step.name);
             let commit = writer.commit(&reference, &message, &files).await?;
             if is_commit {
@@ -81,14 +72,12 @@ impl Steps<'_> {
                     advance_branch(&self.launcher, root, &commit, &written).await?;
                 }
             }
-            self.log(
-                Style::Plain,
-                &messages::checkpoint_written(&reference, &commit.id, is_commit, language),
-            );
+            let text = messages::checkpoint_written(&reference, &commit.id, is_commit, work.language);
+            work.log(Style::Plain, &text);
             left_out.extend(commit.omitted_files);
         }
         if !left_out.is_empty() {
-            let text = messages::checkpoint_left_out(&messages::list_paths(&left_out), language);
+            let text = messages::checkpoint_left_out(&messages::list_paths(&left_out), work.language);
             self.app.notify(Style::Warning, &text);
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::cli::commands::pipeline_command::conditions::Decision;
 use crate::cli::commands::pipeline_command::outputs::{MAX_VALUE_BYTES, Outputs};
 use crate::cli::commands::pipeline_command::setup::PipelineSetup;
 use crate::cli::commands::pipeline_command::steps::{
-    BegunStep, Steps, VALUE_CHARS, last_run, no_run, step_name, why_stopped,
+    BegunStep, Steps, VALUE_CHARS, no_run, step_name, why_stopped,
 };
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::WorkRecord;
@@ -26,7 +26,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// Fails when the record cannot be written, and when a run cannot start.
-    pub async fn run(mut self) -> CliResult<WorkOutcome> {
+    pub async fn run(self) -> CliResult<WorkOutcome> {
         let PipelineSetup { file, start, pipeline, resumed, settings, options, .. } = &self.setup;
         let task = match resumed {
             Some(id) => WorkTask::Recorded(id.clone()),
@@ -41,13 +41,12 @@ impl Steps<'_> {
             }),
         };
         let work = RunningWork::begin(self.app, settings, options.clone(), COMMAND, task)?;
-        self.setup.options = work.options.clone();
         let mut outputs = Outputs { variables: self.setup.variables.clone(), ..Outputs::default() };
         let mut reason = None;
         let steps = &self.setup.pipeline.steps;
         for (index, step) in steps.iter().enumerate() {
             if !work.record.has_ended(&step.name) && index < self.setup.first {
-                self.skip(&work.record, step, messages::BEFORE_FROM_STEP)?;
+                skip(&work, step, messages::BEFORE_FROM_STEP)?;
             }
             let name = one_line(&step.name, VALUE_CHARS);
             let heading = messages::step(index + 1, steps.len(), &name, self.setup.settings.language);
@@ -79,11 +78,11 @@ impl Steps<'_> {
         if let Some(reason) = begun.outer.reached() {
             return Ok(Some(reason));
         }
-        self.log(Style::Bold, heading);
+        begun.work.log(Style::Bold, heading);
         begun.work.shown.replace(AnswerShown::default());
         let stop = match self.begin(begun).await? {
             Decision::Interrupted => return Ok(Some(WorkStopReason::UserInterrupt)),
-            Decision::Skip(why) => return self.skip(record, step, &why).map(|()| None),
+            Decision::Skip(why) => return skip(begun.work, step, &why).map(|()| None),
             Decision::Failed(run) => {
                 let text = run.result.error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
                 self.app.notify(Style::Warning, &self.app.redact(&sanitize(&text)));
@@ -106,26 +105,27 @@ impl Steps<'_> {
     /// Adds an ended step, and those of a `parallel` step, to the outputs.
     fn add(&self, outputs: &mut Outputs, record: &WorkRecord, step: &Step) {
         for step in step.inner().iter().chain([step]) {
-            if let Some(bytes) = outputs.add(step, &last_run(record, step)) {
+            let run = record.last_run(|name| step_name(name) == step.name).unwrap_or_default();
+            if let Some(bytes) = outputs.add(step, &run) {
                 let name = one_line(&step.name, VALUE_CHARS);
                 let text = messages::output_cut(&name, bytes, MAX_VALUE_BYTES, self.setup.settings.language);
                 self.app.notify(Style::Warning, &text);
             }
         }
     }
+}
 
-    /// Records that a step, with those of a `parallel` step, is skipped.
-    fn skip(&self, record: &WorkRecord, step: &Step, why: &str) -> CliResult<()> {
-        let name = one_line(&step.name, VALUE_CHARS);
-        self.log(Style::Plain, &messages::step_skipped(&name, why, self.setup.settings.language));
-        for step in step.inner().iter().chain([step]) {
-            let result = RunResult { status: Status::Success, ..no_run() };
-            let (name, skipped) = (step.name.clone(), Some(why.to_owned()));
-            record.add_result(WorkRun { name, skipped, result, ..WorkRun::default() })?;
-            record.end_step(&step.name)?;
-        }
-        Ok(())
+/// Records that a step, with those of a `parallel` step, is skipped.
+fn skip(work: &RunningWork<'_>, step: &Step, why: &str) -> CliResult<()> {
+    let name = one_line(&step.name, VALUE_CHARS);
+    work.log(Style::Plain, &messages::step_skipped(&name, why, work.language));
+    for step in step.inner().iter().chain([step]) {
+        let result = RunResult { status: Status::Success, ..no_run() };
+        let (name, skipped) = (step.name.clone(), Some(why.to_owned()));
+        work.record.add_result(WorkRun { name, skipped, result, ..WorkRun::default() })?;
+        work.record.end_step(&step.name)?;
     }
+    Ok(())
 }
 
 /// Returns the runs in the order of the steps; a `parallel` step follows its own steps.
@@ -135,6 +135,6 @@ fn in_file_order(mut runs: Vec<WorkRun>, steps: &[Step]) -> Vec<WorkRun> {
         .flat_map(|step| step.inner().iter().chain(iter::once(step)))
         .map(|step| step.name.as_str())
         .collect();
-    runs.sort_by_key(|run| names.iter().position(|name| *name == step_name(run)));
+    runs.sort_by_key(|run| names.iter().position(|name| *name == step_name(&run.name)));
     runs
 }

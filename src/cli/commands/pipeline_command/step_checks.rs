@@ -1,6 +1,6 @@
 //! The checks after a step of a pipeline, and how its commands run.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, last_run};
+use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
 use crate::cli::commands::work::checks::{Commands, check_gate, run_gates};
 use crate::cli::error::CliResult;
 use crate::config::pipeline::Action;
@@ -13,7 +13,7 @@ impl Steps<'_> {
     /// Runs the checks of the step, and writes its checkpoint; returns why the step failed, if it did.
     pub(super) async fn check(&self, begun: &BegunStep<'_>) -> CliResult<Option<WorkStopReason>> {
         let (step, record) = (begun.step, begun.record());
-        let mut run = last_run(record, step);
+        let mut run = begun.last_run().unwrap_or_default();
         // The command of the step is the first one.
         run.checks.truncate(usize::from(matches!(step.action, Action::Run(_))));
         let mut checks = Vec::new();
@@ -24,13 +24,12 @@ impl Steps<'_> {
             checks.push(check.result);
         }
         if checks.iter().all(|check| check.passed) {
-            let before = record.begun_step(&step.name).unwrap_or_default();
-            checks.extend(self.checkpoint(&record.id, (begun.index, step), &before).await);
+            checks.extend(self.checkpoint(begun).await);
         }
         if checks.is_empty() {
             return Ok(None);
         }
-        self.log_checks(&checks);
+        begun.log_checks(&checks);
         let has_passed = checks.iter().all(|check| check.passed);
         record.set_checks(&run.name, run.checks.into_iter().chain(checks).collect())?;
         Ok(match begun.outer.reached() {

@@ -17,7 +17,6 @@ use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::policy::Policy;
 use crate::messages;
 use crate::process::launch::Launcher;
-use crate::report::OutputFormat;
 use crate::terminal::{Style, sanitize};
 use crate::workspace::Workspace;
 use std::rc::Rc;
@@ -59,6 +58,19 @@ impl BegunStep<'_> {
     pub fn record(&self) -> &WorkRecord {
         &self.work.record
     }
+
+    /// Returns the last recorded run of the step.
+    pub fn last_run(&self) -> Option<WorkRun> {
+        self.record().last_run(|name| step_name(name) == self.step.name)
+    }
+
+    /// Writes the results of checks to the log, with the output of those that failed.
+    pub(super) fn log_checks(&self, checks: &[GateResult]) {
+        self.work.log(Style::Plain, &sanitize(&messages::checks(checks, self.work.language)));
+        for check in checks.iter().filter(|check| !check.passed) {
+            self.work.log(Style::Plain, &sanitize(&check.output));
+        }
+    }
 }
 
 impl<'a> Steps<'a> {
@@ -73,32 +85,11 @@ impl<'a> Steps<'a> {
         let (workspace, policy) = compose::guarded_workspace(app, &setup.settings, launcher.tier())?;
         Ok(Self { app, setup, launcher, workspace, policy })
     }
-
-    /// Writes a line of the log for users.
-    pub(super) fn log(&self, style: Style, text: &str) {
-        let options = &self.setup.options;
-        if options.format() == OutputFormat::Text && !options.quiet {
-            self.app.notify(style, text);
-        }
-    }
-
-    /// Writes the results of checks to the log, with the output of those that failed.
-    pub(super) fn log_checks(&self, checks: &[GateResult]) {
-        self.log(Style::Plain, &sanitize(&messages::checks(checks, self.setup.settings.language)));
-        for check in checks.iter().filter(|check| !check.passed) {
-            self.log(Style::Plain, &sanitize(&check.output));
-        }
-    }
-}
-
-/// Returns the last recorded run of a step that has one.
-pub fn last_run(record: &WorkRecord, step: &Step) -> WorkRun {
-    record.ended_runs().into_iter().rfind(|run| step_name(run) == step.name).unwrap_or_default()
 }
 
 /// Returns the name of the step of a run.
-pub fn step_name(run: &WorkRun) -> &str {
-    run.name.split_once('/').map_or(run.name.as_str(), |(name, _)| name)
+pub fn step_name(run_name: &str) -> &str {
+    run_name.split_once('/').map_or(run_name, |(name, _)| name)
 }
 
 /// Returns the result of a step without a model: nothing was spent.

@@ -144,7 +144,7 @@ impl RecordedWork {
         }
     }
 
-    /// Adds a run, or begins it again in its place: runs at the same time end in any order.
+    /// Adds a run, or replaces the recorded one with its name at the same position: the order is that of the first starts.
     fn put(&mut self, run: RecordedRun) {
         self.result = None;
         match self.runs.iter_mut().find(|known| known.name == run.name) {
@@ -160,13 +160,15 @@ impl RecordedWork {
 
     /// Returns the ended runs, in order.
     pub fn ended_runs(&self) -> Vec<WorkRun> {
-        let ended = self.runs.iter().filter_map(|run| {
-            let checks = run.checks.clone().unwrap_or_default();
-            let worktree = self.worktrees.get(&run.name).cloned();
-            let (name, skipped) = (run.name.clone(), run.skipped.clone());
-            Some(WorkRun { name, skipped, checks, worktree, result: run.result.clone()? })
-        });
-        ended.collect()
+        self.runs.iter().filter_map(|run| self.ended(run)).collect()
+    }
+
+    /// Returns a run, if it ended.
+    fn ended(&self, run: &RecordedRun) -> Option<WorkRun> {
+        let checks = run.checks.clone().unwrap_or_default();
+        let worktree = self.worktrees.get(&run.name).cloned();
+        let (name, skipped) = (run.name.clone(), run.skipped.clone());
+        Some(WorkRun { name, skipped, checks, worktree, result: run.result.clone()? })
     }
 }
 
@@ -247,12 +249,36 @@ impl WorkRecord {
         self.work.borrow().ended_runs()
     }
 
+    /// Returns the last ended run whose name `is_meant`.
+    pub fn last_run(&self, is_meant: impl Fn(&str) -> bool) -> Option<WorkRun> {
+        let work = self.work.borrow();
+        work.runs.iter().rev().filter(|run| is_meant(&run.name)).find_map(|run| work.ended(run))
+    }
+
     /// Records a worktree before it is created, or when its branch has changed.
     ///
     /// # Errors
     /// Fails when the record cannot be written.
     pub fn set_worktree(&self, name: &str, worktree: &Worktree) -> CliResult<()> {
         self.write(WorkEvent::Worktree { name: name.to_owned(), worktree: worktree.clone() })
+    }
+
+    /// Records the commit of a worktree with what its run has changed, or why there is none.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be written.
+    pub fn set_committed(
+        &self,
+        name: &str,
+        worktree: Worktree,
+        committed: Result<Option<String>, String>,
+    ) -> CliResult<Worktree> {
+        let worktree = match committed {
+            Ok(commit) => Worktree { commit, problem: None, ..worktree },
+            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
+        };
+        self.set_worktree(name, &worktree)?;
+        Ok(worktree)
     }
 
     /// Returns the worktree with this name.
@@ -292,8 +318,7 @@ impl WorkRecord {
                     let result = self.end(name, Usd::default(), *result)?;
                     return Ok(EndedRun { result, shown: AnswerShown::default() });
                 }
-                Interrupted::Before => (run.session_id, new(prompt, preparation)),
-                Interrupted::Empty => (app.source.session_id(), new(prompt, preparation)),
+                Interrupted::Before => (app.source.session_id(), new(prompt, preparation)),
                 Interrupted::Within { has_task, spent } => {
                     before = spent;
                     let id = Some(run.session_id.clone());
@@ -358,7 +383,7 @@ impl WorkRecord {
             CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
         })?;
         if contents.records.is_empty() {
-            return Ok(Interrupted::Empty);
+            return Ok(Interrupted::Before);
         }
         let (mut has_task, mut end, mut spent) = (false, None, Amount::default());
         for record in contents.records {
@@ -381,10 +406,8 @@ impl WorkRecord {
 enum Interrupted {
     /// Its run ended.
     Ended(Box<RunResult>),
-    /// It was not created.
+    /// It was not created, or its journal has no record.
     Before,
-    /// It was created, and its journal has no record.
-    Empty,
     /// Its run has no end.
     Within { has_task: bool, spent: Amount },
 }

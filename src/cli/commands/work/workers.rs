@@ -6,7 +6,6 @@ use crate::cli::commands::work::limits::WorkLimits;
 use crate::cli::commands::work::record::EndedRun;
 use crate::cli::commands::work::running::{NextRun, RunningWork, Stop, can_go_on, is_no_success};
 use crate::cli::compose;
-use crate::cli::compose::app::App;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
@@ -80,8 +79,6 @@ pub trait RunDirectories {
 
 /// What the runs of a command share.
 struct Workers<'a, D> {
-    /// The application.
-    app: &'a App,
     /// The command.
     work: &'a RunningWork<'a>,
     /// Where the runs work.
@@ -96,16 +93,15 @@ struct Workers<'a, D> {
 /// # Errors
 /// Fails when the record cannot be written.
 pub async fn run_workers(
-    app: &App,
     (work, directories): (&RunningWork<'_>, &impl RunDirectories),
     tasks: Vec<WorkerTask>,
     count: u8,
 ) -> CliResult<Vec<WorkRun>> {
-    let interrupt = compose::arm_interrupt(app, Some(directories.launcher()), work.language)?;
-    let workers = Workers { app, work, directories, interrupt };
+    let interrupt = compose::arm_interrupt(work.app, Some(directories.launcher()), work.language)?;
+    let workers = Workers { work, directories, interrupt };
     let runs = tasks.into_iter().enumerate().map(|(at, task)| workers.work(at.saturating_add(1), task));
     let runs = stream::iter(runs).buffered(usize::from(count)).try_collect().await;
-    app.interrupt()?.disarm();
+    work.app.interrupt()?.disarm();
     runs
 }
 
@@ -130,7 +126,7 @@ impl<D: RunDirectories> Workers<'_, D> {
                 options.common.workspace = Some(directory);
                 self.run_in(&task, &options, worktree).await?
             }
-            Err(error) => WorkRun { name, result: self.app.not_started(&error), ..WorkRun::default() },
+            Err(error) => WorkRun { name, result: self.work.app.not_started(&error), ..WorkRun::default() },
         };
         let style = if run.result.status == Status::Success { Style::Plain } else { Style::Warning };
         self.work.log(style, &messages::worker_ended(&run, self.work.language));
@@ -144,7 +140,7 @@ impl<D: RunDirectories> Workers<'_, D> {
         options: &RunOptions,
         worktree: Worktree,
     ) -> CliResult<WorkRun> {
-        let app = self.app.for_worker();
+        let app = self.work.app.for_worker();
         let (name, prompt) = (&task.name, &task.prompt);
         let run_task = (prompt.clone(), Preparation::default());
         let mut result = match Box::pin(self.work.record.run(&app, options, name, can_go_on, run_task)).await
@@ -177,9 +173,9 @@ impl<D: RunDirectories> Workers<'_, D> {
             if let Err(why) = self.directories.prepare_checks(&task.name, &task.prompt, worktree).await {
                 return Ok(Some(gates.iter().map(|gate| not_run(gate, &why)).collect()));
             }
-            let mut settings = self.app.load(&options.flags())?.settings;
+            let mut settings = self.work.app.load(&options.flags())?.settings;
             options.bounds.apply(&mut settings);
-            let launcher = compose::launcher(self.app, &settings)?;
+            let launcher = compose::launcher(self.work.app, &settings)?;
             let place = (&*launcher, settings.workspace.as_path());
             let runs = run_gates(place, &gates, &task.variables, &self.interrupt).await;
             let results = runs.into_iter().map(|run| run.result).collect();

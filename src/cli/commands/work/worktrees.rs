@@ -34,6 +34,11 @@ pub fn git_launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     compose::launcher(app, &settings)
 }
 
+/// Returns the message of a commit with what a run has changed.
+pub fn subject(task: &str) -> String {
+    format!("agent: {}", one_line(task, SUBJECT_CHARS))
+}
+
 /// Returns the error about a repository that cannot be used.
 pub fn unusable(why: &str) -> CliError {
     CliError::new(FailureKind::Config, messages::no_worktrees(why))
@@ -167,13 +172,8 @@ impl RunDirectories for Worktrees<'_> {
 
     async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
         let _turn = self.turn.lock().await;
-        let message = format!("agent: {}", one_line(task, SUBJECT_CHARS));
-        let committed = self.repository.commit_all(Path::new(&worktree.path), &self.base, &message).await;
-        let worktree = match committed {
-            Ok(commit) => Worktree { commit, problem: None, ..worktree },
-            Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
-        };
-        self.record.set_worktree(name, &worktree)?;
-        Ok(worktree)
+        let path = Path::new(&worktree.path);
+        let committed = self.repository.commit_all(path, &self.base, &subject(task)).await;
+        self.record.set_committed(name, worktree, committed)
     }
 }
