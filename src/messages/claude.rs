@@ -1,7 +1,5 @@
 //! Messages for clients of Claude Code.
 
-/// `--add-dir`, of which only a part is possible.
-pub const CLAUDE_ADD_DIR: &str = "--add-dir: commands can write there; the file tools stay in the workspace";
 /// `--permission-prompt-tool` with the name of a tool.
 pub const CLAUDE_PROMPT_TOOL: &str =
     "--permission-prompt-tool: only `stdio` can be asked, so calls that need approval are refused";

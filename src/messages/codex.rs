@@ -11,7 +11,7 @@ pub const CODEX_CALL_NOT_ENDED: &str = "the run ended before this call";
 pub const CODEX_NO_FULL_ACCESS: &str = "danger-full-access is not permitted here, so commands stay in the sandbox of workspace-write: start with \
      `agent exec --allow-danger-full-access` to permit it";
 /// `--add-dir`, of which only a part is possible.
-pub const CODEX_ADD_DIR: &str = "--add-dir: commands can write there; the file tools stay in the workspace";
+pub const ADD_DIR: &str = "--add-dir: commands can write there; the file tools stay in the workspace";
 /// `--add-dir` where the configuration lists the directories.
 pub const ADD_DIR_CONFIGURED: &str = "--add-dir has no effect: the configuration sets `sandbox.writable`";
 /// `network_access=true` where the configuration leaves the network off.

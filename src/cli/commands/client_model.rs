@@ -1,6 +1,8 @@
-//! The model that a client of another agent names.
+//! What a client of another agent names: the model, and directories that commands may change.
 
 use crate::llm::provider_table::Provider;
+use crate::messages;
+use std::path::PathBuf;
 
 /// Returns `name` with its provider: one without a provider belongs to `default`.
 pub fn model_name(name: &str, default: &str, table: &[Provider]) -> String {
@@ -14,4 +16,14 @@ pub fn model_name(name: &str, default: &str, table: &[Provider]) -> String {
 pub fn is_of(model: Option<&str>, providers: &[&str]) -> bool {
     let provider = model.and_then(|model| Some(model.split_once('/')?.0));
     provider.is_some_and(|provider| providers.contains(&provider))
+}
+
+/// Returns the directories of `--add-dir` that commands may change, with a warning if there are any. Where the configuration sets
+/// `sandbox.writable`, it `is_configured`, and there are none.
+pub fn added_directories(requested: &[PathBuf], is_configured: bool) -> (Vec<PathBuf>, Option<&'static str>) {
+    match (requested, is_configured) {
+        ([], _) => (Vec::new(), None),
+        (_, true) => (Vec::new(), Some(messages::ADD_DIR_CONFIGURED)),
+        (directories, false) => (directories.to_vec(), Some(messages::ADD_DIR)),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::args::{ClaudeArgs, PermissionMode, tool_list};
 use super::permissions::Permissions;
-use crate::cli::commands::client_model::{is_of, model_name};
+use crate::cli::commands::client_model::{added_directories, is_of, model_name};
 use crate::cli::commands::run_args::{RunOptions, parse_effort};
 use crate::cli::compose::app::App;
 use crate::cli::compose::run_client::RunBounds;
@@ -94,13 +94,10 @@ pub fn setup(app: &App, args: &ClaudeArgs) -> CliResult<Setup> {
         options.api_base = app.environment.get(BASE_VARIABLE).filter(|url| !url.is_empty()).map(versioned);
     }
     options.bounds = bounds;
-    if !args.add_dir.is_empty() {
-        let is_configured = loaded.layers.is_overridden("sandbox.writable");
-        warnings.push(
-            if is_configured { messages::ADD_DIR_CONFIGURED } else { messages::CLAUDE_ADD_DIR }.to_owned(),
-        );
-        options.allow_write = if is_configured { Vec::new() } else { args.add_dir.clone() };
-    }
+    let is_configured = loaded.layers.is_overridden("sandbox.writable");
+    let (directories, warning) = added_directories(&args.add_dir, is_configured);
+    options.allow_write = directories;
+    warnings.extend(warning.map(str::to_owned));
     warnings.extend(ineffective(args, options.effort.is_none()));
     warnings.extend(loaded.notices);
     let permissions = Rc::new(Permissions::new(args, allowed)?);

@@ -1,6 +1,6 @@
 //! The options of a run for the command line of Codex. The table in `agent help serve` describes what becomes of the permissions.
 
-use crate::cli::commands::client_model::{is_of, model_name};
+use crate::cli::commands::client_model::{added_directories, is_of, model_name};
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::exec::args::{CodexSandbox, ExecArgs};
 use crate::cli::commands::exec::codex_config::{ApprovalPolicy, CodexConfig, WebSearchMode};
@@ -53,7 +53,7 @@ pub fn run_options(app: &App, args: &ExecArgs) -> CliResult<(RunOptions, Vec<Str
         options.api_base.clone_from(&config.base_url);
         options.api_key = key.map(str::to_owned);
     }
-    let mut warnings = warnings(args, &config, &settings, &options);
+    let mut warnings = warnings(args, &config, &settings);
     warnings.extend(own.warnings(args, &config));
     if !is_openai && (key.is_some() || config.base_url.is_some()) {
         warnings.push(messages::CODEX_OTHER_PROVIDER.to_owned());
@@ -94,9 +94,8 @@ impl OwnBounds {
             .map(|mode| messages::codex_mode_configured(mode.name()));
         let no_network = config.network == Some(true) && self.network == Some(false);
         let network = no_network.then(|| messages::CODEX_NETWORK_CONFIGURED.to_owned());
-        let writable = self.writable && !args.add_dir.is_empty();
-        let writable = writable.then(|| messages::ADD_DIR_CONFIGURED.to_owned());
-        [mode, network, writable].into_iter().flatten().collect()
+        let (_, directories) = added_directories(&args.add_dir, self.writable);
+        [mode, network, directories.map(str::to_owned)].into_iter().flatten().collect()
     }
 }
 
@@ -111,7 +110,7 @@ fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunOpt
         sandbox: sandbox.map(|_| if full_access { SandboxArg::Off } else { SandboxArg::Require }),
         mode: sandbox.map(|_| Mode::Yolo),
         allow_net: config.network == Some(true) && !read_only && own.network.is_none(),
-        allow_write: if own.writable { Vec::new() } else { args.add_dir.clone() },
+        allow_write: added_directories(&args.add_dir, own.writable).0,
         bounds: RunBounds {
             mode: own.mode.into_iter().chain(is_untrusted.then_some(Mode::ConfirmSensitive)).min(),
             read_only,
@@ -124,7 +123,7 @@ fn permissions(args: &ExecArgs, config: &CodexConfig, own: &OwnBounds) -> RunOpt
 }
 
 /// Returns what has no effect.
-fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings, options: &RunOptions) -> Vec<String> {
+fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings) -> Vec<String> {
     let mut warnings = config.warnings.clone();
     let ignored =
         [("--thread-source", &args.thread_source), ("--cyber-access-program", &args.cyber_access_program)];
@@ -134,7 +133,6 @@ fn warnings(args: &ExecArgs, config: &CodexConfig, settings: &Settings, options:
     let has_service = settings.web.search.provider.is_some();
     let texts = [
         (full_access && !args.allow_danger_full_access, messages::CODEX_NO_FULL_ACCESS),
-        (!options.allow_write.is_empty(), messages::CODEX_ADD_DIR),
         (config.web_search == Some(WebSearchMode::Cached), messages::CODEX_NO_CACHED_SEARCH),
         (config.web_search == Some(WebSearchMode::Live) && !has_service, messages::CODEX_NO_SEARCH_SERVICE),
     ];
