@@ -50,7 +50,7 @@ pub enum DifferenceTest {
     /// Several tasks: signed ranks (Wilcoxon) of the differences per task, each of the means over its runs. With one run per task and
     /// passed or not as the value, this is the test of `McNemar`.
     PairedTasks,
-    /// One task: ranks (Mann and Whitney) of its runs. With passed or not as the value, this is a test of Fisher's table.
+    /// One task: ranks (Mann and Whitney) of its runs. With passed or not as the value, this is Fisher's exact test of a 2×2 table.
     Runs,
 }
 
@@ -68,11 +68,11 @@ pub struct Difference {
 }
 
 /// Compares two measurements; `None` if they have no task in common.
-pub fn compare(first: &[&TaskScore], second: &[&TaskScore]) -> Option<Comparison> {
+pub fn compare(first: &[TaskScore], second: &[TaskScore]) -> Option<Comparison> {
     let of_second: BTreeMap<&str, &TaskScore> =
-        second.iter().map(|score| (score.task.as_str(), *score)).collect();
+        second.iter().map(|score| (score.task.as_str(), score)).collect();
     let pairs: Vec<(&TaskScore, &TaskScore)> =
-        first.iter().filter_map(|score| Some((*score, *of_second.get(score.task.as_str())?))).collect();
+        first.iter().filter_map(|score| Some((score, *of_second.get(score.task.as_str())?))).collect();
     let (one, other) = pairs.first()?;
     let difference = |of: fn(&RunScore) -> Option<f64>| difference(&pairs, of);
     let ones = |runs: &TaskScore, value: f64| vec![value; runs.runs.len()];
@@ -138,7 +138,7 @@ mod tests {
 
     fn compared(first: &[(&str, &[bool])], second: &[(&str, &[bool])]) -> Option<Comparison> {
         let (first, second) = (scores("a", first), scores("b", second));
-        compare(&first.iter().collect::<Vec<_>>(), &second.iter().collect::<Vec<_>>())
+        compare(&first, &second)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::core::price::Usd;
 use crate::core::ranking::{Median, Ranked, RunScore, ScoreParts, TaskScore};
-use crate::core::statistics::{count, mean, median, median_interval, wilson};
+use crate::core::statistics::{EQUAL, count, mean, median, median_interval, wilson};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::WorkRun;
 use std::cmp::Ordering;
@@ -60,7 +60,7 @@ pub fn rank(scores: &[TaskScore]) -> Vec<Ranked> {
             (Some(one), Some(other)) => one.value.total_cmp(&other.value),
             (known, other) => other.is_some().cmp(&known.is_some()),
         };
-        let by_score = if (one.score - other.score).abs() < 1e-9 {
+        let by_score = if (one.score - other.score).abs() <= EQUAL {
             Ordering::Equal
         } else {
             other.score.total_cmp(&one.score)

@@ -7,7 +7,7 @@ const Z: f64 = 1.96;
 pub const ALPHA: f64 = 0.05;
 
 /// Values that differ by no more are equal: a difference of sums of the same parts is not exactly zero.
-const EQUAL: f64 = 1e-9;
+pub const EQUAL: f64 = 1e-9;
 
 /// Returns the mean; 0 for no values.
 pub fn mean(values: &[f64]) -> f64 {
@@ -79,7 +79,7 @@ pub fn signed_rank_test(differences: &[f64]) -> f64 {
 }
 
 /// Returns the probability of rank sums at least as unequal by chance: the exact two-sided test for two independent groups (H. B. Mann and
-/// D. R. Whitney, 1947). Equal values share their rank; for values of yes and no this is an exact test of a table of four (R. A. Fisher, 1922).
+/// D. R. Whitney, 1947). Equal values share their rank; for values of yes and no this is the exact test of a 2×2 table (R. A. Fisher, 1922).
 pub fn rank_sum_test(first: &[f64], second: &[f64]) -> f64 {
     let ranks = doubled_ranks(&[first, second].concat());
     let sum: usize = ranks.iter().take(first.len()).sum();

@@ -233,7 +233,7 @@ fn conclusion(one: &Comparison, language: Language) -> String {
             )
         }
         (false, Language::En) => format!(
-            "{basis}: the difference of what passed may be noise. Chance alone makes one this large in {p} of cases."
+            "{basis}: the difference in passed runs may be chance. Chance alone makes one this large in {p} of cases."
         ),
         (false, Language::Es) => format!(
             "{basis}: la diferencia de lo superado puede ser ruido. El azar solo produce una así en el {p} de los casos."

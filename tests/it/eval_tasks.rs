@@ -80,7 +80,7 @@ fn a18_all_errors_of_the_tasks_are_reported_with_their_positions_and_nothing_run
     for expected in [
         "create/task.yaml:1:1: unknown key `task` (did you mean `prompt`?)",
         "create/task.yaml:2:9: `checks` is empty",
-        "keep/task.yaml:2:12: `max_steps` is a number, 1 to 10000",
+        "keep/task.yaml:2:12: `max_steps` is a number of steps, 1 to 10000",
         "keep/task.yaml:3:9: `{{x}}` in a command",
         "other/task.yaml: does not exist",
     ] {

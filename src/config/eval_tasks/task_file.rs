@@ -48,23 +48,14 @@ fn read_keys(fields: &mut Fields, task: &mut EvalTask, node: &Node) {
             "prompt" => task.prompt = fields.filled("prompt", &entry.node).unwrap_or_default(),
             "checks" => task.checks = fields.list(&entry.node, |fields, item| fields.command("checks", item)),
             "timeout" => task.timeout = fields.seconds("timeout", &entry.node),
-            "max_steps" => task.max_steps = steps(fields, &entry.node),
+            "max_steps" => {
+                let steps = fields.whole("max_steps", &entry.node, MAX_STEPS.into(), "steps");
+                task.max_steps = steps.and_then(|steps| u32::try_from(steps).ok());
+            }
             _ => fields.unknown_key(entry, &KEYS),
         }
     }
     if matches!(node.content, Content::Map(_)) && !entries.iter().any(|entry| entry.name == "prompt") {
         fields.error(node, "a task needs `prompt`");
     }
-}
-
-fn steps(fields: &mut Fields, node: &Node) -> Option<u32> {
-    let steps = match &node.content {
-        Content::Scalar(value) => value.as_u64().and_then(|steps| u32::try_from(steps).ok()),
-        Content::List(_) | Content::Map(_) => None,
-    };
-    let steps = steps.filter(|steps| (1..=MAX_STEPS).contains(steps));
-    if steps.is_none() {
-        fields.error(node, format!("`max_steps` is a number, 1 to {MAX_STEPS}"));
-    }
-    steps
 }

@@ -31,8 +31,8 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(&self, name: &str) -> Vec<&TaskScore> {
-        self.scores.get(name).into_iter().flatten().collect()
+    fn of(&self, name: &str) -> &[TaskScore] {
+        self.scores.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
@@ -64,7 +64,7 @@ pub fn compare_measurements(app: &App, args: &CompareArgs) -> CliResult<()> {
 fn between(first: &Measured, second: &Measured) -> ComparisonDocument {
     let (ours, theirs): (BTreeSet<&String>, BTreeSet<&String>) =
         (first.names.iter().collect(), second.names.iter().collect());
-    let same = |name: &String| compare(&first.of(name), &second.of(name));
+    let same = |name: &String| compare(first.of(name), second.of(name));
     document(
         first.names.iter().filter(|name| theirs.contains(name)).filter_map(same).collect(),
         ours.symmetric_difference(&theirs).map(|name| (*name).clone()).collect(),
@@ -74,7 +74,7 @@ fn between(first: &Measured, second: &Measured) -> ComparisonDocument {
 /// Compares the best name of a measurement with each other one.
 fn within(measured: &Measured) -> ComparisonDocument {
     let Some((best, others)) = measured.names.split_first() else { return document(Vec::new(), Vec::new()) };
-    let other = |name: &String| compare(&measured.of(best), &measured.of(name));
+    let other = |name: &String| compare(measured.of(best), measured.of(name));
     document(others.iter().filter_map(other).collect(), Vec::new())
 }
 
