@@ -3,6 +3,7 @@
 pub mod args;
 pub mod commands;
 pub mod compose;
+pub mod described;
 pub mod error;
 pub mod exit_code;
 
@@ -18,6 +19,7 @@ use crate::cli::commands::{
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::compose::panic_hook;
+use crate::cli::described::Described;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::environment::Environment;
@@ -60,49 +62,57 @@ fn claude_arguments() -> Option<Result<ClaudeArgs, clap::Error>> {
 /// Runs a parsed command and returns its exit code.
 pub fn run_command_line(app: &App, command: Command) -> u8 {
     let outcome = match command {
-        Command::Chat(args) => return code(app, chat::chat(app, args, run_words)),
-        Command::Run(args) => return run::run(app, args),
-        Command::Exec(args) => return exec::exec(app, &args),
-        Command::Review(args) => return review::review(app, args),
-        Command::Health(args) => return code(app, health::health(app, &args)),
-        Command::Loop(args) => return loop_command::run_loop(app, args, run_words),
-        Command::Parallel(args) => return parallel::parallel(app, *args, run_words),
-        Command::Eval(args) => match &args.action {
+        Command::Chat(Described(args)) => return code(app, chat::chat(app, args, run_words)),
+        Command::Run(Described(args)) => return run::run(app, args),
+        Command::Exec(Described(args)) => return exec::exec(app, &args),
+        Command::Review(Described(args)) => return review::review(app, args),
+        Command::Health(Described(args)) => return code(app, health::health(app, &args)),
+        Command::Loop(Described(args)) => return loop_command::run_loop(app, args, run_words),
+        Command::Parallel(Described(args)) => return parallel::parallel(app, *args, run_words),
+        Command::Eval(Described(args)) => match &args.action {
             Some(EvalAction::Compare(args)) => eval::compare_measurements(app, args),
             None => return eval::eval(app, *args, run_words),
         },
-        Command::ParallelCleanup(args) => parallel::clean_up(app, &args),
-        Command::Chain(args) => return chain::chain(app, args, run_words),
-        Command::Consolidate(args) => return consolidate::consolidate(app, args, run_words),
-        Command::Pipeline(args) => return pipeline_command::run_pipeline(app, *args, run_words),
-        Command::Work { command, common } => work::list::work(app, command, &common),
-        Command::Resume(args) => return run::resume(app, args),
-        Command::Sessions { command, common } => sessions::sessions(app, command, &common),
+        Command::ParallelCleanup(Described(args)) => parallel::clean_up(app, &args),
+        Command::Chain(Described(args)) => return chain::chain(app, args, run_words),
+        Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args, run_words),
+        Command::Pipeline(Described(args)) => return pipeline_command::run_pipeline(app, *args, run_words),
+        Command::Work { command, common } => {
+            work::list::work(app, command.map(Described::into_inner), &common)
+        }
+        Command::Resume(Described(args)) => return run::resume(app, args),
+        Command::Sessions { command, common } => sessions::sessions(app, command.into_inner(), &common),
         Command::Approvals { command, common } => approvals::approvals(app, &command, &common),
         Command::Approve { id, common } => approve::answer(app, &id, &ApprovalAnswer::Approve, &common),
         Command::Deny { id, reason, common } => approve::deny(app, &id, reason, &common),
-        Command::Diff(args) => diff::diff(app, &args),
-        Command::Undo(args) => undo::undo(app, &args),
-        Command::Redo(args) => redo::redo(app, &args),
-        Command::History(args) => history::history(app, &args),
-        Command::Replay(args) => return replay::replay(app, &args),
-        Command::Stats(args) => stats::stats(app, &args),
-        Command::Report(args) => report::report(app, &args),
-        Command::Agents(common) => agents::agents(app, &common),
-        Command::Mcp(args) => mcp::mcp(app, args),
-        Command::Acp(args) => acp::serve(app, *args),
-        Command::Serve(args) => serve::serve(app, *args),
-        Command::Skills { command, common } => skills::skills(app, command, &common),
-        Command::Tools { command, common } => tools::tools(app, command, &common),
-        Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),
-        Command::Init(args) => init::init(app, &args),
-        Command::Import(args) => import::import(app, &args),
+        Command::Diff(Described(args)) => diff::diff(app, &args),
+        Command::Undo(Described(args)) => undo::undo(app, &args),
+        Command::Redo(Described(args)) => redo::redo(app, &args),
+        Command::History(Described(args)) => history::history(app, &args),
+        Command::Replay(Described(args)) => return replay::replay(app, &args),
+        Command::Stats(Described(args)) => stats::stats(app, &args),
+        Command::Report(Described(args)) => report::report(app, &args),
+        Command::Agents(Described(common)) => agents::agents(app, &common),
+        Command::Mcp(Described(args)) => mcp::mcp(app, args),
+        Command::Acp(Described(args)) => acp::serve(app, *args),
+        Command::Serve(Described(args)) => serve::serve(app, *args),
+        Command::Skills { command, common } => {
+            skills::skills(app, command.map(Described::into_inner), &common)
+        }
+        Command::Tools { command, common } => tools::tools(app, command.map(Described::into_inner), &common),
+        Command::ApplyPatch(Described(args)) => apply_patch::apply_patch(app, &args),
+        Command::Init(Described(args)) => init::init(app, &args),
+        Command::Import(Described(args)) => import::import(app, &args),
         Command::Config { command, common } => config::config(app, &command, &common),
-        Command::Policy { command, common } => policy::policy(app, command, &common),
+        Command::Policy { command, common } => policy::policy(app, command.into_inner(), &common),
         Command::Trust { args, common } => trust::trust(app, &args, &common),
-        Command::Memory { command, common } => memory::memory(app, command, &common),
-        Command::Models { command, filter, common } => models::models(app, command, filter, &common),
-        Command::Doctor(args) => doctor::doctor(app, args),
+        Command::Memory { command, common } => {
+            memory::memory(app, command.map(Described::into_inner), &common)
+        }
+        Command::Models { command, filter, common } => {
+            models::models(app, command.map(Described::into_inner), filter, &common)
+        }
+        Command::Doctor(Described(args)) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),
         Command::Schema { what } => schema::schema(&app.terminal, what),
         Command::Man { dir } => man::man(app, dir.as_deref()),
