@@ -1,6 +1,7 @@
 //! Asks the linker for packed relative relocations, which make the program 3 % smaller. glibc reads them since 2.36;
 //! a linker that does not know the option ignores it. In packages (profile `dist`) the functions that a run uses lie together
-//! (`link/order.ld`): the kernel maps 64 KiB around each page that is used, which were 5 MB of functions that were not.
+//! (`link/order.ld`): the kernel maps 64 KiB around each page that is used; without this order, 5 MB of those
+//! were unused functions.
 #![expect(clippy::disallowed_methods, reason = "a build script has neither a launcher nor a configuration")]
 
 use std::env;

@@ -10,9 +10,7 @@ use std::process::Command;
 /// A repository with one commit.
 fn repository() -> Lab {
     let lab = Lab::new().file("a.txt", "first\n");
-    lab.git(&["init", "-q"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-q", "-m", "first"]);
+    lab.commit_all();
     lab
 }
 

@@ -50,9 +50,7 @@ impl Broken {
         assert_eq!(source.matches(&text("right")).count(), 1);
         let lab = lab.file(&text("file"), source.replace(&text("right"), &text("wrong")));
         let lab = lab.file("../p.yaml", PIPELINE.replace("CHECK", &text("check").replace('\'', "''")));
-        lab.git(&["init", "-q", "-b", "main"]);
-        lab.git(&["add", "-A"]);
-        lab.git(&["commit", "-qm", "first"]);
+        lab.commit_all();
         let read = json!({"name": "read_file", "arguments": {"path": text("file")}});
         let edit = json!({"name": "edit_file", "arguments": {"path": text("file"), "old_str": text("wrong"), "new_str": text("right")}});
         let turns = json!({"turns": [{"calls": [read]}, {"calls": [edit]}, {"text": "COMPLETE"}]});

@@ -23,9 +23,7 @@ const COMMANDS: [&[&str]; 7] = [
 
 fn repository() -> Lab {
     let lab = Lab::new().file("a.txt", "a").file("../p.yaml", "steps: [{name: one, prompt: x}]\n");
-    lab.git(&["init", "-q", "-b", "main"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-qm", "first"]);
+    lab.commit_all();
     lab
 }
 

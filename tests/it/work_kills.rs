@@ -26,7 +26,7 @@ const PIPELINE: &str = "steps:
 /// A command, and where its runs work.
 struct Case {
     words: &'static [&'static str],
-    /// Else each run works in a worktree.
+    /// Whether the runs work in the workspace; if not, each works in a worktree.
     in_workspace: bool,
 }
 
@@ -59,9 +59,7 @@ const EVAL: Case = Case {
 /// A repository with a file that is staged, one in the stash, and a pipeline beside it.
 fn repository() -> Lab {
     let lab = Lab::new().file("a.txt", "a").file("../p.yaml", PIPELINE);
-    lab.git(&["init", "-q", "-b", "main"]);
-    lab.git(&["add", "-A"]);
-    lab.git(&["commit", "-qm", "first"]);
+    lab.commit_all();
     fs::write(lab.ws().join("a.txt"), "stashed").unwrap();
     lab.git(&["stash", "-q"]);
     fs::write(lab.ws().join("staged.txt"), "staged").unwrap();
@@ -155,13 +153,13 @@ fn killed_at_seeded_points(case: &Case) {
     let steps: Vec<&String> = all_lines.keys().filter(|line| *line != "line").collect();
     let document = &undisturbed.stdout[undisturbed.stdout.find('{').unwrap()..];
     let expected = outcome(&serde_json::from_str(document).unwrap());
+    let expected_users = users(&repository());
     at_each_of(points(5, 50), case.words[0], |seed| {
         let fault = Fault::Death(Random(seed).below(undisturbed.calls.len()));
         let what = format!("{} {fault:?}", case.words[0]);
         let (lab, dead) = run_until(case, fault).unwrap();
         assert_eq!(dead.code, None, "{what}");
         wait_until_nothing_works_in(&lab.outside(), &what);
-        let before = users(&repository());
         let document = go_on(&lab, case, &what);
         wait_until_nothing_works_in(&lab.outside(), &what);
         let (known, unknown) = calls(&lab);
@@ -176,7 +174,7 @@ fn killed_at_seeded_points(case: &Case) {
         let repeated = added.values().filter(|times| **times == 2).count();
         assert!(repeated <= 1 && added.values().all(|times| *times <= 2), "{what}: {added:?}");
         assert_eq!(added.keys().collect::<Vec<_>>(), steps, "{what}");
-        assert_eq!(users(&lab), before, "{what}");
+        assert_eq!(users(&lab), expected_users, "{what}");
         assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "", "{what}");
         unknown
     });
@@ -187,6 +185,7 @@ fn killed_at_seeded_points(case: &Case) {
 fn a_full_disk_is_no_success_and_changes_nothing_of_the_users() {
     for case in [LOOP, PARALLEL, STEPS, EVAL] {
         let Some((_, undisturbed)) = run_until(&case, Fault::None).filter(|_| fills()) else { return };
+        let expected_users = users(&repository());
         at_each_of(points(2, 12), case.words[0], |seed| {
             let mut random = Random(seed);
             let point = random.below(undisturbed.calls.len());
@@ -196,7 +195,7 @@ fn a_full_disk_is_no_success_and_changes_nothing_of_the_users() {
             assert!(full.code.is_some_and(|code| code <= 3), "{what}");
             let is_told = (full.stdout + &full.stderr).contains("No space left on device");
             assert!(full.code == Some(0) || is_told, "{what}");
-            assert_eq!(users(&lab), users(&repository()), "{what}");
+            assert_eq!(users(&lab), expected_users, "{what}");
             assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "", "{what}");
             go_on(&lab, &case, &what);
             0

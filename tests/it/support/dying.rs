@@ -33,7 +33,7 @@ pub fn points(some: u64, all: u64) -> u64 {
     if everywhere() { all } else { some }
 }
 
-/// Lets `interrupt` try each of so many points, and says how many calls were told to have an unknown outcome or to have failed.
+/// Calls `interrupt` with each number below `points`, and prints the sum of what it returns: calls whose outcome is unknown or that failed.
 pub fn at_each_of(points: u64, what: &str, interrupt: impl Fn(u64) -> usize + Sync) {
     let (next, disturbed, begun) = (AtomicU64::new(0), AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {

@@ -229,6 +229,13 @@ impl Lab {
         String::from_utf8(done.stdout).unwrap()
     }
 
+    /// Makes a repository of the workspace with one commit of all files on the branch `main`.
+    pub fn commit_all(&self) {
+        self.git(&["init", "-q"]);
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", "first"]);
+    }
+
     /// The command with these arguments, ready to be started.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = match self.umask {

@@ -42,7 +42,7 @@ pub struct Job {
     pub questions: mpsc::UnboundedSender<ClientQuestion>,
     /// Takes its outcome.
     pub outcome: oneshot::Sender<Outcome>,
-    /// Its part of the room for texts.
+    /// Its share of the memory for texts.
     pub room: OwnedSemaphorePermit,
 }
 

@@ -1,7 +1,7 @@
 //! The messages of an MCP client on standard input, and those to it on standard output.
 //!
 //! Fields that the schema of MCP does not name are ignored, because it allows additional properties (but for the arguments of the
-//! tools, whose own schemas do not). A line that is no message is answered with -32700 or -32600, wrong parameters with -32602.
+//! tools, whose own schemas do not). A line that is not a message is answered with -32700 or -32600, wrong parameters with -32602.
 
 use crate::cli::compose::client_input::Input;
 use crate::cli::compose::client_lines::{Line, LineReader, MAX_LINE_BYTES};
@@ -21,19 +21,19 @@ use std::sync::Arc;
 /// The methods that this server implements and whose parameters may be wrong.
 const METHODS: [&str; 4] = ["initialize", "server/discover", "tools/list", "tools/call"];
 
-/// The way to a client.
+/// The transport to a client.
 pub struct ClientTransport {
     lines: LineReader<Input>,
     output: Arc<ClientOutput>,
 }
 
 impl ClientTransport {
-    /// Creates the way to a client.
+    /// Creates the transport to a client.
     pub fn new(input: Input, output: Arc<ClientOutput>) -> Self {
         Self { lines: LineReader::new(input, MAX_LINE_BYTES), output }
     }
 
-    /// Answers what is no message, or a request that cannot be one of this protocol.
+    /// Answers a line that is not a message, and a request that is not valid in this protocol.
     fn refuse(&self, Malformed { id, error }: &Malformed) {
         self.output.send(&match id {
             // The schema of MCP has no null there.
