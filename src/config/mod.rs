@@ -28,6 +28,8 @@ pub mod project;
 pub mod ralph;
 pub mod run_loop;
 pub mod schema;
+#[cfg(test)]
+mod schema_rules;
 pub mod settings;
 pub mod skills;
 pub mod subagents;

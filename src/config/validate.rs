@@ -258,12 +258,7 @@ fn type_error(rule: &KeyRule, node: &Node, key: &str) -> ConfigError {
 /// Describes the values that a rule allows, for messages and the manual.
 pub fn expected(rule: &KeyRule) -> String {
     let unit = rule.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
-    let range = |low: f64, high: f64| match (low.is_finite(), high.is_finite()) {
-        (true, true) => format!(" from {low} to {high}{unit}"),
-        (true, false) => format!(" of at least {low}{unit}"),
-        (false, true) => format!(" of at most {high}{unit}"),
-        (false, false) => unit.clone(),
-    };
+    let range = |low: f64, high: f64| format!(" from {low} to {high}{unit}");
     match &rule.kind {
         Kind::Group(_) | Kind::Map(_) => "keys and values".to_owned(),
         Kind::List(_) => "a list".to_owned(),

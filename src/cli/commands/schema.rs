@@ -3,7 +3,6 @@
 use crate::cli::args::SchemaArg;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
-use crate::config::key_rules::SCHEMA;
 use crate::core::review::REVIEW_SCHEMA;
 use crate::terminal::Terminal;
 
@@ -15,7 +14,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
     let text = match what {
         SchemaArg::Events => include_str!("../../../config/schema/events.json"),
         SchemaArg::Result => include_str!("../../../config/schema/result.json"),
-        SchemaArg::Config => SCHEMA,
+        SchemaArg::Config => include_str!("../../../config/schema/config.json"),
         SchemaArg::Approvals => include_str!("../../../config/schema/approvals.json"),
         SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
         SchemaArg::Report => include_str!("../../../config/schema/report.json"),
