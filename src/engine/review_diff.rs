@@ -57,7 +57,19 @@ impl ReviewDiff {
         reference: Option<&str>,
         hidden: impl Fn(&str) -> bool,
     ) -> Result<Self, String> {
-        let base = base_commit(launcher, workspace, reference).await?;
+        Self::since(launcher, workspace, base_commit(launcher, workspace, reference).await?, hidden).await
+    }
+
+    /// Returns the changes in `workspace` since the commit `base`. Files for which `hidden` is true are only named.
+    ///
+    /// # Errors
+    /// The error message of git.
+    pub async fn since(
+        launcher: &Launcher,
+        workspace: &Workspace,
+        base: String,
+        hidden: impl Fn(&str) -> bool,
+    ) -> Result<Self, String> {
         let mut settings = without_filters(launcher, workspace.root()).await?;
         settings.push(("core.quotePath".to_owned(), "false"));
         let run = async |words: &[&str]| git(launcher, workspace.root(), words, Vec::new(), &settings).await;

@@ -168,7 +168,8 @@ impl<'a> Iterations<'a> {
             let repository = open_repository(&git, &self.settings).await?;
             return base_commit(self.app, &self.settings, &repository, (None, false)).await.map(Some);
         }
-        Ok(match self.changes(Some("HEAD")).await {
+        let hidden = |path: &str| self.policy.is_sensitive(path);
+        Ok(match ReviewDiff::new(&self.launcher, &self.workspace, Some("HEAD"), hidden).await {
             Ok(diff) => Some(diff.base),
             Err(why) => {
                 let text = messages::no_loop_changes(&why, self.settings.language);
@@ -211,7 +212,7 @@ impl<'a> Iterations<'a> {
             heading: messages::iteration(number, self.max, work.language),
             options,
             prompt: messages::loop_prompt(&start.task, number, self.max, &self.tag, &self.checks),
-            data: self.data(start, state).await,
+            data: self.data(state),
             goes_on: can_go_on,
         };
         let result = work.run(&work.limits, next).await?;
@@ -227,19 +228,23 @@ impl<'a> Iterations<'a> {
         if passed && result.status == Status::Success && has_word(&result.output.text(), &self.tag) {
             return Ok(Some(WorkStopReason::Done));
         }
-        let tree = self.tree(start, &result).await;
+        state.changes = self.changes(start.base.as_deref()).await;
+        let tree = match &state.changes {
+            Some(diff) if diff.too_large.is_empty() => Some(diff.text.clone()),
+            _ => result.files_modified.is_empty().then(String::new),
+        };
         Ok(state.add(tree, WorkRun { name, checks, result, ..WorkRun::default() }))
     }
 
     /// Returns the data that follow the prompt of the next iteration.
-    async fn data(&self, start: &WorkStart, state: &Progress) -> Vec<PromptData> {
+    fn data(&self, state: &Progress) -> Vec<PromptData> {
         let Some(last) = &state.last else { return Vec::new() };
         let mut data = Vec::new();
-        if let Ok(ReviewDiff { text, .. }) = self.changes(start.base.as_deref()).await
+        if let Some(ReviewDiff { text, .. }) = &state.changes
             && !text.is_empty()
         {
             let (heading, text) =
-                (messages::LOOP_CHANGES.to_owned(), excerpt::fit(&text, CHANGES_CHARS).into_owned());
+                (messages::LOOP_CHANGES.to_owned(), excerpt::fit(text, CHANGES_CHARS).into_owned());
             data.push(PromptData { heading, text, origin: MessageOrigin::GitDiff });
         }
         for check in last.checks.iter().filter(|check| !check.passed) {
@@ -263,18 +268,10 @@ impl<'a> Iterations<'a> {
         data
     }
 
-    /// Returns the changes since the commit `base`, without hidden files.
-    async fn changes(&self, base: Option<&str>) -> Result<ReviewDiff, String> {
+    /// Returns the changes since the commit `base`, without hidden files; `None` if they are not known.
+    async fn changes(&self, base: Option<&str>) -> Option<ReviewDiff> {
         let hidden = |path: &str| self.policy.is_sensitive(path);
-        ReviewDiff::new(&self.launcher, &self.workspace, base, hidden).await
-    }
-
-    /// Returns what the changed files look like; `None` if that is not known.
-    async fn tree(&self, start: &WorkStart, result: &RunResult) -> Option<String> {
-        match self.changes(start.base.as_deref()).await {
-            Ok(diff) if diff.too_large.is_empty() => Some(diff.text),
-            _ => result.files_modified.is_empty().then(String::new),
-        }
+        ReviewDiff::since(&self.launcher, &self.workspace, base?.to_owned(), hidden).await.ok()
     }
 
     /// Runs the checks; `None` if they were interrupted.
@@ -303,6 +300,8 @@ struct Progress {
     number: u32,
     /// The last iteration.
     last: Option<WorkRun>,
+    /// The changes since the start after it, if they are known.
+    changes: Option<ReviewDiff>,
     /// The failed checks and the files of the last iterations that were all alike.
     same: Vec<(Vec<String>, String)>,
 }

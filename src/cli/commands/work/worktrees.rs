@@ -114,11 +114,15 @@ impl<'a> Worktrees<'a> {
         Ok(worktree)
     }
 
-    /// Creates a worktree; what an attempt that was cut off has left is removed.
-    async fn add(&self, worktree: &Worktree, path: &Path) -> Result<(), String> {
-        self.repository.remove(path).await?;
-        self.repository.delete_branch(&worktree.branch, "", true).await?;
-        self.repository.add(path, &worktree.branch, &self.base).await
+    /// Removes what a process that was killed has left of a worktree: its locks, and if its run has not begun all of it.
+    async fn remove_interrupted(&self, worktree: &Worktree, has_begun: bool) -> Result<(), String> {
+        let path = Path::new(&worktree.path);
+        self.repository.remove_locks(path, &worktree.branch).await?;
+        if !has_begun {
+            self.repository.remove(path).await?;
+            self.repository.delete_branch(&worktree.branch, "", true).await?;
+        }
+        Ok(())
     }
 
     /// Merges the branch of a run into the user's branch.
@@ -153,15 +157,15 @@ impl RunDirectories for Worktrees<'_> {
         let _turn = self.turn.lock().await;
         let worktree = match self.record.worktree(name) {
             Some(known) => {
-                let unlocked = self.repository.remove_locks(Path::new(&known.path), &known.branch).await;
-                unlocked.map_err(|why| unusable(&why))?;
+                self.remove_interrupted(&known, has_begun).await.map_err(|why| unusable(&why))?;
                 known
             }
             None => self.new_worktree(name, number).await?,
         };
         let path = Path::new(&worktree.path);
         if !has_begun {
-            self.add(&worktree, path).await.map_err(|why| unusable(&why))?;
+            let added = self.repository.add(path, &worktree.branch, &self.base).await;
+            added.map_err(|why| unusable(&why))?;
         }
         Ok((worktree.clone(), path.join(&self.repository.prefix)))
     }
