@@ -1,5 +1,6 @@
 //! Repositories that each hold the files of one task: created from a directory or from a commit of a clone, and with their tests restored.
 
+use crate::core::work::LeftOut;
 use crate::engine::git::{command, commit_id, git, listed_paths, stdout_text};
 use crate::engine::worktree::Repository;
 use crate::process::launch::Launcher;
@@ -25,7 +26,7 @@ pub async fn create(launcher: &Launcher, root: &Path) -> Result<String, String> 
 }
 
 /// Writes the files of `commit` of the repository with the working tree `clone` to the directory `to`, through an index of its own at `index`. The
-/// history of the repository, which may contain the solution, is not written.
+/// history of the repository, which may contain the solution, is not written. Returns what is missing of the files.
 ///
 /// # Errors
 /// The message of git.
@@ -34,7 +35,7 @@ pub async fn extract(
     (clone, commit): (&Path, &str),
     to: &Path,
     index: &Path,
-) -> Result<(), String> {
+) -> Result<LeftOut, String> {
     let repository = Repository::open(launcher, clone).await?;
     if !repository.prefix.is_empty() {
         return Err(format!("{} is not the top directory of a git repository", clone.display()));
@@ -45,7 +46,7 @@ pub async fn extract(
     for words in [["read-tree", commit.as_str()].as_slice(), &["checkout-index", "--all", &prefix]] {
         stdout_text(&repository.run(clone, words, &[("GIT_INDEX_FILE", index)]).await?)?;
     }
-    Ok(())
+    repository.not_checked_out(&[("GIT_INDEX_FILE", index)]).await
 }
 
 /// Commits what a run has changed in the repository `root`, which began with the commit `base`; returns the new commit, if any. After

@@ -103,13 +103,6 @@ impl<'a> Repository<'a> {
     /// # Errors
     /// The message of git.
     pub async fn left_out(&self) -> Result<LeftOut, String> {
-        let count = async |words: &[&str]| -> Result<usize, String> {
-            let exit = self.run(&self.workspace, words, &[]).await?;
-            let cut = exit.stdout.total > exit.stdout.head.len() as u64;
-            let text = stdout_text(&exit)?;
-            // A long list is cut; then the number is the least possible.
-            Ok(text.split('\0').filter(|line| !line.is_empty()).count().saturating_sub(usize::from(cut)))
-        };
         let status = [
             "status",
             "--porcelain",
@@ -118,13 +111,34 @@ impl<'a> Repository<'a> {
             "--ignore-submodules=all",
             "--untracked-files=all",
         ];
-        let modes = self.run(&self.workspace, &["ls-files", "--full-name", "-s", "-z", ":/"], &[]).await?;
-        let modes = stdout_text(&modes)?;
         Ok(LeftOut {
-            uncommitted: count(&status).await?,
-            filtered: count(&["ls-files", "-z", "--", ":(top,exclude,attr:!filter)"]).await?,
-            submodules: modes.split('\0').filter(|entry| entry.starts_with("160000 ")).count(),
+            uncommitted: self.listed(&status, &[]).await?.len(),
+            ..self.not_checked_out(&[]).await?
         })
+    }
+
+    /// Counts what a checkout of an index without filters and submodules lacks. `env` may name the file of the index.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub(super) async fn not_checked_out(&self, env: &[(&str, &str)]) -> Result<LeftOut, String> {
+        let modes = self.listed(&["ls-files", "--full-name", "-s", "-z", ":/"], env).await?;
+        let filtered = self.listed(&["ls-files", "-z", "--", ":(top,exclude,attr:!filter)"], env).await?;
+        let submodules = modes.iter().filter(|entry| entry.starts_with("160000 ")).count();
+        Ok(LeftOut { uncommitted: 0, filtered: filtered.len(), submodules })
+    }
+
+    /// Returns the entries that git lists with `-z`; of a long list, those that are captured.
+    async fn listed(&self, words: &[&str], env: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let exit = self.run(&self.workspace, words, env).await?;
+        let is_cut = exit.stdout.total > exit.stdout.head.len() as u64;
+        let text = stdout_text(&exit)?;
+        let mut entries: Vec<String> =
+            text.split('\0').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+        if is_cut {
+            entries.pop();
+        }
+        Ok(entries)
     }
 
     /// Creates a commit on top of `base` with the files of the user's working tree, untracked ones included, through an index of its

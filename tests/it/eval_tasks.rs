@@ -181,6 +181,35 @@ fn a18_an_instance_of_swe_bench_has_no_history_and_gets_its_test_patch_after_the
 }
 
 #[test]
+fn a18_files_with_a_filter_and_submodules_of_an_instance_are_counted() {
+    let lab = Lab::new();
+    let placeholder = "0".repeat(40);
+    let tasks = instances(&lab, Some(&placeholder));
+    let clone = tasks.join("owner__name");
+    write(&clone.join(".gitattributes"), "*.bin filter=lfs\n");
+    write(&clone.join("a.bin"), "pointer");
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=x", "-c", "user.email=x@x", "-C", clone.to_str().unwrap()]).args(words);
+        let done = git.output().unwrap();
+        assert!(done.status.success());
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    git(&["add", "-A"]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
+    git(&["commit", "-q", "-m", "more"]);
+    let (file, base) = (tasks.join("instances.jsonl"), git(&["rev-parse", "HEAD"]));
+    let text = std::fs::read_to_string(&file).unwrap().replace(&placeholder, &base);
+    write(&file, &text);
+    let models = [model(&lab, "one", &command("true")), model(&lab, "two", &command("true"))];
+    let done = eval(&lab, &tasks, &[&models[0], &models[1]], &["--check", "true"]).exits(0);
+    let warnings: Vec<&str> = done.stderr.lines().filter(|line| line.contains("owner__name-1: 1 ")).collect();
+    assert_eq!(warnings.len(), 2, "{}", done.stderr);
+    assert!(warnings[0].contains("1 file with a filter such as Git LFS"), "{warnings:?}");
+    assert!(warnings[1].contains("1 submodule: empty"), "{warnings:?}");
+}
+
+#[test]
 fn a18_an_instance_that_cannot_be_used_is_named() {
     let lab = Lab::new();
     let tasks = instances(&lab, Some(&"0".repeat(40)));

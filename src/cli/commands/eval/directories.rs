@@ -9,13 +9,17 @@ use crate::config::environment::WORKTREES;
 use crate::config::eval_tasks::{EvalTask, TaskFiles};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::work::Worktree;
+use crate::core::language::Language;
+use crate::core::work::{LeftOut, Worktree};
 use crate::engine::task_repository::{commit_run, create, extract, prepare_checks};
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::runtime::private_file::create_private_dir;
+use crate::terminal::Style;
+use crate::text::lines::escape_controls;
 use crate::workspace::copy::copy_workspace;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,24 +32,29 @@ const NAMED_PATHS: usize = 10;
 
 /// The directories of all runs.
 pub struct TaskDirectories<'a> {
+    app: &'a App,
+    language: Language,
     launcher: &'a Launcher,
     record: &'a WorkRecord,
     redactor: Arc<Redactor>,
     directory: PathBuf,
     /// The tasks by the names of their runs.
     tasks: BTreeMap<String, &'a EvalTask>,
+    /// Names of the tasks of which a warning told that files are missing.
+    incomplete: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> TaskDirectories<'a> {
     /// Prepares directories for the command of `record`; `tasks` has the task of each run.
     pub fn new(
-        (app, settings): (&App, &Settings),
+        (app, settings): (&'a App, &Settings),
         launcher: &'a Launcher,
         record: &'a WorkRecord,
         tasks: BTreeMap<String, &'a EvalTask>,
     ) -> Self {
         let directory = settings.state.join(WORKTREES);
-        Self { launcher, record, redactor: app.redactor(settings), directory, tasks }
+        let (redactor, language) = (app.redactor(settings), settings.language);
+        Self { app, language, launcher, record, redactor, directory, tasks, incomplete: RefCell::default() }
     }
 
     fn task(&self, run: &str) -> Result<&'a EvalTask, String> {
@@ -63,10 +72,21 @@ impl<'a> TaskDirectories<'a> {
         match &task.files {
             TaskFiles::Directory { path: from, unseen } => self.copy(from, path, unseen)?,
             TaskFiles::Commit { clone, commit } => {
-                extract(self.launcher, (clone, commit), path, &container.join("index")).await?;
+                let lacks = extract(self.launcher, (clone, commit), path, &container.join("index")).await?;
+                self.warn(task, &lacks);
             }
         }
         create(self.launcher, path).await
+    }
+
+    /// Warns once of what the files of a task lack.
+    fn warn(&self, task: &EvalTask, lacks: &LeftOut) {
+        let warnings = messages::worktree_lacks(lacks, self.language);
+        if !warnings.is_empty() && self.incomplete.borrow_mut().insert(task.name.clone()) {
+            for warning in warnings {
+                self.app.notify(Style::Warning, &format!("{}: {warning}", escape_controls(&task.name)));
+            }
+        }
     }
 
     fn copy(&self, from: &Path, to: &Path, unseen: &BTreeSet<String>) -> Result<(), String> {
