@@ -18,6 +18,7 @@ pub mod terminal;
 pub mod workspace;
 
 // L2: capabilities
+pub mod fleet;
 pub mod journal;
 pub mod llm;
 pub mod mcp;

@@ -7,6 +7,7 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::consolidate::ConsolidateArgs;
 use crate::cli::commands::eval::args::EvalArgs;
 use crate::cli::commands::exec::args::ExecArgs;
+use crate::cli::commands::fleet::FleetCommand;
 use crate::cli::commands::health::HealthArgs;
 use crate::cli::commands::import::ImportArgs;
 use crate::cli::commands::init::InitArgs;
@@ -39,7 +40,7 @@ pub struct Cli {
 }
 
 /// The groups of commands in `agent --help`, in order. A test checks that each command is in one.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Work",
         &[
@@ -58,6 +59,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Sessions", &["sessions", "work", "parallel-cleanup", "history", "report", "stats", "replay"]),
+    ("Queue", &["submit", "tasks", "worker"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",
@@ -114,6 +116,9 @@ pub enum Command {
     Chain(Described<ChainArgs>),
     /// Have several models answer a question in rounds, and a judge sum up
     Consolidate(Described<ConsolidateArgs>),
+    /// The queue of tasks.
+    #[command(flatten)]
+    Fleet(FleetCommand),
     /// Resume an interrupted or finished session
     Resume(Described<ResumeArgs>),
     /// List, show or remove the records of commands of several runs, such as `agent loop`
@@ -482,6 +487,8 @@ pub enum SchemaArg {
     Work,
     /// The document of `agent eval compare --json`
     Comparison,
+    /// The documents of `agent tasks --json`
+    Tasks,
     /// The document of `agent health --json`
     Health,
     /// The findings of `agent review`

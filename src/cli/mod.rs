@@ -12,9 +12,9 @@ use crate::cli::commands::claude::args::ClaudeArgs;
 use crate::cli::commands::eval::args::EvalAction;
 use crate::cli::commands::{
     acp, agents, apply_patch, approvals, approve, chain, chat, claude, completions, config, consolidate,
-    demo, diff, doctor, eval, exec, health, help, history, import, init, loop_command, man, mcp, memory,
-    models, parallel, pipeline_command, policy, redo, replay, report, review, run, schema, serve, sessions,
-    skills, start, stats, tools, trust, undo, work,
+    demo, diff, doctor, eval, exec, fleet, health, help, history, import, init, loop_command, man, mcp,
+    memory, models, parallel, pipeline_command, policy, redo, replay, report, review, run, schema, serve,
+    sessions, skills, start, stats, tools, trust, undo, work,
 };
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -77,6 +77,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
         Command::Chain(Described(args)) => return chain::chain(app, args, run_words),
         Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args, run_words),
         Command::Pipeline(Described(args)) => return pipeline_command::run_pipeline(app, *args, run_words),
+        Command::Fleet(command) => return code(app, fleet::fleet(app, command)),
         Command::Work { command, common } => {
             work::list::work(app, command.map(Described::into_inner), &common)
         }

@@ -11,6 +11,7 @@ use super::auto_review::AutoReviewSettings;
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
+use crate::config::fleet::FleetSettings;
 use crate::config::health::HealthSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
@@ -91,6 +92,8 @@ pub struct Document {
     pub ralph: RalphSettings,
     /// Several tasks at the same time.
     pub parallel: ParallelSettings,
+    /// The queue of tasks.
+    pub fleet: FleetSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]

@@ -8,6 +8,7 @@ use super::environment::{Directories, Environment};
 use super::error::{ConfigError, did_you_mean, sanitize};
 use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
+use super::fleet::FleetSettings;
 use super::health::HealthSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
@@ -94,6 +95,8 @@ pub struct Settings {
     pub ralph: RalphSettings,
     /// `agent parallel`.
     pub parallel: ParallelSettings,
+    /// The queue of tasks.
+    pub fleet: FleetSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -184,6 +187,7 @@ impl Settings {
             chat: document.chat,
             ralph: document.ralph,
             parallel: document.parallel,
+            fleet: document.fleet,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,

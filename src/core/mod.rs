@@ -14,6 +14,7 @@ pub mod event_upgrade;
 pub mod failure;
 pub mod file_change;
 pub mod finish_reason;
+pub mod fleet;
 pub mod guardrail;
 pub mod health;
 pub mod image;

@@ -210,6 +210,20 @@ impl<'a> Repository<'a> {
         self.line(&self.workspace, &words).await.map(drop)
     }
 
+    /// Creates `branch` at `commit`; one that is there already stays.
+    ///
+    /// # Errors
+    /// The message of git, also if the branch is at another commit.
+    pub async fn create_branch(&self, branch: &str, commit: &str) -> Result<(), String> {
+        let reference = format!("refs/heads/{branch}");
+        // The empty old value: the reference must not exist.
+        let created = self.line(&self.workspace, &["update-ref", &reference, commit, ""]).await;
+        match created {
+            Err(why) if self.commit_of(&reference).await.as_deref() != Ok(commit) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
     /// Commits all changes in the worktree `path`; returns the commit of its branch if it is not `base`.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use super::pending_approvals::PendingApprovalList;
 use super::stats::Stats;
 use crate::core::comparison::ComparisonDocument;
 use crate::core::event::Record;
+use crate::core::fleet::TasksDocument;
 use crate::core::health::HealthDocument;
 use crate::core::run_result::RunResult;
 use crate::core::work::WorkResult;
@@ -50,6 +51,11 @@ pub fn work() -> String {
 /// Returns the schema of the document of `agent eval compare --json`.
 pub fn comparison() -> String {
     text::<ComparisonDocument>()
+}
+
+/// Returns the schema of the documents of `agent tasks --json`.
+pub fn tasks() -> String {
+    text::<TasksDocument>()
 }
 
 /// Returns the schema of the document of `agent health --json`.
@@ -120,6 +126,11 @@ mod tests {
     #[test]
     fn a18_the_schema_of_comparisons_is_the_one_of_the_types() {
         file_is("comparison.json", &comparison());
+    }
+
+    #[test]
+    fn the_schema_of_tasks_is_the_one_of_the_types() {
+        file_is("tasks.json", &tasks());
     }
 
     #[test]

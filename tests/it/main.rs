@@ -43,6 +43,7 @@ mod fallback;
 mod faults;
 mod file_modes;
 mod file_tools;
+mod fleet;
 mod formats;
 mod fuzz;
 mod gates;

@@ -30,6 +30,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     page!("errors", "model errors: retries, fallback models, limits"),
     page!("exit-codes", "exit codes"),
     page!("evaluation", "self-evaluation of answers"),
+    page!("fleet", "a queue of tasks and its workers"),
     page!("guardrails", "guardrails: limits, blocked commands, code and text rules"),
     page!("health", "figures on code: complexity and length of functions, repeated blocks"),
     (

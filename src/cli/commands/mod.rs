@@ -19,6 +19,7 @@ pub mod diff;
 pub mod doctor;
 pub mod eval;
 pub mod exec;
+pub mod fleet;
 pub mod health;
 pub mod help;
 pub mod history;

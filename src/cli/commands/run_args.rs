@@ -343,12 +343,7 @@ pub fn parse_name<T: VariantArray + Into<&'static str> + Copy>(
 /// # Errors
 /// Fails for an unknown name; the message lists the modes.
 pub fn parse_mode(text: &str) -> Result<Mode, String> {
-    match text {
-        "confirm-all" => Ok(Mode::ConfirmAll),
-        "confirm-sensitive" => Ok(Mode::ConfirmSensitive),
-        "yolo" => Ok(Mode::Yolo),
-        _ => Err("the modes are confirm-all, confirm-sensitive and yolo".to_owned()),
-    }
+    text.parse().map_err(|_| "the modes are confirm-all, confirm-sensitive and yolo".to_owned())
 }
 
 /// Confinement of commands and hooks.

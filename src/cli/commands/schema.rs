@@ -18,6 +18,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Approvals => include_str!("../../../config/schema/approvals.json"),
         SchemaArg::Stats => include_str!("../../../config/schema/stats.json"),
         SchemaArg::Report => include_str!("../../../config/schema/report.json"),
+        SchemaArg::Tasks => include_str!("../../../config/schema/tasks.json"),
         SchemaArg::Health => include_str!("../../../config/schema/health.json"),
         SchemaArg::Work => include_str!("../../../config/schema/work.json"),
         SchemaArg::Comparison => include_str!("../../../config/schema/comparison.json"),

@@ -1,0 +1,40 @@
+//! The queue of tasks: `agent submit`, `agent tasks`, `agent worker`.
+
+mod attempt;
+mod context;
+mod records;
+pub mod submit;
+pub mod tasks;
+pub mod worker;
+
+use crate::cli::commands::fleet::submit::SubmitArgs;
+use crate::cli::commands::fleet::tasks::TasksArgs;
+use crate::cli::commands::fleet::worker::WorkerArgs;
+use crate::cli::compose::app::App;
+use crate::cli::described::Described;
+use crate::cli::error::CliResult;
+use clap::Subcommand;
+
+/// The commands of the queue.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub enum FleetCommand {
+    /// Add tasks to the queue
+    Submit(Described<SubmitArgs>),
+    /// List, show, wait for, cancel or remove the tasks of the queue
+    Tasks(Described<TasksArgs>),
+    /// Do the tasks of the queue, each in a worktree of its own
+    Worker(Described<Box<WorkerArgs>>),
+}
+
+/// Runs a command of the queue, and returns its exit code.
+///
+/// # Errors
+/// Fails when it cannot do what it is asked for.
+pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
+    match command {
+        FleetCommand::Submit(Described(args)) => submit::submit(app, &args),
+        FleetCommand::Tasks(Described(args)) => tasks::tasks(app, args),
+        FleetCommand::Worker(Described(args)) => worker::worker(app, *args),
+    }
+}

@@ -1,0 +1,66 @@
+//! Opens the queue, and shows its records.
+
+use crate::cli::compose::app::App;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::environment::Directories;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::fleet::{TaskRecord, TaskState, TasksDocument};
+use crate::fleet::error::QueueError;
+use crate::fleet::queue::{Queue, queue_file};
+use crate::report::json;
+use crate::terminal::one_line;
+use std::fmt::Write as _;
+
+/// Characters of a prompt or a cause in a list.
+const TEXT_CHARS: usize = 60;
+
+impl From<QueueError> for CliError {
+    fn from(error: QueueError) -> Self {
+        let kind = match error {
+            QueueError::Storage(_) => FailureKind::Session,
+            QueueError::Unknown(_)
+            | QueueError::Different(_)
+            | QueueError::State(_)
+            | QueueError::Full(_) => FailureKind::Usage,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// Opens the queue `url`, by default the configured one.
+///
+/// # Errors
+/// Fails for another kind of queue, and when it cannot be used.
+pub fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> CliResult<Queue> {
+    let directories = Directories::from_environment(&app.environment)
+        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
+    let file = queue_file(url.or(settings.fleet.queue.as_deref()), &directories.state);
+    Ok(Queue::open(&file.map_err(|why| CliError::new(FailureKind::Config, why))?)?)
+}
+
+/// Returns the document of these tasks, as one line of JSON.
+pub fn document(tasks: Vec<TaskRecord>) -> CliResult<String> {
+    json::line(&TasksDocument::new(tasks))
+        .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })
+}
+
+/// Returns a line about each task.
+pub fn lines(tasks: &[TaskRecord]) -> String {
+    let mut text = String::new();
+    for task in tasks {
+        let what = match (&task.cause, task.state) {
+            (Some(cause), TaskState::Failed | TaskState::Dead | TaskState::Cancelled) => cause,
+            _ => &task.spec.prompt,
+        };
+        let state = task.state.name();
+        let _infallible = writeln!(
+            text,
+            "{}  {state:<9}  attempt {}  {}",
+            task.id,
+            task.attempt,
+            one_line(what, TEXT_CHARS)
+        );
+    }
+    text
+}

@@ -1,0 +1,152 @@
+//! `agent submit`: adds tasks to the queue.
+
+use crate::cli::commands::fleet::records::{document, open_queue};
+use crate::cli::commands::fleet::tasks::{QueueArgs, WaitArgs, wait};
+use crate::cli::commands::run_args::{parse_mode, parse_usd};
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::prompt::read_prompt;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES, MAX_PROMPT_BYTES};
+use crate::config::text_file::read_text;
+use crate::core::failure::FailureKind;
+use crate::core::fleet::{Priority, TaskSpec, check_id};
+use crate::engine::policy::Mode;
+use clap::Args;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `agent submit`.
+#[derive(Debug, Clone, Args)]
+pub struct SubmitArgs {
+    /// The prompt; `-`, or leaving it out of a pipe, reads it from standard input
+    #[arg(conflicts_with = "file")]
+    pub prompt: Option<String>,
+    /// A file of tasks: one JSON object a line, or a list in YAML; all are added, or none
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Id of the task; without it a new one
+    #[arg(long, conflicts_with = "file", value_parser = |text: &str| check_id(text).map(|()| text.to_owned()))]
+    pub id: Option<String>,
+    /// Which tasks come first
+    #[arg(long, value_name = "high|normal|low", default_value = "normal", hide_default_value = true,
+        value_parser = |text: &str| text.parse::<Priority>().map_err(|_| "it is high, normal or low"))]
+    pub priority: Priority,
+    /// The repository, or a directory in it; without it the workspace
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The agent
+    #[arg(short, long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The model: provider/model
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Which calls run without asking; never more than the worker allows
+    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    pub mode: Option<Mode>,
+    /// Maximum number of model calls
+    #[arg(long, value_name = "N")]
+    pub max_steps: Option<u32>,
+    /// Time limit
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Maximum cost
+    #[arg(long, value_parser = parse_usd, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// How many attempts may fail, such as by a server that is down, before the task is dead
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
+    pub max_attempts: u32,
+    /// Command that must succeed before the task counts as done (repeatable)
+    #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub check: Vec<String>,
+    /// Wait until the tasks have ended
+    #[arg(long)]
+    pub wait: bool,
+    /// Print one JSON document instead of the ids
+    #[arg(long)]
+    pub json: bool,
+    /// The queue.
+    #[command(flatten)]
+    pub queue: QueueArgs,
+}
+
+/// Adds the tasks, prints their ids, and returns the exit code: that of `agent tasks wait` with `--wait`.
+///
+/// # Errors
+/// Fails for tasks that are not valid, and when the queue refuses them; then none is added.
+pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
+    let settings = app.load_settings(&args.queue.common)?.settings;
+    let tasks = match &args.file {
+        None => {
+            let prompt = read_prompt(&app.terminal, args.prompt.clone())?;
+            if prompt.len() > MAX_PROMPT_BYTES {
+                return Err(usage(format!("the prompt has more than {} KiB", MAX_PROMPT_BYTES >> 10)));
+            }
+            vec![(args.id.clone(), TaskSpec { prompt, ..defaults(args, &settings.workspace) })]
+        }
+        Some(file) => listed(file, &defaults(args, &settings.workspace))?,
+    };
+    let tasks = tasks
+        .into_iter()
+        .map(|(id, spec)| {
+            let dir = directory(&settings.workspace, &spec.dir)?;
+            Ok((id.unwrap_or_else(|| app.source.ordered_uuid()), TaskSpec { dir, ..spec }))
+        })
+        .collect::<CliResult<Vec<_>>>()?;
+    let ids: BTreeSet<&String> = tasks.iter().map(|(id, _)| id).collect();
+    if ids.len() < tasks.len() {
+        return Err(usage("two tasks of the file have the same id"));
+    }
+    let mut queue = open_queue(app, &settings, args.queue.queue.as_deref())?;
+    queue.submit(&tasks, app.source.unix_time().as_secs())?;
+    let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
+    if args.wait {
+        return wait(app, &queue, &WaitArgs { ids, timeout: None, json: args.json });
+    }
+    let text = if args.json {
+        document(ids.iter().map(|id| queue.get(id)).collect::<Result<_, _>>()?)?
+    } else {
+        ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect()
+    };
+    print(&app.terminal, &text).map(|()| 0)
+}
+
+/// Returns what a task has unless it says otherwise.
+fn defaults(args: &SubmitArgs, workspace: &Path) -> TaskSpec {
+    let dir = args.dir.as_deref().unwrap_or(workspace);
+    TaskSpec {
+        prompt: String::new(),
+        dir: dir.to_string_lossy().into_owned(),
+        priority: args.priority,
+        max_attempts: args.max_attempts,
+        agent: args.agent.clone(),
+        model: args.model.clone(),
+        mode: args.mode.map(|mode| mode.name().to_owned()),
+        max_steps: args.max_steps,
+        timeout: args.timeout,
+        budget: args.budget,
+        checks: args.check.clone(),
+    }
+}
+
+fn listed(file: &Path, defaults: &TaskSpec) -> CliResult<Vec<ListedTask>> {
+    let name = file.display();
+    let text = read_text(file, MAX_FILE_BYTES).map_err(|error| usage(format!("-f {name}: {error}")))?;
+    let text = text.ok_or_else(|| usage(format!("-f {name}: there is no such file")))?;
+    task_list::parse(&text, defaults).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(|error| format!("{name}:{error}")).collect();
+        usage(lines.join("\n"))
+    })
+}
+
+/// Returns the absolute path of the directory of a task.
+fn directory(workspace: &Path, dir: &str) -> CliResult<String> {
+    let path = workspace.join(dir);
+    let path = path.canonicalize().map_err(|error| usage(format!("the directory {dir}: {error}")))?;
+    let path = path.into_os_string().into_string();
+    path.map_err(|_| usage("the path of the directory is not valid UTF-8"))
+}
+
+fn usage(message: impl Into<String>) -> CliError {
+    CliError::new(FailureKind::Usage, message)
+}

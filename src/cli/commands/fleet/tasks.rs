@@ -1,0 +1,206 @@
+//! `agent tasks`: shows and changes the tasks of the queue.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::fleet::records::{document, lines, open_queue};
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::exit_code::ExitCode;
+use crate::core::failure::FailureKind;
+use crate::core::fleet::{TaskRecord, TaskState};
+use crate::fleet::queue::Queue;
+use clap::{Args, Subcommand};
+use std::fmt::Write as _;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Time between two looks at tasks that are waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Arguments of `agent tasks`.
+#[derive(Debug, Clone, Args)]
+pub struct TasksArgs {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: Option<TasksCommand>,
+    /// The queue.
+    #[command(flatten)]
+    pub queue: QueueArgs,
+}
+
+/// Arguments about the queue.
+#[derive(Debug, Clone, Args)]
+pub struct QueueArgs {
+    /// The queue: `sqlite:` and the absolute path of a file
+    #[arg(long, value_name = "URL", global = true)]
+    pub queue: Option<String>,
+    /// Configuration and workspace.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Arguments of `agent tasks wait`.
+#[derive(Debug, Clone, Args)]
+pub struct WaitArgs {
+    /// Ids of the tasks
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Wait no longer than this
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Print one JSON document instead of a line for each task
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Subcommands of `agent tasks`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum TasksCommand {
+    /// List the tasks, in the order of their submission
+    List {
+        /// Only tasks in this state
+        #[arg(long, value_name = "queued|claimed|done|failed|dead|cancelled", value_parser = parse_state)]
+        state: Option<TaskState>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a task and its result
+    Show {
+        /// Its id
+        id: String,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Wait until tasks have ended: exit code 0 if all are done, 2 if not, 5 after --timeout
+    Wait(WaitArgs),
+    /// Cancel tasks; the run of one that is under way ends
+    Cancel {
+        /// Ids of the tasks
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Queue tasks again that ended without success
+    Retry {
+        /// Ids of the tasks
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Print all tasks as JSON lines, which `agent submit -f` takes
+    Export,
+    /// Remove tasks that have ended; their branches stay
+    Rm {
+        /// Ids of the tasks
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+fn parse_state(text: &str) -> Result<TaskState, String> {
+    text.parse().map_err(|_| "the states are queued, claimed, done, failed, dead and cancelled".to_owned())
+}
+
+/// Runs a subcommand, by default the list; returns the exit code.
+///
+/// # Errors
+/// Fails for an unknown task, one whose state does not allow it, and when the queue cannot be used.
+pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
+    let queue = open(app, &args.queue)?;
+    let now = app.source.unix_time().as_secs();
+    let text = match args.command.unwrap_or(TasksCommand::List { state: None, json: false }) {
+        TasksCommand::List { state, json } => {
+            let tasks = queue.list(state)?;
+            match (json, tasks.is_empty()) {
+                (true, _) => document(tasks)?,
+                (false, true) => "no tasks: `agent submit` adds some\n".to_owned(),
+                (false, false) => lines(&tasks),
+            }
+        }
+        TasksCommand::Show { id, json } => {
+            let task = queue.get(&id)?;
+            if json { document(vec![task])? } else { shown(&task) }
+        }
+        TasksCommand::Wait(args) => return wait(app, &queue, &args),
+        TasksCommand::Cancel { ids } => {
+            ids.iter().try_for_each(|id| queue.cancel(id, now))?;
+            return Ok(0);
+        }
+        TasksCommand::Retry { ids } => {
+            ids.iter().try_for_each(|id| queue.retry(id, now))?;
+            return Ok(0);
+        }
+        TasksCommand::Export => exported(&queue.list(None)?)?,
+        TasksCommand::Rm { ids } => {
+            ids.iter().try_for_each(|id| queue.remove(id))?;
+            return Ok(0);
+        }
+    };
+    print(&app.terminal, &text).map(|()| 0)
+}
+
+fn open(app: &App, args: &QueueArgs) -> CliResult<Queue> {
+    open_queue(app, &app.load_settings(&args.common)?.settings, args.queue.as_deref())
+}
+
+/// Waits until tasks have ended, prints them, and returns the exit code.
+///
+/// # Errors
+/// Fails for an unknown task, and when the queue cannot be used.
+pub fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
+    app.block_on(async {
+        let ends_at = args.timeout.map(|seconds| app.source.elapsed() + Duration::from_secs(seconds));
+        loop {
+            let tasks = args.ids.iter().map(|id| queue.get(id)).collect::<Result<Vec<_>, _>>()?;
+            let has_ended = tasks.iter().all(|task| task.state.has_ended());
+            let is_late = ends_at.is_some_and(|end| app.source.elapsed() >= end);
+            if has_ended || is_late {
+                let code = match (has_ended, tasks.iter().all(|task| task.state == TaskState::Done)) {
+                    (false, _) => ExitCode::Timeout,
+                    (true, true) => ExitCode::Success,
+                    (true, false) => ExitCode::Partial,
+                };
+                let text = if args.json { document(tasks)? } else { lines(&tasks) };
+                return print(&app.terminal, &text).map(|()| code.code());
+            }
+            sleep(LOOK).await;
+        }
+    })
+}
+
+/// Returns the text about one task.
+fn shown(task: &TaskRecord) -> String {
+    let mut text = lines(std::slice::from_ref(task));
+    let answer = task.result.as_ref().map(|result| result.output.text().into_owned());
+    let more = [
+        ("directory", Some(task.spec.dir.clone())),
+        ("worker", task.worker.clone()),
+        ("cause", task.cause.clone()),
+        ("session", task.result.as_ref().and_then(|result| result.session_id.clone())),
+        ("branch", task.branch.clone()),
+        ("commit", task.commit.clone()),
+    ];
+    for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        let _infallible = writeln!(text, "{name}: {value}");
+    }
+    for part in [Some(task.spec.prompt.clone()), answer].into_iter().flatten() {
+        let _infallible = writeln!(text, "\n{}", part.trim_end());
+    }
+    text
+}
+
+/// Returns the tasks as a file for `agent submit -f`.
+fn exported(tasks: &[TaskRecord]) -> CliResult<String> {
+    let mut text = String::new();
+    for task in tasks {
+        let line = serde_json::to_value(&task.spec).and_then(|mut spec| {
+            if let Some(fields) = spec.as_object_mut() {
+                fields.insert("id".to_owned(), task.id.clone().into());
+            }
+            serde_json::to_string(&spec)
+        });
+        let line = line.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+        text.extend([line.as_str(), "\n"]);
+    }
+    Ok(text)
+}

@@ -1,0 +1,186 @@
+//! A task of the queue: what is to be done, how far it is, and its result.
+
+use crate::core::run_result::RunResult;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
+
+/// Version of the document of tasks.
+pub const TASKS_SCHEMA_VERSION: u32 = 1;
+
+/// Which tasks come first.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// In the order of submission.
+    #[default]
+    Normal,
+    /// When nothing else waits.
+    Low,
+}
+
+/// How far a task is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, EnumString, IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum TaskState {
+    /// It waits for a worker.
+    Queued,
+    /// A worker does it.
+    Claimed,
+    /// Its run succeeded.
+    Done,
+    /// Its run ended otherwise, for a reason that another attempt would not change.
+    Failed,
+    /// All its attempts failed.
+    Dead,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl TaskState {
+    /// Returns the name, as in the documents.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Checks whether no worker will do anything about the task.
+    pub fn has_ended(self) -> bool {
+        !matches!(self, Self::Queued | Self::Claimed)
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskSpec {
+    /// The prompt.
+    pub prompt: String,
+    /// Absolute path of the repository, or of a directory in it.
+    pub dir: String,
+    /// Which tasks come first.
+    #[serde(default)]
+    pub priority: Priority,
+    /// How many attempts may fail before the task is dead.
+    pub max_attempts: u32,
+    /// The agent; absent: that of the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The model; absent: that of the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The permission mode, which never allows more than that of the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Maximum number of model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// Time limit in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// Maximum cost in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// Commands that must succeed before the task counts as done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+}
+
+/// A task with its state: the truth about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskRecord {
+    /// Its id.
+    pub id: String,
+    /// What is to be done.
+    #[serde(flatten)]
+    pub spec: TaskSpec,
+    /// How far it is.
+    pub state: TaskState,
+    /// Number of the newest attempt, from 1; 0 before the first. Only the worker of this attempt may change the task.
+    pub attempt: u32,
+    /// Number of attempts that failed.
+    pub failed_attempts: u32,
+    /// The worker of the newest attempt.
+    pub worker: Option<String>,
+    /// Why the newest attempt failed, or the task was cancelled.
+    pub cause: Option<String>,
+    /// The commit with the changes, if the task is done and changed anything.
+    pub commit: Option<String>,
+    /// The branch of the commit.
+    pub branch: Option<String>,
+    /// Seconds since the Unix epoch when it was submitted.
+    pub submitted_at: u64,
+    /// Seconds since the Unix epoch when its state last changed.
+    pub changed_at: u64,
+    /// The document of its last run.
+    pub result: Option<RunResult>,
+}
+
+/// The document of `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TasksDocument {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The tasks.
+    pub tasks: Vec<TaskRecord>,
+}
+
+impl TasksDocument {
+    /// Creates the document of these tasks.
+    pub fn new(tasks: Vec<TaskRecord>) -> Self {
+        Self { schema_version: TASKS_SCHEMA_VERSION, tasks }
+    }
+}
+
+/// Returns the branch on which the changes of the task `id` are published.
+pub fn branch_name(id: &str) -> String {
+    format!("agent/task/{id}")
+}
+
+/// Checks that `id` can be the name of a branch and of a directory: 1 to 64 letters, digits, `.`, `_` and `-`.
+///
+/// # Errors
+/// Says what an id is.
+pub fn check_id(id: &str) -> Result<(), String> {
+    let is_plain = id.chars().all(|char| char.is_ascii_alphanumeric() || "._-".contains(char));
+    let is_name = !id.starts_with(['.', '-']) && !id.ends_with('.') && !id.contains("..");
+    // git refuses such branches.
+    let is_branch = !id.to_ascii_lowercase().ends_with(".lock");
+    if (1..=64).contains(&id.len()) && is_plain && is_name && is_branch {
+        return Ok(());
+    }
+    Err("an id has 1 to 64 letters, digits, `.`, `_` and `-`, and is the name of a branch".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_name_of_a_branch_and_of_a_directory() {
+        for id in ["a", "A-1_b.c", "0192e3a4-7b1c-7def-8a9b-0123456789ab"] {
+            assert_eq!(check_id(id), Ok(()), "{id}");
+        }
+        for id in ["", ".", "..", ".a", "-a", "a/b", "a b", "a..b", "a.", "a.LOCK", "é", &"x".repeat(65)] {
+            assert!(check_id(id).is_err(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Why the queue refuses something.
+
+use std::fmt::{self, Display};
+
+/// Why the queue refuses something.
+#[derive(Debug, PartialEq, Eq)]
+pub enum QueueError {
+    /// There is no task with this id.
+    Unknown(String),
+    /// A task with this id exists, and something else is to be done in it.
+    Different(String),
+    /// The task is in a state in which this is not possible.
+    State(String),
+    /// The queue holds as many tasks as it may.
+    Full(u64),
+    /// The database cannot be used.
+    Storage(String),
+}
+
+impl Display for QueueError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(id) => write!(formatter, "there is no task {id}; `agent tasks list` shows them"),
+            Self::Different(id) => {
+                write!(formatter, "a task {id} with another prompt or other options exists; take another id")
+            }
+            Self::State(why) => formatter.write_str(why),
+            Self::Full(most) => {
+                write!(formatter, "the queue holds {most} tasks; `agent tasks rm` removes ended ones")
+            }
+            Self::Storage(why) => write!(formatter, "the queue cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for QueueError {}
+
+impl From<rusqlite::Error> for QueueError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for QueueError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Storage(error.to_string())
+    }
+}

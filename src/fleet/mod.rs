@@ -1,0 +1,5 @@
+//! The queue of tasks: submitted by anyone, done by workers, kept in an `SQLite` database.
+
+pub mod boot_clock;
+pub mod error;
+pub mod queue;

@@ -1,0 +1,36 @@
+//! Messages of `agent worker`.
+
+use crate::core::fleet::TaskRecord;
+use crate::core::language::Language;
+use crate::text::lines::one_line;
+
+/// Characters of a prompt in a line.
+const PROMPT_CHARS: usize = 60;
+/// Characters of a cause in a line.
+const CAUSE_CHARS: usize = 300;
+
+/// A task begins.
+pub fn task_started(id: &str, attempt: u32, prompt: &str, language: Language) -> String {
+    let prompt = one_line(prompt, PROMPT_CHARS);
+    match language {
+        Language::En => format!("task {id}, attempt {attempt}: {prompt}"),
+        Language::Es => format!("tarea {id}, intento {attempt}: {prompt}"),
+    }
+}
+
+/// The attempt of a task ended.
+pub fn task_ended(task: &TaskRecord, language: Language) -> String {
+    let (id, state) = (&task.id, task.state.name());
+    let task_word = language.pick("task", "tarea");
+    let more = match (&task.cause, &task.branch) {
+        (Some(cause), _) => format!(": {}", one_line(cause, CAUSE_CHARS)),
+        (None, Some(branch)) => format!(", {branch}"),
+        (None, None) => String::new(),
+    };
+    format!("{task_word} {id}: {state}{more}")
+}
+
+/// The worktree or branch of an attempt is left.
+pub fn attempt_not_removed(branch: &str, why: &str) -> String {
+    format!("the worktree of {branch} is left: {why}")
+}

@@ -1,0 +1,282 @@
+//! `agent submit`, `agent tasks` and `agent worker`: the queue of tasks on one machine.
+
+use crate::support::run::{Finished, KEY, Lab, Running};
+use crate::support::schema;
+use crate::support::server::Server;
+use rusqlite::Connection;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+/// A repository with one commit.
+fn repository() -> Lab {
+    let lab = Lab::new().file("a.txt", "first\n");
+    lab.commit_all();
+    lab
+}
+
+fn model(lab: &Lab, name: &str, turns: &str) -> String {
+    let path = lab.outside().join(format!("{name}.yaml"));
+    fs::write(&path, format!("turns:\n{turns}  - text: {name} is done\n")).unwrap();
+    format!("scripted:{}", path.display())
+}
+
+/// A model that appends a line to `log.txt`.
+fn appends(lab: &Lab) -> String {
+    model(lab, "line", "  - calls: [{name: run_command, arguments: {command: \"echo line >> log.txt\"}}]\n")
+}
+
+fn submit(lab: &Lab, more: &[&str]) -> Finished {
+    lab.agent(&[&["submit"], more].concat())
+}
+
+fn worker(lab: &Lab, model: &str, more: &[&str]) -> Finished {
+    lab.agent(&[&["worker", "--mode", "yolo", "--model", model], more].concat())
+}
+
+/// A worker that asks `server`.
+fn start_worker(lab: &Lab, server: &Server, more: &[&str]) -> Running {
+    let url = server.url();
+    let words = ["worker", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.start(&[&words, more].concat())
+}
+
+fn tasks(lab: &Lab) -> Vec<Value> {
+    let json = lab.agent(&["tasks", "list", "--json"]).exits(0).json();
+    schema::valid(&schema::of("tasks"), &json);
+    json["tasks"].as_array().unwrap().clone()
+}
+
+fn task(lab: &Lab, id: &str) -> Value {
+    tasks(lab).into_iter().find(|task| task["id"] == id).unwrap()
+}
+
+fn states(lab: &Lab) -> Vec<(String, String)> {
+    let text = |task: &Value, key: &str| task[key].as_str().unwrap().to_owned();
+    tasks(lab).iter().map(|task| (text(task, "id"), text(task, "state"))).collect()
+}
+
+fn state(lab: &Lab, id: &str) -> String {
+    states(lab).into_iter().find(|(known, _)| known == id).unwrap().1
+}
+
+fn branches(lab: &Lab) -> Vec<String> {
+    lab.git(&["branch", "--format=%(refname:short)"]).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn tasks_of_a_file_are_done_each_on_its_branch_and_the_users_files_stay() {
+    let lab = repository();
+    let file = lab.outside().join("tasks.yaml");
+    fs::write(&file, "- {prompt: first, id: one}\n- {prompt: second, id: two, checks: [test -f log.txt]}\n")
+        .unwrap();
+    let ids = submit(&lab, &["-f", file.to_str().unwrap()]).exits(0).stdout;
+    assert_eq!(ids, "one\ntwo\n");
+    let done = worker(&lab, &appends(&lab), &["--drain", "--jobs", "2"]).exits(0);
+    assert!(done.stderr.contains("task one: done, agent/task/one"), "{}", done.stderr);
+    for id in ["one", "two"] {
+        let task = task(&lab, id);
+        assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)));
+        assert_eq!(task["result"]["output"], "line is done");
+        assert_eq!(lab.git(&["show", &format!("agent/task/{id}:log.txt")]), "line\n");
+    }
+    assert_eq!(branches(&lab), ["agent/task/one", "agent/task/two", "main"]);
+    assert_eq!((lab.git(&["status", "--short"]), lab.exists("log.txt")), (String::new(), false));
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+    let shown = lab.agent(&["tasks", "show", "two"]).exits(0).stdout;
+    assert!(shown.contains("branch: agent/task/two") && shown.contains("line is done"), "{shown}");
+}
+
+#[test]
+fn b10_the_priority_then_the_order_decide() {
+    let lab = repository();
+    for (id, priority) in [("late", "low"), ("a", "normal"), ("b", "normal"), ("first", "high")] {
+        submit(&lab, &["x", "--id", id, "--priority", priority]).exits(0);
+    }
+    let done = worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    let starts: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("task ")?.split_once(", attempt"))
+        .map(|(id, _)| id)
+        .collect();
+    assert_eq!(starts, ["first", "a", "b", "late"]);
+}
+
+#[test]
+fn all_tasks_of_a_file_are_added_or_none_and_errors_have_their_lines() {
+    let lab = repository();
+    let file = lab.outside().join("tasks.jsonl");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "{\"prompt\": \"x\"}\n{\"promt\": \"y\"}\n{\"prompt\": \"\"}\n").unwrap();
+    let done = submit(&lab, &["-f", path]).exits(3);
+    for part in ["tasks.jsonl:2:2: unknown key `promt` (did you mean `prompt`?)", "tasks.jsonl:3:"] {
+        assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+    }
+    fs::write(&file, "{\"prompt\": \"x\", \"id\": \"a\"}\n{\"prompt\": \"y\", \"dir\": \"missing\"}\n")
+        .unwrap();
+    assert!(submit(&lab, &["-f", path]).exits(3).stderr.contains("the directory missing"));
+    fs::write(&file, "{\"prompt\": \"x\", \"id\": \"a\"}\n{\"prompt\": \"y\", \"id\": \"a\"}\n").unwrap();
+    assert!(submit(&lab, &["-f", path]).exits(3).stderr.contains("the same id"));
+    assert_eq!(tasks(&lab), Vec::<Value>::new());
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    assert!(submit(&lab, &["y", "--id", "a"]).exits(3).stderr.contains("a task a with another prompt"));
+    assert!(submit(&lab, &["y", "--id", "../a"]).exits(3).stderr.contains("an id has 1 to 64 letters"));
+    assert_eq!(states(&lab), [("a".to_owned(), "queued".to_owned())]);
+}
+
+#[test]
+fn b08_a_task_whose_worker_was_killed_is_done_once_by_another() {
+    let lab = repository().config("fleet: {lease_seconds: 3}");
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let server = Server::start(
+        "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}]",
+    );
+    let running = start_worker(&lab, &server, &["--drain"]);
+    server.wait_for_request(2);
+    running.signal(Signal::KILL);
+    running.finish();
+    assert_eq!(state(&lab, "a"), "claimed");
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    let task = task(&lab, "a");
+    assert_eq!(
+        (&task["state"], &task["attempt"], &task["failed_attempts"]),
+        (&json!("done"), &json!(2), &json!(1))
+    );
+    assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
+    assert_eq!(branches(&lab), ["agent/task/a", "main"]);
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a_worker_that_was_stopped_for_longer_than_its_claim_changes_nothing() {
+    let lab = repository().config("fleet: {lease_seconds: 3}");
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let server = Server::start("turns: [{fault: hang}]");
+    let stopped = start_worker(&lab, &server, &["--once"]);
+    server.wait_for_request(1);
+    stopped.signal(Signal::STOP);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    stopped.signal(Signal::CONT);
+    stopped.finish().exits(0);
+    assert_eq!((state(&lab, "a"), task(&lab, "a")["attempt"].clone()), ("done".to_owned(), json!(2)));
+    assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
+    assert_eq!(branches(&lab), ["agent/task/a", "main"]);
+}
+
+#[test]
+fn a_signal_lets_tasks_end_or_gives_them_back_after_the_grace() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let server = Server::start("turns: [{fault: hang}]");
+    let running = start_worker(&lab, &server, &["--grace", "0"]);
+    server.wait_for_request(1);
+    running.signal(Signal::TERM);
+    running.finish().exits(0);
+    let task = task(&lab, "a");
+    assert_eq!((&task["state"], &task["failed_attempts"]), (&json!("queued"), &json!(0)));
+    assert_eq!(branches(&lab), ["main"]);
+    let server = Server::start(
+        "turns: [{calls: [{name: write_file, arguments: {path: b.txt, content: b}}]}, {text: done}]",
+    );
+    let running = start_worker(&lab, &server, &["--grace", "60"]);
+    server.wait_for_request(1);
+    running.signal(Signal::TERM);
+    running.finish().exits(0);
+    assert_eq!(state(&lab, "a"), "done");
+}
+
+#[test]
+fn failures_of_a_server_are_retried_until_the_task_is_dead_and_others_are_not() {
+    let lab = repository().config("llm: {retries: 0}");
+    submit(&lab, &["x", "--id", "a", "--max-attempts", "2"]).exits(0);
+    let server = Server::start("turns: [{fault: {http: {status: 500}}}, {fault: {http: {status: 500}}}]");
+    start_worker(&lab, &server, &["--drain"]).finish().exits(0);
+    let dead = task(&lab, "a");
+    assert_eq!((&dead["state"], &dead["attempt"]), (&json!("dead"), &json!(2)));
+    assert!(dead["cause"].as_str().unwrap().contains("500"), "{dead}");
+    submit(&lab, &["x", "--id", "b", "--model", "scripted:missing.yaml"]).exits(0);
+    submit(&lab, &["x", "--id", "c", "--check", "false"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    for id in ["b", "c"] {
+        assert_eq!((state(&lab, id), &task(&lab, id)["attempt"]), ("failed".to_owned(), &json!(1)), "{id}");
+    }
+    lab.agent(&["tasks", "retry", "a"]).exits(0);
+    worker(&lab, &appends(&lab), &["--once"]).exits(0);
+    assert_eq!(state(&lab, "a"), "done");
+    assert!(lab.agent(&["tasks", "retry", "a"]).exits(3).stderr.contains("only after it failed"));
+}
+
+#[test]
+fn a_task_never_allows_more_than_its_worker() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a", "--mode", "yolo"]).exits(0);
+    lab.agent(&["worker", "--drain", "--mode", "confirm-all", "--model", &appends(&lab)]).exits(0);
+    assert_eq!(task(&lab, "a")["commit"], Value::Null);
+    submit(&lab, &["x", "--id", "b", "--mode", "confirm-all"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(task(&lab, "b")["commit"], Value::Null);
+}
+
+#[test]
+fn wait_has_the_exit_codes_of_the_manual_and_a_cancelled_run_ends() {
+    let lab = repository().config("fleet: {lease_seconds: 3}");
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    lab.agent(&["tasks", "wait", "a", "--timeout", "0"]).exits(5);
+    lab.agent(&["tasks", "wait", "missing"]).exits(3);
+    let server = Server::start("turns: [{fault: hang}]");
+    let running = start_worker(&lab, &server, &["--drain"]);
+    server.wait_for_request(1);
+    assert!(lab.agent(&["tasks", "rm", "a"]).exits(3).stderr.contains("has not ended"));
+    lab.agent(&["tasks", "cancel", "a"]).exits(0);
+    running.finish().exits(0);
+    assert_eq!(
+        lab.agent(&["tasks", "wait", "a"]).exits(2).stdout.split_whitespace().nth(1),
+        Some("cancelled")
+    );
+    submit(&lab, &["x", "--id", "b"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    lab.agent(&["tasks", "wait", "b", "--json"]).exits(0);
+    lab.agent(&["tasks", "wait", "a", "b"]).exits(2);
+    lab.agent(&["tasks", "rm", "a", "b"]).exits(0);
+    assert!(lab.agent(&["tasks"]).exits(0).stdout.contains("no tasks"));
+}
+
+#[test]
+fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    let commit = task(&lab, "a")["commit"].as_str().unwrap().to_owned();
+    lab.git(&["update-ref", "refs/agent/attempt", &commit]);
+    lab.git(&["branch", "-D", "agent/task/a"]);
+    let database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
+    database.execute("UPDATE task SET is_published = 0", []).unwrap();
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(lab.git(&["rev-parse", "agent/task/a"]).trim(), commit);
+}
+
+#[test]
+fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a", "--check", "true", "--budget", "0.5"]).exits(0);
+    let file = lab.outside().join("export.jsonl");
+    fs::write(&file, lab.agent(&["tasks", "export"]).exits(0).stdout).unwrap();
+    let url = format!("sqlite:{}", lab.outside().join("other/queue.sqlite").display());
+    submit(&lab, &["-f", file.to_str().unwrap(), "--queue", &url]).exits(0);
+    let other = lab.agent(&["tasks", "show", "a", "--json", "--queue", &url]).exits(0).json();
+    let (own, other) = (task(&lab, "a"), other["tasks"][0].clone());
+    for key in ["prompt", "dir", "checks", "budget", "max_attempts"] {
+        assert_eq!(own[key], other[key], "{key}");
+    }
+    let done = submit(&lab, &["x", "--queue", "nats://localhost"]).exits(3);
+    assert!(done.stderr.contains("is no queue"), "{}", done.stderr);
+}
+
+#[test]
+fn a_run_opens_no_queue() {
+    let lab = repository();
+    lab.agent(&["run", "--mode", "yolo", "--model", &appends(&lab), "x"]).exits(0);
+    assert!(!lab.home().join("state/fleet").exists());
+}
