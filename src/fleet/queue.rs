@@ -22,6 +22,7 @@ const RETENTION: Duration = Duration::from_hours(30 * 24);
 const BUSY: Duration = Duration::from_secs(10);
 
 /// The tables. `sequence` is the order of submission; `boot` and `lease_until` tell when a claim ends, by the time since boot.
+/// `is_settled`: an ended task has its branch, and nothing is left of its newest attempt.
 const TABLES: &str = "
 CREATE TABLE task (
   sequence INTEGER PRIMARY KEY,
@@ -37,7 +38,7 @@ CREATE TABLE task (
   lease_until INTEGER,
   cause TEXT,
   commit_id TEXT,
-  is_published INTEGER NOT NULL DEFAULT 0,
+  is_settled INTEGER NOT NULL DEFAULT 0,
   result TEXT,
   submitted_at INTEGER NOT NULL,
   changed_at INTEGER NOT NULL
@@ -167,7 +168,7 @@ impl Queue {
             .query_row(
                 &format!(
                     "UPDATE task SET state = 'claimed', attempt = attempt + 1, worker = ?1, boot = ?2, lease_until = ?3,
-                     changed_at = ?4 WHERE sequence = (SELECT sequence FROM task WHERE state = 'queued'
+                     is_settled = 0, changed_at = ?4 WHERE sequence = (SELECT sequence FROM task WHERE state = 'queued'
                      ORDER BY priority, sequence LIMIT 1) RETURNING {COLUMNS}"
                 ),
                 params![worker, lease_until.boot, lease_until.millis, signed(now)],
@@ -228,20 +229,21 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns the tasks that are done and whose commit is on no branch yet.
+    /// Returns the ended tasks that have no branch yet, or something is left of their newest attempt.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn unpublished(&self) -> Result<Vec<TaskRecord>, QueueError> {
-        self.records("WHERE state = 'done' AND commit_id IS NOT NULL AND NOT is_published", [])
+    pub fn unsettled(&self) -> Result<Vec<TaskRecord>, QueueError> {
+        self.records("WHERE state IN ('done', 'failed', 'dead') AND NOT is_settled", [])
     }
 
-    /// Records that the commit of a task is on its branch.
+    /// Records that the task of an attempt has its branch, and that nothing is left of the attempt.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn set_published(&self, id: &str) -> Result<(), QueueError> {
-        self.connection.execute("UPDATE task SET is_published = 1 WHERE id = ?1", [id])?;
+    pub fn set_settled(&self, id: &str, attempt: u32) -> Result<(), QueueError> {
+        let text = "UPDATE task SET is_settled = 1 WHERE id = ?1 AND attempt = ?2";
+        self.connection.execute(text, params![id, attempt])?;
         Ok(())
     }
 

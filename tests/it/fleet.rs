@@ -252,7 +252,7 @@ fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
     lab.git(&["update-ref", "refs/agent/attempt", &commit]);
     lab.git(&["branch", "-D", "agent/task/a"]);
     let database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
-    database.execute("UPDATE task SET is_published = 0", []).unwrap();
+    database.execute("UPDATE task SET is_settled = 0", []).unwrap();
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     assert_eq!(lab.git(&["rev-parse", "agent/task/a"]).trim(), commit);
 }

@@ -47,8 +47,16 @@ impl<'a> Place<'a> {
         Self { repository, path: directory.join(&name), branch: format!("agent/attempt/{name}") }
     }
 
-    /// Removes worktree and branch.
-    async fn remove(&self, worker: &WorkerContext<'_>) {
+    /// Creates the branch of a task that is done.
+    async fn publish(&self, task: &TaskRecord) -> CliResult<()> {
+        let Some(commit) = task.commit.as_ref().filter(|_| task.state == TaskState::Done) else {
+            return Ok(());
+        };
+        self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
+    }
+
+    /// Removes worktree and branch, if they exist; returns whether that succeeded.
+    async fn remove(&self, worker: &WorkerContext<'_>) -> bool {
         let removed = async {
             self.repository.remove_locks(&self.path, &self.branch).await?;
             self.repository.remove(&self.path).await?;
@@ -56,7 +64,9 @@ impl<'a> Place<'a> {
         };
         if let Err(why) = removed.await {
             worker.log(Style::Warning, &messages::attempt_not_removed(&self.branch, &why));
+            return false;
         }
+        true
     }
 }
 
@@ -91,20 +101,19 @@ impl<'a> Attempt<'a> {
         create_private_dir(&directory)
             .map_err(|error| unusable(&format!("{}: {error}", directory.display())))?;
         for attempt in 1..self.task.attempt {
-            let earlier = Place::new(&repository, &directory, (&self.task.id, attempt));
-            if earlier.path.symlink_metadata().is_ok() {
-                earlier.remove(self.worker).await;
-            }
+            Place::new(&repository, &directory, (&self.task.id, attempt)).remove(self.worker).await;
         }
         let place = Place::new(&repository, &directory, (&self.task.id, self.task.attempt));
         repository.add(&place.path, &place.branch, &base).await.map_err(|why| unusable(&why))?;
         let done = self.run_in((&place, &base), &settings, interrupt).await;
-        let is_done = self.worker.queue.borrow().get(&self.task.id)?.state == TaskState::Done;
-        // The branch of a task that is done and could not be published keeps its commit.
-        if done.is_ok() || !is_done {
-            place.remove(self.worker).await;
+        let record = self.worker.queue.borrow().get(&self.task.id)?;
+        let published =
+            if record.attempt == self.task.attempt { place.publish(&record).await } else { Ok(()) };
+        // The branch of an attempt keeps a commit that could not be published.
+        if published.is_ok() && place.remove(self.worker).await {
+            self.worker.queue.borrow().set_settled(&self.task.id, self.task.attempt)?;
         }
-        done
+        done.and(published)
     }
 
     /// Loads the settings of the task's directory; the options of the worker bound those of the task.
@@ -146,11 +155,7 @@ impl<'a> Attempt<'a> {
             Ok(commit) => Ending::Done(commit),
             Err(why) => Ending::Retry(messages::not_committed(&why)),
         };
-        if self.finish(&ending, Some(&result))? && matches!(ending, Ending::Done(Some(_))) {
-            let record = self.worker.queue.borrow().get(&self.task.id)?;
-            publish_in(self.worker, place.repository, &record).await?;
-        }
-        Ok(())
+        self.finish(&ending, Some(&result)).map(drop)
     }
 
     /// Awaits the attempt while it renews the claim. Interrupts it when the task is no longer its own, and when the worker ends.
@@ -198,27 +203,18 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Publishes the commit of a task that is done, and removes what its attempt has left.
+/// Creates the branch of an ended task, and removes what its newest attempt has left.
 ///
 /// # Errors
 /// Fails when its repository cannot be used, or its branch is on another commit.
-pub async fn publish(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
+pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
     let settings = Attempt::new(worker, task).settings()?;
     let launcher = git_launcher(worker.app, &settings)?;
     let repository = open_repository(&launcher, &settings).await?;
-    publish_in(worker, &repository, task).await?;
-    Place::new(&repository, &settings.state.join(WORKTREES), (&task.id, task.attempt)).remove(worker).await;
-    Ok(())
-}
-
-async fn publish_in(
-    worker: &WorkerContext<'_>,
-    repository: &Repository<'_>,
-    task: &TaskRecord,
-) -> CliResult<()> {
-    if let Some(commit) = &task.commit {
-        repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))?;
-        worker.queue.borrow().set_published(&task.id)?;
+    let place = Place::new(&repository, &settings.state.join(WORKTREES), (&task.id, task.attempt));
+    place.publish(task).await?;
+    if place.remove(worker).await {
+        worker.queue.borrow().set_settled(&task.id, task.attempt)?;
     }
     Ok(())
 }

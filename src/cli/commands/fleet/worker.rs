@@ -1,7 +1,7 @@
 //! `agent worker`: does the tasks of the queue, each in a worktree of its own.
 
 use crate::cli::commands::client_run::ClientArgs;
-use crate::cli::commands::fleet::attempt::{Attempt, publish};
+use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::records::open_queue;
 use crate::cli::compose::app::App;
@@ -86,7 +86,7 @@ struct Limits {
 impl Worker<'_> {
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
         let interrupt = compose::arm_interrupt(self.context.app, None, self.context.language)?;
-        self.publish_missing().await?;
+        self.settle_all().await?;
         let mut running = FuturesUnordered::new();
         let (mut claimed, mut all_done) = (0_usize, true);
         loop {
@@ -138,11 +138,11 @@ impl Worker<'_> {
         Ok(task.state)
     }
 
-    /// Publishes the commits of tasks whose worker was killed before it could.
-    async fn publish_missing(&self) -> CliResult<()> {
-        let tasks = self.context.queue.borrow().unpublished()?;
+    /// Publishes the commits of tasks whose worker was killed before it could, and removes what such workers have left.
+    async fn settle_all(&self) -> CliResult<()> {
+        let tasks = self.context.queue.borrow().unsettled()?;
         for task in tasks {
-            if let Err(error) = publish(&self.context, &task).await {
+            if let Err(error) = settle(&self.context, &task).await {
                 self.context.app.report_error(&error);
             }
         }
