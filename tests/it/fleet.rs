@@ -170,7 +170,7 @@ fn a_signal_lets_tasks_end_or_gives_them_back_after_the_grace() {
     let lab = repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let server = Server::start("turns: [{fault: hang}]");
-    let running = start_worker(&lab, &server, &["--grace", "0"]);
+    let running = start_worker(&lab, &server, &["--grace", "1"]);
     server.wait_for_request(1);
     running.signal(Signal::TERM);
     running.finish().exits(0);

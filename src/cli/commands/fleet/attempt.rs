@@ -23,6 +23,7 @@ use crate::messages;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -189,8 +190,8 @@ impl<'a> Attempt<'a> {
         options.bounds.mode = Some(settings.policy.mode);
         let mode = spec.mode.as_deref().map(parse_mode).transpose().map_err(wrong)?;
         options.mode = mode.or(options.mode);
-        options.max_steps = [spec.max_steps, options.max_steps].into_iter().flatten().min();
-        options.timeout = [spec.timeout, options.timeout].into_iter().flatten().min();
+        options.bounds.max_steps = spec.max_steps;
+        options.bounds.timeout = spec.timeout.map(Duration::from_secs);
         let budget = spec.budget.map(Usd::try_from).transpose().map_err(|error| wrong(error.to_string()))?;
         options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
         options.check.extend(spec.checks.iter().cloned());

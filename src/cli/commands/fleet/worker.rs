@@ -89,6 +89,7 @@ impl Worker<'_> {
         self.settle_all().await?;
         let mut running = FuturesUnordered::new();
         let (mut claimed, mut all_done) = (0_usize, true);
+        let mut after_grace = std::pin::pin!(self.after_grace(&interrupt, limits.grace));
         loop {
             while running.len() < limits.jobs && !interrupt.is_cancelled() && !(limits.once && claimed > 0) {
                 let Some(task) = self.claim()? else { break };
@@ -105,7 +106,7 @@ impl Worker<'_> {
             tokio::select! {
                 Some(state) = running.next() => all_done &= state? == TaskState::Done,
                 () = sleep(IDLE) => {}
-                () = self.after_grace(&interrupt, limits.grace), if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
+                () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
             }
         }
         Ok(if limits.once && !all_done { 2 } else { 0 })
