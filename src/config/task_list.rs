@@ -8,8 +8,6 @@ use crate::engine::policy::Mode;
 
 /// Maximum bytes of the file: 1,000 tasks of the longest kind.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Maximum bytes of a prompt.
-pub const MAX_PROMPT_BYTES: usize = 256 << 10;
 /// Highest number of attempts.
 pub const MAX_ATTEMPTS: u32 = 1_000;
 /// Highest limit of steps.
@@ -70,7 +68,7 @@ fn task(fields: &mut Fields, node: &Node, defaults: &TaskSpec) -> Option<ListedT
     for entry in entries {
         let value = &entry.node;
         match entry.name.as_str() {
-            "prompt" => spec.prompt = prompt(fields, value).unwrap_or_default(),
+            "prompt" => spec.prompt = fields.filled("prompt", value).unwrap_or_default(),
             "id" => {
                 id = fields.text("id", value);
                 if let Some(Err(why)) = id.as_deref().map(check_id) {
@@ -109,14 +107,6 @@ fn task(fields: &mut Fields, node: &Node, defaults: &TaskSpec) -> Option<ListedT
         fields.error(node, "a task needs `prompt`");
     }
     Some((id, spec))
-}
-
-fn prompt(fields: &mut Fields, node: &Node) -> Option<String> {
-    let prompt = fields.filled("prompt", node)?;
-    if prompt.len() > MAX_PROMPT_BYTES {
-        fields.error(node, format!("`prompt` has more than {} KiB", MAX_PROMPT_BYTES >> 10));
-    }
-    Some(prompt)
 }
 
 fn small(number: Option<u64>) -> Option<u32> {

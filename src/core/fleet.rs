@@ -109,6 +109,8 @@ pub struct TaskSpec {
 pub struct TaskRecord {
     /// Its id.
     pub id: String,
+    /// Its number in the queue, in the order of submission. No other task ever has it, also after this one is removed.
+    pub number: u64,
     /// What is to be done.
     #[serde(flatten)]
     pub spec: TaskSpec,
@@ -124,7 +126,7 @@ pub struct TaskRecord {
     pub cause: Option<String>,
     /// The commit with the changes, if the task is done and changed anything.
     pub commit: Option<String>,
-    /// The branch of the commit.
+    /// The branch of the commit, once it exists.
     pub branch: Option<String>,
     /// Seconds since the Unix epoch when it was submitted.
     pub submitted_at: u64,
@@ -141,6 +143,22 @@ pub struct TasksDocument {
     pub schema_version: u32,
     /// The tasks.
     pub tasks: Vec<TaskRecord>,
+}
+
+impl TaskRecord {
+    /// Returns the newest attempt.
+    pub fn newest_attempt(&self) -> AttemptKey {
+        AttemptKey { task: self.number, attempt: self.attempt }
+    }
+}
+
+/// An attempt of a task. No other one ever has the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptKey {
+    /// Number of the task in the queue.
+    pub task: u64,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
 }
 
 impl TasksDocument {

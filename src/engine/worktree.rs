@@ -15,9 +15,14 @@ const MAX_TIME: Duration = Duration::from_mins(5);
 /// Author and committer if the user has not configured any.
 const IDENTITY: [(&str, &str); 2] = [("user.name", "agent"), ("user.email", "agent@localhost")];
 
-/// Settings without signatures, editors and programs in the background.
-const QUIET: [(&str, &str); 4] =
-    [("commit.gpgSign", "false"), ("gc.auto", "0"), ("maintenance.auto", "false"), ("core.editor", "false")];
+/// Settings without signatures, editors and programs in the background; commits and references survive a power failure.
+const SETTINGS: [(&str, &str); 5] = [
+    ("commit.gpgSign", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("core.editor", "false"),
+    ("core.fsync", "committed,reference"),
+];
 
 /// A repository with the user's working tree.
 pub struct Repository<'a> {
@@ -51,7 +56,7 @@ impl<'a> Repository<'a> {
         let mut opened = Self {
             launcher,
             workspace: workspace.to_owned(),
-            settings: QUIET.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            settings: SETTINGS.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             prefix: String::new(),
         };
         opened.prefix = opened.line(workspace, &["rev-parse", "--show-prefix"]).await?;

@@ -11,6 +11,8 @@ pub enum QueueError {
     Different(String),
     /// The task is in a state in which this is not possible.
     State(String),
+    /// The task is longer than this many bytes.
+    TooLong(String, usize),
     /// The queue holds as many tasks as it may.
     Full(u64),
     /// The database cannot be used.
@@ -25,6 +27,9 @@ impl Display for QueueError {
                 write!(formatter, "a task {id} with another prompt or other options exists; take another id")
             }
             Self::State(why) => formatter.write_str(why),
+            Self::TooLong(id, most) => {
+                write!(formatter, "the task {id} has more than {} KiB", most >> 10)
+            }
             Self::Full(most) => {
                 write!(formatter, "the queue holds {most} tasks; `agent tasks rm` removes ended ones")
             }

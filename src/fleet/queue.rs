@@ -1,6 +1,6 @@
 //! The queue in an `SQLite` database. Each change of a task is one transaction, and depends on the attempt that makes it.
 
-use crate::core::fleet::{TaskRecord, TaskSpec, TaskState, branch_name};
+use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState, branch_name};
 use crate::core::run_result::RunResult;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
@@ -14,20 +14,23 @@ use std::time::Duration;
 const VERSION: i64 = 1;
 /// Maximum number of tasks.
 const MAX_TASKS: u64 = 1_000_000;
-/// Maximum bytes of the document of a run in a record; the answer of a longer one is cut.
+/// Maximum bytes of a task.
+pub const MAX_TASK_BYTES: usize = 256 << 10;
+/// Maximum bytes of the document of a run in a record; a longer one is kept without its answer, or not at all.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 /// Time after which ended tasks are removed.
 const RETENTION: Duration = Duration::from_hours(30 * 24);
+/// Longest wait after a failed attempt; the first one is 2 seconds, and each further one twice as long.
+const MAX_WAIT: Duration = Duration::from_mins(1);
 /// How long a change waits for those of other processes.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// The tables. `sequence` is the order of submission; `boot` and `lease_until` tell when a claim ends, by the time since boot.
-/// `is_settled`: an ended task has its branch, and nothing is left of its newest attempt.
+/// The tables. `number` is the order of submission; `boot` and `wait_until` tell when a claim, or the wait after a failed attempt, ends,
+/// by the time since boot. `is_settled`: an ended task has its branch, and nothing is left of its newest attempt.
 const TABLES: &str = "
 CREATE TABLE task (
-  sequence INTEGER PRIMARY KEY,
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
-  spec TEXT NOT NULL,
   priority INTEGER NOT NULL,
   max_attempts INTEGER NOT NULL,
   state TEXT NOT NULL,
@@ -35,19 +38,23 @@ CREATE TABLE task (
   failed_attempts INTEGER NOT NULL DEFAULT 0,
   worker TEXT,
   boot TEXT,
-  lease_until INTEGER,
+  wait_until INTEGER,
   cause TEXT,
   commit_id TEXT,
   is_settled INTEGER NOT NULL DEFAULT 0,
-  result TEXT,
   submitted_at INTEGER NOT NULL,
-  changed_at INTEGER NOT NULL
+  changed_at INTEGER NOT NULL,
+  spec TEXT NOT NULL,
+  result TEXT
 ) STRICT;
-CREATE INDEX task_order ON task (state, priority, sequence);";
+CREATE INDEX task_order ON task (state, priority, number);
+CREATE INDEX task_settled ON task (is_settled, state);
+CREATE INDEX task_changed ON task (changed_at);
+CREATE TABLE queue (id TEXT NOT NULL) STRICT;
+INSERT INTO queue VALUES (lower(hex(randomblob(4))));";
 
 /// Columns of a record, in the order in which [`record`] reads them.
-const COLUMNS: &str =
-    "id, spec, state, attempt, failed_attempts, worker, cause, commit_id, submitted_at, changed_at, result";
+const COLUMNS: &str = "id, spec, state, attempt, failed_attempts, worker, cause, commit_id, submitted_at, changed_at, result, number, is_settled";
 
 /// File systems of other machines, on which the locks of `SQLite` do not hold (`statfs(2)`).
 #[cfg(target_os = "linux")]
@@ -76,6 +83,8 @@ pub enum Ending {
 /// The queue.
 pub struct Queue {
     connection: Connection,
+    /// Random id, which tells the worktrees of this queue from those of others.
+    pub id: String,
 }
 
 impl Queue {
@@ -108,8 +117,9 @@ impl Queue {
                 return Err(QueueError::Storage(why));
             }
         }
+        let id = change.query_row("SELECT id FROM queue", [], |row| row.get(0))?;
         change.commit()?;
-        Ok(Self { connection })
+        Ok(Self { connection, id })
     }
 
     /// Adds tasks, all or none, at `now` (seconds since the Unix epoch), and removes those that ended 30 days before. A task that exists with
@@ -121,11 +131,14 @@ impl Queue {
         let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let oldest = signed(now.saturating_sub(RETENTION.as_secs()));
         change.execute(
-            "DELETE FROM task WHERE state NOT IN ('queued', 'claimed') AND changed_at < ?1",
+            "DELETE FROM task WHERE changed_at < ?1 AND state NOT IN ('queued', 'claimed') AND (is_settled OR state <> 'done')",
             [oldest],
         )?;
         for (id, spec) in tasks {
             let text = serde_json::to_string(spec)?;
+            if text.len() > MAX_TASK_BYTES {
+                return Err(QueueError::TooLong(id.clone(), MAX_TASK_BYTES));
+            }
             let known: Option<String> =
                 change.query_row("SELECT spec FROM task WHERE id = ?1", [id], |row| row.get(0)).optional()?;
             match known {
@@ -158,20 +171,21 @@ impl Queue {
     ) -> Result<Option<TaskRecord>, QueueError> {
         let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change.execute(
-            "UPDATE task SET failed_attempts = failed_attempts + 1, changed_at = ?3,
+            "UPDATE task SET failed_attempts = failed_attempts + 1, changed_at = ?3, wait_until = NULL,
              state = CASE WHEN failed_attempts + 1 >= max_attempts THEN 'dead' ELSE 'queued' END,
              cause = 'the worker ' || worker || ' has ended without a result'
-             WHERE state = 'claimed' AND (boot <> ?1 OR lease_until < ?2)",
+             WHERE state = 'claimed' AND (boot <> ?1 OR wait_until < ?2)",
             params![time.boot, time.millis, signed(now)],
         )?;
         let claimed = change
             .query_row(
                 &format!(
-                    "UPDATE task SET state = 'claimed', attempt = attempt + 1, worker = ?1, boot = ?2, lease_until = ?3,
-                     is_settled = 0, changed_at = ?4 WHERE sequence = (SELECT sequence FROM task WHERE state = 'queued'
-                     ORDER BY priority, sequence LIMIT 1) RETURNING {COLUMNS}"
+                    "UPDATE task SET state = 'claimed', attempt = attempt + 1, worker = ?1, boot = ?2, wait_until = ?3,
+                     is_settled = 0, changed_at = ?4 WHERE number = (SELECT number FROM task WHERE state = 'queued'
+                     AND (wait_until IS NULL OR boot <> ?2 OR wait_until <= ?5)
+                     ORDER BY priority, number LIMIT 1) RETURNING {COLUMNS}"
                 ),
-                params![worker, lease_until.boot, lease_until.millis, signed(now)],
+                params![worker, lease_until.boot, lease_until.millis, signed(now), time.millis],
                 record,
             )
             .optional()?;
@@ -183,36 +197,50 @@ impl Queue {
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn renew(&self, id: &str, attempt: u32, lease_until: &BootTime) -> Result<bool, QueueError> {
+    pub fn renew(&self, key: AttemptKey, lease_until: &BootTime) -> Result<bool, QueueError> {
         let changed = self.connection.execute(
-            "UPDATE task SET boot = ?3, lease_until = ?4 WHERE id = ?1 AND attempt = ?2 AND state = 'claimed'",
-            params![id, attempt, lease_until.boot, lease_until.millis],
+            "UPDATE task SET boot = ?3, wait_until = ?4 WHERE number = ?1 AND attempt = ?2 AND state = 'claimed'",
+            params![signed(key.task), key.attempt, lease_until.boot, lease_until.millis],
         )?;
         Ok(changed == 1)
     }
 
-    /// Records how an attempt ended; returns whether the task was still its own.
+    /// Records how an attempt ended at `time`; returns whether the task was still its own.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
     pub fn finish(
         &self,
-        (id, attempt): (&str, u32),
+        key: AttemptKey,
         ending: &Ending,
         result: Option<&RunResult>,
-        now: u64,
+        (time, now): (&BootTime, u64),
     ) -> Result<bool, QueueError> {
         let (state, cause, commit, has_failed) = match ending {
             Ending::Done(commit) => ("done", None, commit.as_deref(), false),
             Ending::Failed(cause) => ("failed", Some(cause), None, true),
             Ending::Retry(cause) => ("queued", Some(cause), None, true),
         };
-        let result = result.map(bounded).transpose()?;
+        let result = result.map(bounded).transpose()?.flatten();
+        let longest = i64::try_from(MAX_WAIT.as_millis()).unwrap_or(i64::MAX);
         let changed = self.connection.execute(
             "UPDATE task SET failed_attempts = failed_attempts + ?4, cause = ?5, commit_id = ?6, result = ?7, changed_at = ?8,
-             state = CASE WHEN ?3 = 'queued' AND failed_attempts + 1 >= max_attempts THEN 'dead' ELSE ?3 END
-             WHERE id = ?1 AND attempt = ?2 AND state = 'claimed'",
-            params![id, attempt, state, has_failed, cause, commit, result, signed(now)],
+             state = CASE WHEN ?3 = 'queued' AND failed_attempts + 1 >= max_attempts THEN 'dead' ELSE ?3 END,
+             boot = ?9, wait_until = ?10 + min(2000 << min(failed_attempts, 10), ?11)
+             WHERE number = ?1 AND attempt = ?2 AND state = 'claimed'",
+            params![
+                signed(key.task),
+                key.attempt,
+                state,
+                has_failed,
+                cause,
+                commit,
+                result,
+                signed(now),
+                time.boot,
+                time.millis,
+                longest
+            ],
         )?;
         Ok(changed == 1)
     }
@@ -221,29 +249,35 @@ impl Queue {
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn give_back(&self, id: &str, attempt: u32, now: u64) -> Result<(), QueueError> {
+    pub fn give_back(&self, key: AttemptKey, now: u64) -> Result<(), QueueError> {
         self.connection.execute(
-            "UPDATE task SET state = 'queued', changed_at = ?3 WHERE id = ?1 AND attempt = ?2 AND state = 'claimed'",
-            params![id, attempt, signed(now)],
+            "UPDATE task SET state = 'queued', wait_until = NULL, changed_at = ?3
+             WHERE number = ?1 AND attempt = ?2 AND state = 'claimed'",
+            params![signed(key.task), key.attempt, signed(now)],
         )?;
         Ok(())
     }
 
-    /// Returns the ended tasks that have no branch yet, or something is left of their newest attempt.
+    /// Returns the ended tasks that have no branch yet, or something is left of their newest attempt; of cancelled ones, those whose
+    /// worker can no longer be at work at `time`. Only those whose state changed before `until` (seconds since the Unix epoch).
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn unsettled(&self) -> Result<Vec<TaskRecord>, QueueError> {
-        self.records("WHERE state IN ('done', 'failed', 'dead') AND NOT is_settled", [])
+    pub fn unsettled(&self, time: &BootTime, until: u64) -> Result<Vec<TaskRecord>, QueueError> {
+        self.records(
+            "WHERE is_settled = 0 AND changed_at <= ?3 AND (state IN ('done', 'failed', 'dead')
+             OR state = 'cancelled' AND attempt > 0 AND (boot <> ?1 OR wait_until < ?2))",
+            params![time.boot, time.millis, signed(until)],
+        )
     }
 
     /// Records that the task of an attempt has its branch, and that nothing is left of the attempt.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn set_settled(&self, id: &str, attempt: u32) -> Result<(), QueueError> {
-        let text = "UPDATE task SET is_settled = 1 WHERE id = ?1 AND attempt = ?2";
-        self.connection.execute(text, params![id, attempt])?;
+    pub fn set_settled(&self, key: AttemptKey) -> Result<(), QueueError> {
+        let text = "UPDATE task SET is_settled = 1 WHERE number = ?1 AND attempt = ?2";
+        self.connection.execute(text, params![signed(key.task), key.attempt])?;
         Ok(())
     }
 
@@ -264,52 +298,83 @@ impl Queue {
         self.records("WHERE id = ?1", [id])?.pop().ok_or_else(|| QueueError::Unknown(id.to_owned()))
     }
 
+    /// Returns the states of tasks, in the order of `ids`.
+    ///
+    /// # Errors
+    /// Fails if one does not exist.
+    pub fn states(&self, ids: &[String]) -> Result<Vec<TaskState>, QueueError> {
+        let mut statement = self.connection.prepare("SELECT state FROM task WHERE id = ?1")?;
+        let mut state = |id: &String| {
+            let name: Option<String> = statement.query_row([id], |row| row.get(0)).optional()?;
+            let name = name.ok_or_else(|| QueueError::Unknown(id.clone()))?;
+            name.parse().map_err(|_| QueueError::Storage(format!("unknown state {name}")))
+        };
+        ids.iter().map(&mut state).collect()
+    }
+
     /// Returns the tasks, in the order of their submission; those in `state`, or all.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
     pub fn list(&self, state: Option<TaskState>) -> Result<Vec<TaskRecord>, QueueError> {
         match state {
-            Some(state) => self.records("WHERE state = ?1 ORDER BY sequence", [state.name()]),
-            None => self.records("ORDER BY sequence", []),
+            Some(state) => self.records("WHERE state = ?1 ORDER BY number", [state.name()]),
+            None => self.records("ORDER BY number", []),
         }
     }
 
-    /// Cancels a task that has not ended. Its worker ends the run when it next renews its claim.
+    /// Cancels tasks that have not ended, all or none. Their workers end the runs when they next renew their claims.
     ///
     /// # Errors
-    /// Fails if there is none, and if it has ended.
-    pub fn cancel(&self, id: &str, now: u64) -> Result<(), QueueError> {
+    /// Fails if one does not exist, or has ended.
+    pub fn cancel(&mut self, ids: &[String], now: u64) -> Result<(), QueueError> {
         let text = "UPDATE task SET state = 'cancelled', cause = 'cancelled by the user', changed_at = ?2
              WHERE id = ?1 AND state IN ('queued', 'claimed')";
-        self.change(id, text, now, "has ended")
+        self.change_all(ids, text, Some(now), "has ended")
     }
 
-    /// Queues a task again that ended without success; its attempts may fail as often as before.
+    /// Queues tasks again that ended without success, all or none; their attempts may fail as often as before.
     ///
     /// # Errors
-    /// Fails if there is none, and if it is queued, claimed or done.
-    pub fn retry(&self, id: &str, now: u64) -> Result<(), QueueError> {
-        let text = "UPDATE task SET state = 'queued', failed_attempts = 0, cause = NULL, changed_at = ?2
+    /// Fails if one does not exist, or is queued, claimed or done.
+    pub fn retry(&mut self, ids: &[String], now: u64) -> Result<(), QueueError> {
+        let text = "UPDATE task SET state = 'queued', failed_attempts = 0, cause = NULL, wait_until = NULL, changed_at = ?2
              WHERE id = ?1 AND state IN ('failed', 'dead', 'cancelled')";
-        self.change(id, text, now, "can be retried only after it failed")
+        self.change_all(ids, text, Some(now), "can be retried only after it failed")
     }
 
-    /// Removes a task that has ended.
+    /// Removes tasks that have ended, all or none.
     ///
     /// # Errors
-    /// Fails if there is none, and if it has not ended.
-    pub fn remove(&self, id: &str) -> Result<(), QueueError> {
-        let text = "DELETE FROM task WHERE id = ?1 AND ?2 >= 0 AND state NOT IN ('queued', 'claimed')";
-        self.change(id, text, 0, "has not ended; `agent tasks cancel` cancels it")
+    /// Fails if one does not exist, or has not ended.
+    pub fn remove(&mut self, ids: &[String]) -> Result<(), QueueError> {
+        let text = "DELETE FROM task WHERE id = ?1 AND state NOT IN ('queued', 'claimed')";
+        self.change_all(ids, text, None, "has not ended; `agent tasks cancel` cancels it")
     }
 
-    fn change(&self, id: &str, text: &str, now: u64, refusal: &str) -> Result<(), QueueError> {
-        if self.connection.execute(text, params![id, signed(now)])? == 1 {
-            return Ok(());
+    /// Executes `text` with each id, and with `now` if it is given. A task that it does not change is an error with `refusal`.
+    fn change_all(
+        &mut self,
+        ids: &[String],
+        text: &str,
+        now: Option<u64>,
+        refusal: &str,
+    ) -> Result<(), QueueError> {
+        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for id in ids {
+            let changed = match now {
+                Some(now) => change.execute(text, params![id, signed(now)])?,
+                None => change.execute(text, [id])?,
+            };
+            if changed != 1 {
+                let state: Option<String> = change
+                    .query_row("SELECT state FROM task WHERE id = ?1", [id], |row| row.get(0))
+                    .optional()?;
+                let state = state.ok_or_else(|| QueueError::Unknown(id.clone()))?;
+                return Err(QueueError::State(format!("the task {id} ({state}) {refusal}")));
+            }
         }
-        let state = self.get(id)?.state.name();
-        Err(QueueError::State(format!("the task {id} ({state}) {refusal}")))
+        Ok(change.commit()?)
     }
 
     fn records<P: rusqlite::Params>(
@@ -333,10 +398,11 @@ fn record(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
     let spec = serde_json::from_str(&spec).map_err(|error| wrong(1, error.to_string()))?;
     let result = row.get::<_, Option<String>>(10)?;
     let result = result.map(|text| serde_json::from_str(&text)).transpose();
-    let commit = row.get::<_, Option<String>>(7)?;
+    let (commit, is_settled) = (row.get::<_, Option<String>>(7)?, row.get::<_, bool>(12)?);
     Ok(TaskRecord {
-        branch: commit.as_ref().map(|_| branch_name(&id)),
+        branch: commit.as_ref().filter(|_| is_settled).map(|_| branch_name(&id)),
         id,
+        number: u64::try_from(row.get::<_, i64>(11)?).unwrap_or_default(),
         spec,
         state,
         attempt: row.get(3)?,
@@ -350,14 +416,12 @@ fn record(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
     })
 }
 
-/// Returns the document of a run for a record. Too long a one has no answer.
-fn bounded(result: &RunResult) -> Result<String, serde_json::Error> {
+/// Returns the document of a run for a record, if it is short enough: with its answer, or without.
+fn bounded(result: &RunResult) -> Result<Option<String>, serde_json::Error> {
+    let without_answer = || RunResult { output: "".into(), ..result.clone() };
     let text = serde_json::to_string(result)?;
-    if text.len() <= MAX_RESULT_BYTES {
-        return Ok(text);
-    }
-    let without_answer = RunResult { output: "".into(), quality_gates: Vec::new(), ..result.clone() };
-    serde_json::to_string(&without_answer)
+    let text = if text.len() > MAX_RESULT_BYTES { serde_json::to_string(&without_answer())? } else { text };
+    Ok((text.len() <= MAX_RESULT_BYTES).then_some(text))
 }
 
 fn signed(seconds: u64) -> i64 {

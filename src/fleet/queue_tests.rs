@@ -1,4 +1,5 @@
 use super::*;
+use crate::core::failure::{Failure, FailureKind};
 use crate::core::fleet::Priority;
 use crate::core::stop_reason::Status;
 
@@ -35,6 +36,18 @@ fn open(ids: &[(&str, Priority)]) -> Open {
     Open { queue, directory }
 }
 
+fn key(task: u64, attempt: u32) -> AttemptKey {
+    AttemptKey { task, attempt }
+}
+
+fn finish(queue: &Queue, key: AttemptKey, ending: &Ending) -> bool {
+    queue.finish(key, ending, None, (&at(0), 2)).unwrap()
+}
+
+fn ids(id: &str) -> [String; 1] {
+    [id.to_owned()]
+}
+
 fn claim(queue: &mut Queue, from: i64) -> Option<(String, u32)> {
     let claimed = queue.claim("w", (&at(from), &at(from + 30)), 1).unwrap();
     claimed.map(|task| (task.id, task.attempt))
@@ -56,17 +69,33 @@ fn b08_a_claim_is_exclusive_and_one_that_is_not_renewed_is_taken_back() {
     assert_eq!(claim(&mut open.queue, 0), Some(("a".to_owned(), 1)));
     let mut other = Queue::open(&open.directory.path().join("fleet/tasks.sqlite")).unwrap();
     assert_eq!(claim(&mut other, 20), None);
-    assert!(open.queue.renew("a", 1, &at(50)).unwrap());
+    assert!(open.queue.renew(key(1, 1), &at(50)).unwrap());
     assert_eq!(claim(&mut other, 40), None);
     assert_eq!(claim(&mut other, 51), Some(("a".to_owned(), 2)));
-    // The first attempt has lost the task: whatever it does changes nothing.
-    assert!(!open.queue.renew("a", 1, &at(99)).unwrap());
+    // The task belongs to the second attempt now: no call of the first one changes it.
+    assert!(!open.queue.renew(key(1, 1), &at(99)).unwrap());
     let done = Ending::Done(Some("commit".to_owned()));
-    assert!(!open.queue.finish(("a", 1), &done, None, 2).unwrap());
-    open.queue.give_back("a", 1, 2).unwrap();
+    assert!(!finish(&open.queue, key(1, 1), &done));
+    open.queue.give_back(key(1, 1), 2).unwrap();
     assert_eq!(open.queue.get("a").unwrap().state, TaskState::Claimed);
-    assert!(other.finish(("a", 2), &done, None, 2).unwrap());
-    assert_eq!(open.queue.get("a").unwrap().commit.as_deref(), Some("commit"));
+    assert!(finish(&other, key(1, 2), &done));
+    let task = open.queue.get("a").unwrap();
+    assert_eq!((task.commit.as_deref(), task.branch), (Some("commit"), None));
+    open.queue.set_settled(key(1, 2)).unwrap();
+    assert_eq!(open.queue.get("a").unwrap().branch.as_deref(), Some("agent/task/a"));
+}
+
+#[test]
+fn an_attempt_of_a_removed_task_is_none_of_a_later_task_with_its_id() {
+    let mut open = open(&[("a", Priority::Normal)]);
+    claim(&mut open.queue, 0);
+    open.queue.cancel(&ids("a"), 2).unwrap();
+    open.queue.remove(&ids("a")).unwrap();
+    open.queue.submit(&[("a".to_owned(), spec("other", Priority::Normal))], 3).unwrap();
+    assert_eq!(claim(&mut open.queue, 0), Some(("a".to_owned(), 1)));
+    assert!(!open.queue.renew(key(1, 1), &at(99)).unwrap());
+    assert!(!finish(&open.queue, key(1, 1), &Ending::Done(None)));
+    assert!(finish(&open.queue, key(2, 1), &Ending::Done(None)));
 }
 
 #[test]
@@ -81,17 +110,19 @@ fn a_claim_of_another_boot_has_ended() {
 fn a_task_whose_attempts_all_fail_is_dead_and_can_be_retried() {
     let mut open = open(&[("a", Priority::Normal)]);
     claim(&mut open.queue, 0);
-    open.queue.finish(("a", 1), &Ending::Retry("server".to_owned()), None, 2).unwrap();
+    assert!(finish(&open.queue, key(1, 1), &Ending::Retry("server".to_owned())));
     assert_eq!(open.queue.get("a").unwrap().state, TaskState::Queued);
-    claim(&mut open.queue, 0);
-    open.queue.give_back("a", 2, 2).unwrap();
-    claim(&mut open.queue, 0);
+    // Two seconds after the failure.
+    assert_eq!(claim(&mut open.queue, 1_999), None);
+    assert_eq!(claim(&mut open.queue, 2_000), Some(("a".to_owned(), 2)));
+    open.queue.give_back(key(1, 2), 2).unwrap();
+    assert_eq!(claim(&mut open.queue, 0), Some(("a".to_owned(), 3)));
     assert_eq!(claim(&mut open.queue, 31), None);
     let dead = open.queue.get("a").unwrap();
     assert_eq!((dead.state, dead.attempt, dead.failed_attempts), (TaskState::Dead, 3, 2));
     assert_eq!(dead.cause.as_deref(), Some("the worker w has ended without a result"));
     assert!(!open.queue.has_open_tasks().unwrap());
-    open.queue.retry("a", 3).unwrap();
+    open.queue.retry(&ids("a"), 3).unwrap();
     assert_eq!(claim(&mut open.queue, 0), Some(("a".to_owned(), 4)));
 }
 
@@ -107,29 +138,56 @@ fn the_same_id_is_the_same_task_or_refused_and_then_nothing_is_added() {
 }
 
 #[test]
-fn a_cancelled_task_is_no_longer_its_workers_and_ended_ones_are_removed_after_their_time() {
+fn a_cancelled_task_is_no_longer_its_workers_and_changes_of_several_are_all_or_none() {
     let mut open = open(&[("a", Priority::Normal), ("b", Priority::Normal)]);
     claim(&mut open.queue, 0);
-    assert!(matches!(open.queue.remove("a"), Err(QueueError::State(_))));
-    open.queue.cancel("a", 2).unwrap();
-    assert!(matches!(open.queue.cancel("a", 2), Err(QueueError::State(_))));
-    assert!(!open.queue.renew("a", 1, &at(99)).unwrap());
-    open.queue.submit(&[], 2 + RETENTION.as_secs()).unwrap();
-    assert_eq!(open.queue.list(None).unwrap().len(), 2);
-    open.queue.submit(&[], 3 + RETENTION.as_secs()).unwrap();
-    assert_eq!(open.queue.list(Some(TaskState::Queued)).unwrap().len(), 1);
-    assert_eq!(open.queue.list(None).unwrap().len(), 1);
+    assert!(matches!(open.queue.remove(&ids("a")), Err(QueueError::State(_))));
+    let both = ["b", "missing"].map(str::to_owned);
+    assert_eq!(open.queue.cancel(&both, 2), Err(QueueError::Unknown("missing".to_owned())));
+    assert_eq!(
+        open.queue.states(&["a", "b"].map(str::to_owned)).unwrap(),
+        [TaskState::Claimed, TaskState::Queued]
+    );
+    open.queue.cancel(&ids("a"), 2).unwrap();
+    assert!(matches!(open.queue.cancel(&ids("a"), 2), Err(QueueError::State(_))));
+    assert!(!open.queue.renew(key(1, 1), &at(99)).unwrap());
+    // Its worker may be at work until its claim ends.
+    assert_eq!(open.queue.unsettled(&at(29), 9).unwrap().len(), 0);
+    assert_eq!(open.queue.unsettled(&at(31), 9).unwrap().len(), 1);
+    assert_eq!(open.queue.unsettled(&at(31), 1).unwrap().len(), 0);
 }
 
 #[test]
-fn a_long_answer_does_not_make_a_record_too_long() {
-    let mut open = open(&[("a", Priority::Normal)]);
+fn ended_tasks_are_removed_after_their_time_unless_a_branch_is_missing() {
+    let mut open = open(&[("a", Priority::Normal), ("b", Priority::Normal), ("c", Priority::Normal)]);
     claim(&mut open.queue, 0);
-    let output = "x".repeat(MAX_RESULT_BYTES);
-    let result =
-        RunResult { status: Status::Success, output: output.as_str().into(), ..RunResult::default() };
-    open.queue.finish(("a", 1), &Ending::Done(None), Some(&result), 2).unwrap();
+    finish(&open.queue, key(1, 1), &Ending::Done(Some("commit".to_owned())));
+    open.queue.cancel(&ids("b"), 2).unwrap();
+    open.queue.submit(&[], 2 + RETENTION.as_secs()).unwrap();
+    assert_eq!(open.queue.list(None).unwrap().len(), 3);
+    open.queue.submit(&[], 3 + RETENTION.as_secs()).unwrap();
+    assert_eq!(open.queue.list(None).unwrap().len(), 2);
+    open.queue.set_settled(key(1, 1)).unwrap();
+    open.queue.submit(&[], 3 + RETENTION.as_secs()).unwrap();
+    assert_eq!(open.queue.list(None).unwrap().len(), 1);
+    assert_eq!(open.queue.list(Some(TaskState::Queued)).unwrap()[0].id, "c");
+}
+
+#[test]
+fn a_record_is_never_too_long() {
+    let mut open = open(&[("a", Priority::Normal), ("b", Priority::Normal)]);
+    let long = "x".repeat(MAX_RESULT_BYTES);
+    let result = RunResult { status: Status::Success, output: long.as_str().into(), ..RunResult::default() };
+    claim(&mut open.queue, 0);
+    open.queue.finish(key(1, 1), &Ending::Done(None), Some(&result), (&at(0), 2)).unwrap();
     assert_eq!(open.queue.get("a").unwrap().result.unwrap().output.text(), "");
+    claim(&mut open.queue, 0);
+    let error = Failure { kind: FailureKind::Internal, message: long, retryable: false };
+    let result = RunResult { error: Some(error), ..result };
+    open.queue.finish(key(2, 1), &Ending::Done(None), Some(&result), (&at(0), 2)).unwrap();
+    assert_eq!(open.queue.get("b").unwrap().result, None);
+    let task = ("c".to_owned(), spec(&"x".repeat(MAX_TASK_BYTES), Priority::Normal));
+    assert_eq!(open.queue.submit(&[task], 2), Err(QueueError::TooLong("c".to_owned(), MAX_TASK_BYTES)));
 }
 
 #[test]

@@ -30,7 +30,28 @@ pub fn task_ended(task: &TaskRecord, language: Language) -> String {
     format!("{task_word} {id}: {state}{more}")
 }
 
-/// The worktree or branch of an attempt is left.
-pub fn attempt_not_removed(branch: &str, why: &str) -> String {
-    format!("the worktree of {branch} is left: {why}")
+/// The worktree or branch of an attempt could not be removed.
+pub fn attempt_not_removed(branch: &str, why: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("the worktree of {branch} could not be removed: {why}"),
+        Language::Es => format!("no se pudo eliminar el worktree de {branch}: {why}"),
+    }
+}
+
+/// A signal ends the worker.
+pub fn worker_ends(grace: u64, language: Language) -> String {
+    match language {
+        Language::En => format!("ending: no more tasks; those under way have {grace} s"),
+        Language::Es => format!("terminando: no más tareas; las que están en curso tienen {grace} s"),
+    }
+}
+
+/// The branch of a task exists before the task is done.
+pub fn branch_exists(branch: &str) -> String {
+    format!("the branch {branch} exists: delete it, or submit the task with another id")
+}
+
+/// A task names an agent, and its worker was started with another one.
+pub fn worker_has_agent(agent: &str) -> String {
+    format!("the worker was started with `--agent {agent}`, which no task replaces")
 }

@@ -91,7 +91,7 @@ fn hostile_script() -> Value {
 }
 
 #[test]
-fn class_48_no_control_byte_of_anybody_reaches_a_terminal_with_colour() {
+fn class_48_tr_020_tr_021_no_control_byte_of_anybody_reaches_a_terminal_with_colour() {
     let lab = hostile_lab();
     let task = format!("task {HOSTILE}");
     for more in [&["-vv"][..], &["-vv", "--mode", "yolo"], &["-vv", "--dry-run"], &["--json"]] {

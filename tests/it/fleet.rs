@@ -217,6 +217,54 @@ fn a_task_never_allows_more_than_its_worker() {
     submit(&lab, &["x", "--id", "b", "--mode", "confirm-all"]).exits(0);
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     assert_eq!(task(&lab, "b")["commit"], Value::Null);
+    let lab = lab.config("max_steps: 1");
+    submit(&lab, &["x", "--id", "c", "--max-steps", "9"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(task(&lab, "c")["cause"], "max_steps");
+    submit(&lab, &["x", "--id", "d", "--agent", "build"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain", "--agent", "plan"]).exits(0);
+    assert!(task(&lab, "d")["cause"].as_str().unwrap().contains("`--agent plan`, which no task replaces"));
+}
+
+#[test]
+fn money_that_is_used_up_is_no_failure_of_the_tasks_that_wait() {
+    let lab = repository();
+    for id in ["a", "b"] {
+        submit(&lab, &["x", "--id", id]).exits(0);
+    }
+    lab.agent(&["worker", "--drain", "--mode", "yolo", "--model", &appends(&lab), "--budget-total", "0"])
+        .exits(0);
+    assert!(states(&lab).iter().all(|(_, state)| state == "queued"), "{:?}", states(&lab));
+}
+
+#[test]
+fn a_branch_of_the_user_with_the_name_of_a_task_is_left_alone_and_nothing_is_spent() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    lab.git(&["branch", "agent/task/a"]);
+    let before = lab.git(&["rev-parse", "agent/task/a"]);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    let task = task(&lab, "a");
+    assert_eq!((&task["state"], &task["result"]), (&json!("failed"), &Value::Null));
+    assert!(task["cause"].as_str().unwrap().contains("the branch agent/task/a exists"), "{task}");
+    assert_eq!(lab.git(&["rev-parse", "agent/task/a"]), before);
+}
+
+#[test]
+fn a_secret_is_in_no_record() {
+    let lab = repository().env("OPENAI_API_KEY", KEY);
+    let done = submit(&lab, &[&format!("use {KEY}")]).exits(3);
+    assert!(done.stderr.contains("contains a secret") && !done.stderr.contains(KEY), "{}", done.stderr);
+    submit(&lab, &["x", "--id", "a", "--max-attempts", "1"]).exits(0);
+    let server =
+        Server::start(&format!("turns: [{{fault: {{http: {{status: 400, body: \"bad {KEY}\"}}}}}}]"));
+    let url = server.url();
+    lab.agent(&["worker", "--drain", "--model", "openai/mock", "--api-base", &url]).exits(0);
+    assert_eq!(state(&lab, "a"), "failed");
+    for file in fs::read_dir(lab.home().join("state/fleet")).unwrap() {
+        let bytes = fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()));
+    }
 }
 
 #[test]
@@ -249,7 +297,7 @@ fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
     submit(&lab, &["x", "--id", "a"]).exits(0);
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     let commit = task(&lab, "a")["commit"].as_str().unwrap().to_owned();
-    lab.git(&["update-ref", "refs/agent/attempt", &commit]);
+    lab.git(&["update-ref", "refs/heads/elsewhere", &commit]);
     lab.git(&["branch", "-D", "agent/task/a"]);
     let database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
     database.execute("UPDATE task SET is_settled = 0", []).unwrap();

@@ -34,7 +34,7 @@ fn record(lab: &Lab) -> PathBuf {
 }
 
 #[test]
-fn class_29_instructions_are_named_with_their_hash_and_a_change_is_a_warning() {
+fn class_29_tr_026_instructions_are_named_with_their_hash_and_a_change_is_a_warning() {
     let lab = Lab::new().file("AGENTS.md", "Use tabs.\n");
     let hash = blake3::hash(b"Use tabs.\n").to_hex();
     let first = run(&lab, &[]);

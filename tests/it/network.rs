@@ -113,7 +113,7 @@ fn class_54_commands_at_the_same_time_are_each_told_why_a_host_was_refused() {
 }
 
 #[test]
-fn class_54_an_empty_list_is_no_host_and_a_project_cannot_add_one() {
+fn class_54_tr_030_an_empty_list_is_no_host_and_a_project_cannot_add_one() {
     let site = Site::serving(|_| page("text/plain", "there"));
     let port = site.address.port();
     let lab = lab(&site, "[]")

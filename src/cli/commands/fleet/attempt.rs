@@ -12,17 +12,18 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::WORKTREES;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::fleet::{TaskRecord, TaskState, branch_name};
+use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
+use crate::engine::approver::NoApprover;
 use crate::engine::worktree::Repository;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::queue::Ending;
 use crate::messages;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,7 @@ pub struct Attempt<'a> {
 
 /// The worktree of an attempt.
 struct Place<'a> {
+    worker: &'a WorkerContext<'a>,
     repository: &'a Repository<'a>,
     path: PathBuf,
     /// Branch of the worktree.
@@ -42,10 +44,25 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Returns the place of an attempt of the task `id`, below `directory`.
-    fn new(repository: &'a Repository<'a>, directory: &Path, (id, attempt): (&str, u32)) -> Self {
-        let name = format!("{id}-{attempt}");
-        Self { repository, path: directory.join(&name), branch: format!("agent/attempt/{name}") }
+    /// Returns the place of an attempt in the state directory of `settings`.
+    fn new(
+        worker: &'a WorkerContext<'a>,
+        repository: &'a Repository<'a>,
+        settings: &Settings,
+        AttemptKey { task, attempt }: AttemptKey,
+    ) -> Self {
+        let name = format!("{}-{task}-{attempt}", worker.queue.borrow().id);
+        let path = settings.state.join(WORKTREES).join(&name);
+        Self { worker, repository, path, branch: format!("agent/attempt/{name}") }
+    }
+
+    /// Creates the worktree, which begins with the commit `base`.
+    async fn create(&self, base: &str) -> CliResult<()> {
+        let _turn = self.worker.git.lock().await;
+        let directory = self.path.parent().unwrap_or(&self.path);
+        create_private_dir(directory)
+            .map_err(|error| may_pass(&format!("{}: {error}", directory.display())))?;
+        self.repository.add(&self.path, &self.branch, base).await.map_err(|why| may_pass(&why))
     }
 
     /// Creates the branch of a task that is done.
@@ -53,18 +70,21 @@ impl<'a> Place<'a> {
         let Some(commit) = task.commit.as_ref().filter(|_| task.state == TaskState::Done) else {
             return Ok(());
         };
+        let _turn = self.worker.git.lock().await;
         self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
     }
 
     /// Removes worktree and branch, if they exist; returns whether that succeeded.
-    async fn remove(&self, worker: &WorkerContext<'_>) -> bool {
+    async fn remove(&self) -> bool {
+        let _turn = self.worker.git.lock().await;
         let removed = async {
             self.repository.remove_locks(&self.path, &self.branch).await?;
             self.repository.remove(&self.path).await?;
             self.repository.delete_branch(&self.branch, "", true).await
         };
         if let Err(why) = removed.await {
-            worker.log(Style::Warning, &messages::attempt_not_removed(&self.branch, &why));
+            let text = messages::attempt_not_removed(&self.branch, &why, self.worker.language);
+            self.worker.log(Style::Warning, &text);
             return false;
         }
         true
@@ -84,13 +104,20 @@ impl<'a> Attempt<'a> {
     pub async fn perform(&self) -> CliResult<()> {
         let interrupt = CancellationToken::new();
         let attempt = Box::pin(self.in_worktree(&interrupt));
-        if let Err(error) = self.while_renewing(attempt, &interrupt).await? {
-            let cause = self.worker.app.redact(&error.to_string());
-            if !self.finish(&ending_of(error.kind, cause), None)? {
-                self.worker.app.report_error(&error);
-            }
+        let Err(error) = self.while_renewing(attempt, &interrupt).await? else { return Ok(()) };
+        if error.kind == FailureKind::Quota {
+            // The money of all tasks together is used up, which says nothing about this one.
+            return Ok(self.worker.queue.borrow().give_back(self.key(), self.worker.now())?);
+        }
+        let is_own = self.finish(ending_of(error.kind, error.to_string()), None)?;
+        if !is_own {
+            self.worker.app.report_error(&error);
         }
         Ok(())
+    }
+
+    fn key(&self) -> AttemptKey {
+        self.task.newest_attempt()
     }
 
     async fn in_worktree(&self, interrupt: &CancellationToken) -> CliResult<()> {
@@ -98,21 +125,26 @@ impl<'a> Attempt<'a> {
         let launcher = git_launcher(self.worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
         let base = repository.commit_of("HEAD").await.map_err(|why| unusable(&why))?;
-        let directory = settings.state.join(WORKTREES);
-        create_private_dir(&directory)
-            .map_err(|error| unusable(&format!("{}: {error}", directory.display())))?;
-        for attempt in 1..self.task.attempt {
-            Place::new(&repository, &directory, (&self.task.id, attempt)).remove(self.worker).await;
+        let branch = branch_name(&self.task.id);
+        if repository.commit_of(&format!("refs/heads/{branch}")).await.is_ok() {
+            return Err(unusable(&messages::branch_exists(&branch)));
         }
-        let place = Place::new(&repository, &directory, (&self.task.id, self.task.attempt));
-        repository.add(&place.path, &place.branch, &base).await.map_err(|why| unusable(&why))?;
+        for attempt in 1..self.task.attempt {
+            let earlier = AttemptKey { attempt, ..self.key() };
+            Place::new(self.worker, &repository, &settings, earlier).remove().await;
+        }
+        let place = Place::new(self.worker, &repository, &settings, self.key());
+        place.create(&base).await?;
         let done = self.run_in((&place, &base), &settings, interrupt).await;
-        let record = self.worker.queue.borrow().get(&self.task.id)?;
-        let published =
-            if record.attempt == self.task.attempt { place.publish(&record).await } else { Ok(()) };
+        let record = self.worker.queue.borrow().get(&self.task.id).ok();
+        let own = record.filter(|record| record.newest_attempt() == self.key());
+        let published = match &own {
+            Some(record) => place.publish(record).await,
+            None => Ok(()),
+        };
         // The branch of an attempt keeps a commit that could not be published.
-        if published.is_ok() && place.remove(self.worker).await {
-            self.worker.queue.borrow().set_settled(&self.task.id, self.task.attempt)?;
+        if published.is_ok() && place.remove().await && own.is_some_and(|record| record.state.has_ended()) {
+            self.worker.queue.borrow().set_settled(self.key())?;
         }
         done.and(published)
     }
@@ -142,21 +174,22 @@ impl<'a> Attempt<'a> {
             preparation: Preparation::default(),
         };
         let result = Box::pin(run_for_client(&app, &options, task)).await?.result;
-        if self.worker.stop.is_cancelled() && result.status != Status::Success {
-            self.worker.queue.borrow().give_back(&self.task.id, self.task.attempt, self.worker.now())?;
-            return Ok(());
-        }
         if result.status != Status::Success {
-            self.finish(&ending_of_run(&result), Some(&result))?;
-            return Ok(());
+            if self.worker.stop.is_cancelled() {
+                return Ok(self.worker.queue.borrow().give_back(self.key(), self.worker.now())?);
+            }
+            return self.finish(ending_of_run(&result), Some(&result)).map(drop);
         }
         let message = subject(&self.task.spec.prompt);
-        let commit = place.repository.commit_all(&place.path, base, &message).await;
+        let commit = {
+            let _turn = self.worker.git.lock().await;
+            place.repository.commit_all(&place.path, base, &message).await
+        };
         let ending = match commit {
             Ok(commit) => Ending::Done(commit),
             Err(why) => Ending::Retry(messages::not_committed(&why)),
         };
-        self.finish(&ending, Some(&result)).map(drop)
+        self.finish(ending, Some(&result)).map(drop)
     }
 
     /// Awaits the attempt while it renews the claim. Interrupts it when the task is no longer its own, and when the worker ends.
@@ -172,8 +205,11 @@ impl<'a> Attempt<'a> {
                 ended = &mut attempt => return Ok(ended),
                 _ = renewals.tick(), if !interrupt.is_cancelled() => {
                     let until = BootTime::now().after(self.worker.lease);
-                    if !self.worker.queue.borrow().renew(&self.task.id, self.task.attempt, &until)? {
-                        interrupt.cancel();
+                    match self.worker.queue.borrow().renew(self.key(), &until) {
+                        Ok(true) => {}
+                        Ok(false) => interrupt.cancel(),
+                        // If this lasts, another worker takes the task, and what this one does has no effect.
+                        Err(error) => self.worker.log(Style::Warning, &error.to_string()),
                     }
                 }
                 () = self.worker.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
@@ -185,7 +221,11 @@ impl<'a> Attempt<'a> {
     fn options(&self, settings: &Settings) -> CliResult<RunOptions> {
         let (spec, mut options) = (&self.task.spec, self.worker.options.clone());
         let wrong = |why: String| CliError::new(FailureKind::Config, why);
+        if options.agent.is_some() && spec.agent.is_some() && spec.agent != options.agent {
+            return Err(wrong(messages::worker_has_agent(options.agent.as_deref().unwrap_or_default())));
+        }
         options.agent = spec.agent.clone().or(options.agent);
+        options.approvals = Some(NoApprover::Refuse);
         options.model = spec.model.clone().or(options.model);
         options.bounds.mode = Some(settings.policy.mode);
         let mode = spec.mode.as_deref().map(parse_mode).transpose().map_err(wrong)?;
@@ -198,26 +238,44 @@ impl<'a> Attempt<'a> {
         Ok(options)
     }
 
-    fn finish(&self, ending: &Ending, result: Option<&RunResult>) -> CliResult<bool> {
-        let attempt = (self.task.id.as_str(), self.task.attempt);
-        Ok(self.worker.queue.borrow().finish(attempt, ending, result, self.worker.now())?)
+    /// Records how the attempt ended; returns whether the task was still its own.
+    fn finish(&self, ending: Ending, result: Option<&RunResult>) -> CliResult<bool> {
+        let redact = |cause: String| self.worker.app.redact(&cause);
+        let ending = match ending {
+            Ending::Done(commit) => Ending::Done(commit),
+            Ending::Failed(cause) => Ending::Failed(redact(cause)),
+            Ending::Retry(cause) => Ending::Retry(redact(cause)),
+        };
+        let at = (&BootTime::now(), self.worker.now());
+        Ok(self.worker.queue.borrow().finish(self.key(), &ending, result, at)?)
     }
 }
 
-/// Creates the branch of an ended task, and removes what its newest attempt has left.
+/// Creates the branch of an ended task, and removes what its newest attempt has left. A task without success whose repository cannot be
+/// used has nothing that could be lost.
 ///
 /// # Errors
-/// Fails when its repository cannot be used, or its branch is on another commit.
+/// Fails when the repository of a task that is done cannot be used, or its branch is on another commit.
 pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
-    let settings = Attempt::new(worker, task).settings()?;
-    let launcher = git_launcher(worker.app, &settings)?;
-    let repository = open_repository(&launcher, &settings).await?;
-    let place = Place::new(&repository, &settings.state.join(WORKTREES), (&task.id, task.attempt));
-    place.publish(task).await?;
-    if place.remove(worker).await {
-        worker.queue.borrow().set_settled(&task.id, task.attempt)?;
+    let settled = async {
+        let settings = Attempt::new(worker, task).settings()?;
+        let launcher = git_launcher(worker.app, &settings)?;
+        let repository = open_repository(&launcher, &settings).await?;
+        let place = Place::new(worker, &repository, &settings, task.newest_attempt());
+        place.publish(task).await?;
+        CliResult::Ok(place.remove().await)
+    };
+    match settled.await {
+        Err(error) if task.state == TaskState::Done => return Err(error),
+        Ok(false) => {}
+        Ok(true) | Err(_) => worker.queue.borrow().set_settled(task.newest_attempt())?,
     }
     Ok(())
+}
+
+/// Returns an error of git or of the file system that another attempt may not have.
+fn may_pass(why: &str) -> CliError {
+    CliError::new(FailureKind::Session, why)
 }
 
 /// Returns how an attempt ended whose run ended without success.

@@ -7,6 +7,7 @@ use crate::fleet::queue::Queue;
 use crate::terminal::Style;
 use std::cell::RefCell;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// What the attempts of a worker share.
@@ -23,6 +24,8 @@ pub struct WorkerContext<'a> {
     pub lease: Duration,
     /// Ends the runs, whose tasks are given back.
     pub stop: CancellationToken,
+    /// Held while git works, which locks its files.
+    pub git: Mutex<()>,
 }
 
 impl WorkerContext<'_> {

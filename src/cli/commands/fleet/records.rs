@@ -22,6 +22,7 @@ impl From<QueueError> for CliError {
             QueueError::Unknown(_)
             | QueueError::Different(_)
             | QueueError::State(_)
+            | QueueError::TooLong(..)
             | QueueError::Full(_) => FailureKind::Usage,
         };
         Self::new(kind, error.to_string())

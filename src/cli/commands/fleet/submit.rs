@@ -7,7 +7,7 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::compose::prompt::read_prompt;
 use crate::cli::error::{CliError, CliResult};
-use crate::config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES, MAX_PROMPT_BYTES};
+use crate::config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES};
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{Priority, TaskSpec, check_id};
@@ -45,13 +45,13 @@ pub struct SubmitArgs {
     #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
     /// Maximum number of model calls
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_steps: Option<u32>,
     /// Time limit
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: Option<u64>,
     /// Maximum cost
-    #[arg(long, value_parser = parse_usd, value_name = "USD")]
+    #[arg(long, value_parser = parse_budget, value_name = "USD")]
     pub budget: Option<f64>,
     /// How many attempts may fail, such as by a server that is down, before the task is dead
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
@@ -79,9 +79,6 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
     let tasks = match &args.file {
         None => {
             let prompt = read_prompt(&app.terminal, args.prompt.clone())?;
-            if prompt.len() > MAX_PROMPT_BYTES {
-                return Err(usage(format!("the prompt has more than {} KiB", MAX_PROMPT_BYTES >> 10)));
-            }
             vec![(args.id.clone(), TaskSpec { prompt, ..defaults(args, &settings.workspace) })]
         }
         Some(file) => listed(file, &defaults(args, &settings.workspace))?,
@@ -97,6 +94,14 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
     if ids.len() < tasks.len() {
         return Err(usage("two tasks of the file have the same id"));
     }
+    let redactor = app.redactor(&settings);
+    for (id, spec) in &tasks {
+        if spec.checks.iter().chain([&spec.prompt]).any(|text| redactor.text(text) != *text) {
+            return Err(usage(format!(
+                "the task {id} contains a secret: name its environment variable instead"
+            )));
+        }
+    }
     let mut queue = open_queue(app, &settings, args.queue.queue.as_deref())?;
     queue.submit(&tasks, app.source.unix_time().as_secs())?;
     let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
@@ -109,6 +114,12 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
         ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect()
     };
     print(&app.terminal, &text).map(|()| 0)
+}
+
+/// Parses a budget above 0.
+fn parse_budget(text: &str) -> Result<f64, String> {
+    let dollars = parse_usd(text)?;
+    if dollars > 0.0 && dollars < 1e6 { Ok(dollars) } else { Err("a budget is above 0".to_owned()) }
 }
 
 /// Returns what a task has unless it says otherwise.

@@ -106,7 +106,7 @@ fn parse_state(text: &str) -> Result<TaskState, String> {
 /// # Errors
 /// Fails for an unknown task, one whose state does not allow it, and when the queue cannot be used.
 pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
-    let queue = open(app, &args.queue)?;
+    let mut queue = open(app, &args.queue)?;
     let now = app.source.unix_time().as_secs();
     let text = match args.command.unwrap_or(TasksCommand::List { state: None, json: false }) {
         TasksCommand::List { state, json } => {
@@ -123,16 +123,16 @@ pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
         }
         TasksCommand::Wait(args) => return wait(app, &queue, &args),
         TasksCommand::Cancel { ids } => {
-            ids.iter().try_for_each(|id| queue.cancel(id, now))?;
+            queue.cancel(&ids, now)?;
             return Ok(0);
         }
         TasksCommand::Retry { ids } => {
-            ids.iter().try_for_each(|id| queue.retry(id, now))?;
+            queue.retry(&ids, now)?;
             return Ok(0);
         }
         TasksCommand::Export => exported(&queue.list(None)?)?,
         TasksCommand::Rm { ids } => {
-            ids.iter().try_for_each(|id| queue.remove(id))?;
+            queue.remove(&ids)?;
             return Ok(0);
         }
     };
@@ -149,22 +149,24 @@ fn open(app: &App, args: &QueueArgs) -> CliResult<Queue> {
 /// Fails for an unknown task, and when the queue cannot be used.
 pub fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
     app.block_on(async {
-        let ends_at = args.timeout.map(|seconds| app.source.elapsed() + Duration::from_secs(seconds));
-        loop {
-            let tasks = args.ids.iter().map(|id| queue.get(id)).collect::<Result<Vec<_>, _>>()?;
-            let has_ended = tasks.iter().all(|task| task.state.has_ended());
-            let is_late = ends_at.is_some_and(|end| app.source.elapsed() >= end);
-            if has_ended || is_late {
-                let code = match (has_ended, tasks.iter().all(|task| task.state == TaskState::Done)) {
-                    (false, _) => ExitCode::Timeout,
-                    (true, true) => ExitCode::Success,
-                    (true, false) => ExitCode::Partial,
-                };
-                let text = if args.json { document(tasks)? } else { lines(&tasks) };
-                return print(&app.terminal, &text).map(|()| code.code());
+        let begun = app.source.elapsed();
+        let (states, has_ended) = loop {
+            let states = queue.states(&args.ids)?;
+            let has_ended = states.iter().all(|state| state.has_ended());
+            let waited = app.source.elapsed().saturating_sub(begun).as_secs();
+            if has_ended || args.timeout.is_some_and(|timeout| waited >= timeout) {
+                break (states, has_ended);
             }
             sleep(LOOK).await;
-        }
+        };
+        let tasks = args.ids.iter().map(|id| queue.get(id)).collect::<Result<Vec<_>, _>>()?;
+        print(&app.terminal, &if args.json { document(tasks)? } else { lines(&tasks) })?;
+        let code = match (has_ended, states.iter().all(|state| *state == TaskState::Done)) {
+            (false, _) => ExitCode::Timeout,
+            (true, true) => ExitCode::Success,
+            (true, false) => ExitCode::Partial,
+        };
+        Ok(code.code())
     })
 }
 

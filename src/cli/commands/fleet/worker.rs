@@ -5,17 +5,22 @@ use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::records::open_queue;
 use crate::cli::compose::app::App;
-use crate::cli::compose::{self, directories};
 use crate::cli::error::CliResult;
+use crate::cli::exit_code::ExitCode;
 use crate::core::fleet::{TaskRecord, TaskState};
 use crate::fleet::boot_clock::BootTime;
+use crate::fleet::error::QueueError;
 use crate::messages;
+use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
 use clap::Args;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +57,7 @@ struct Worker<'a> {
     name: String,
 }
 
-/// Does tasks until it is told to end, and returns the exit code.
+/// Performs tasks until a signal or an option ends it, and returns the exit code.
 ///
 /// # Errors
 /// Fails for an invalid configuration, and when the queue cannot be used.
@@ -60,8 +65,9 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let WorkerArgs { jobs, once, drain, grace, queue, client } = args;
     let options = client.into_options()?;
     let settings = app.load_and_notify(&options.flags())?.settings;
+    // What is recorded is redacted with the secrets of these settings too.
+    app.redactor(&settings);
     let queue = open_queue(app, &settings, queue.as_deref())?;
-    directories::prepare(&settings)?;
     let context = WorkerContext {
         app,
         queue: RefCell::new(queue),
@@ -69,6 +75,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
         language: settings.language,
         lease: Duration::from_secs(settings.fleet.lease_seconds.into()),
         stop: CancellationToken::new(),
+        git: Mutex::default(),
     };
     let worker = Worker { context, name: worker_name() };
     let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace) };
@@ -85,31 +92,54 @@ struct Limits {
 
 impl Worker<'_> {
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
-        let interrupt = compose::arm_interrupt(self.context.app, None, self.context.language)?;
-        self.settle_all().await?;
+        let interrupt = self.arm_interrupt(limits.grace)?;
+        self.settle_all(self.context.now()).await?;
         let mut running = FuturesUnordered::new();
-        let (mut claimed, mut all_done) = (0_usize, true);
-        let mut after_grace = std::pin::pin!(self.after_grace(&interrupt, limits.grace));
+        let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
+        let (mut claimed, mut all_done, mut failed) = (0_usize, true, None);
         loop {
-            while running.len() < limits.jobs && !interrupt.is_cancelled() && !(limits.once && claimed > 0) {
-                let Some(task) = self.claim()? else { break };
+            let claims = !interrupt.is_cancelled() && failed.is_none() && !(limits.once && claimed > 0);
+            while claims && running.len() < limits.jobs && !self.is_used_up() {
+                match self.claim() {
+                    Ok(Some(task)) => running.push(self.perform(task)),
+                    Ok(None) => break,
+                    Err(error) => failed = Some(error),
+                }
                 claimed += 1;
-                running.push(self.perform(task));
+                if limits.once || failed.is_some() {
+                    break;
+                }
             }
-            let may_end = limits.once || limits.drain || interrupt.is_cancelled();
-            if running.is_empty()
-                && may_end
-                && (!limits.drain || interrupt.is_cancelled() || !self.has_open_tasks()?)
-            {
+            if running.is_empty() && (!claims || self.may_end(limits)?) {
                 break;
             }
             tokio::select! {
-                Some(state) = running.next() => all_done &= state? == TaskState::Done,
-                () = sleep(IDLE) => {}
+                Some(ended) = running.next() => match ended {
+                    Ok(state) => all_done &= state == Some(TaskState::Done),
+                    Err(error) => failed = Some(error),
+                },
+                () = sleep(IDLE) => {
+                    // Those of a moment ago are still in the hands of their workers.
+                    let age = self.context.lease.as_secs().max(1);
+                    self.settle_all(self.context.now().saturating_sub(age)).await?;
+                }
                 () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
             }
         }
-        Ok(if limits.once && !all_done { 2 } else { 0 })
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(if limits.once && !all_done { ExitCode::Partial } else { ExitCode::Success }.code()),
+        }
+    }
+
+    /// Lets the first signal end the worker after a time of grace, and the second one end it at once.
+    fn arm_interrupt(&self, grace: Duration) -> CliResult<CancellationToken> {
+        let WorkerContext { app, language, .. } = &self.context;
+        let (terminal, text) = (Arc::clone(&app.terminal), messages::worker_ends(grace.as_secs(), *language));
+        Ok(app.interrupt()?.arm(SignalHandlers {
+            on_first_signal: Box::new(move || drop(terminal.eprintln(Style::Warning, &text))),
+            on_second_signal: Box::new(|| ()),
+        }))
     }
 
     /// Ends when a signal has arrived and the time of grace has passed.
@@ -118,8 +148,16 @@ impl Worker<'_> {
         sleep(grace).await;
     }
 
-    fn has_open_tasks(&self) -> CliResult<bool> {
-        Ok(self.context.queue.borrow().has_open_tasks()?)
+    /// Checks whether the worker has nothing more to do.
+    fn may_end(&self, limits: &Limits) -> CliResult<bool> {
+        Ok(limits.once
+            || self.is_used_up()
+            || limits.drain && !self.context.queue.borrow().has_open_tasks()?)
+    }
+
+    /// Checks whether the money or the tokens of all tasks together are used up.
+    fn is_used_up(&self) -> bool {
+        self.context.options.total_budget.as_ref().is_some_and(|total| total.is_used_up())
     }
 
     fn claim(&self) -> CliResult<Option<TaskRecord>> {
@@ -128,20 +166,24 @@ impl Worker<'_> {
         Ok(self.context.queue.borrow_mut().claim(&self.name, lease, self.context.now())?)
     }
 
-    /// Performs the newest attempt of a task; returns the state in which it leaves the task.
-    async fn perform(&self, task: TaskRecord) -> CliResult<TaskState> {
+    /// Performs the newest attempt of a task; returns the state in which it leaves the task, if that still exists.
+    async fn perform(&self, task: TaskRecord) -> CliResult<Option<TaskState>> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
         Box::pin(Attempt::new(&self.context, &task).perform()).await?;
-        let task = self.context.queue.borrow().get(&task.id)?;
+        let task = match self.context.queue.borrow().get(&task.id) {
+            Err(QueueError::Unknown(_)) => return Ok(None),
+            task => task?,
+        };
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));
-        Ok(task.state)
+        Ok(Some(task.state))
     }
 
-    /// Publishes the commits of tasks whose worker was killed before it could, and removes what such workers have left.
-    async fn settle_all(&self) -> CliResult<()> {
-        let tasks = self.context.queue.borrow().unsettled()?;
+    /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers have left; of tasks that ended
+    /// by `until`, in seconds since the Unix epoch.
+    async fn settle_all(&self, until: u64) -> CliResult<()> {
+        let tasks = self.context.queue.borrow().unsettled(&BootTime::now(), until)?;
         for task in tasks {
             if let Err(error) = settle(&self.context, &task).await {
                 self.context.app.report_error(&error);

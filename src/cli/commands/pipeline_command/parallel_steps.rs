@@ -1,6 +1,6 @@
 //! Runs the steps of a `parallel` step at the same time.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, no_run, step_name};
+use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, VALUE_CHARS, last_run, no_run};
 use crate::cli::compose;
 use crate::cli::error::CliResult;
 use crate::config::pipeline::Step;
@@ -72,7 +72,7 @@ impl Steps<'_> {
         let [outer_name, name] = [outer.step, step].map(|step| one_line(&step.name, VALUE_CHARS));
         let heading = messages::inner_step(&outer_name, &name, self.setup.settings.language);
         let stop = Box::pin(self.step(&begun, &heading)).await?;
-        if let Some(run) = begun.last_run().filter(|run| run.skipped.is_none()) {
+        if let Some(run) = last_run(begun.record(), step).filter(|run| run.skipped.is_none()) {
             let style = if stop.is_none() { Style::Plain } else { Style::Warning };
             work.log(style, &messages::worker_ended(&run, self.setup.settings.language));
         }
@@ -87,10 +87,10 @@ fn add_result(
     stops: &[Option<WorkStopReason>],
     reason: Option<WorkStopReason>,
 ) -> CliResult<()> {
-    let last_run = |step: &Step| begun.record().last_run(|name| step_name(name) == step.name);
-    let runs: Vec<WorkRun> = steps.iter().filter_map(last_run).collect();
+    let last = |step: &Step| last_run(begun.record(), step);
+    let runs: Vec<WorkRun> = steps.iter().filter_map(last).collect();
     let failed = stops.iter().position(|stop| stop.is_some() && *stop == reason);
-    let failed = failed.and_then(|at| last_run(steps.get(at)?));
+    let failed = failed.and_then(|at| last(steps.get(at)?));
     let result = RunResult {
         status: reason.map_or(Status::Success, WorkStopReason::status),
         stop_reason: failed.and_then(|run| run.result.stop_reason),

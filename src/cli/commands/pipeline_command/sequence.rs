@@ -5,7 +5,7 @@ use crate::cli::commands::pipeline_command::conditions::Decision;
 use crate::cli::commands::pipeline_command::outputs::{MAX_VALUE_BYTES, Outputs};
 use crate::cli::commands::pipeline_command::setup::PipelineSetup;
 use crate::cli::commands::pipeline_command::steps::{
-    BegunStep, Steps, VALUE_CHARS, no_run, step_name, why_stopped,
+    BegunStep, Steps, VALUE_CHARS, last_run, no_run, step_name, why_stopped,
 };
 use crate::cli::commands::work::outcome::WorkOutcome;
 use crate::cli::commands::work::record::WorkRecord;
@@ -105,7 +105,7 @@ impl Steps<'_> {
     /// Adds an ended step, and those of a `parallel` step, to the outputs.
     fn add(&self, outputs: &mut Outputs, record: &WorkRecord, step: &Step) {
         for step in step.inner().iter().chain([step]) {
-            let run = record.last_run(|name| step_name(name) == step.name).unwrap_or_default();
+            let run = last_run(record, step).unwrap_or_default();
             if let Some(bytes) = outputs.add(step, &run) {
                 let name = one_line(&step.name, VALUE_CHARS);
                 let text = messages::output_cut(&name, bytes, MAX_VALUE_BYTES, self.setup.settings.language);

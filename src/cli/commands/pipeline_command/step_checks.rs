@@ -1,6 +1,6 @@
 //! The checks after a step of a pipeline, and how its commands run.
 
-use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
+use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, last_run};
 use crate::cli::commands::work::checks::{Commands, check_gate, run_gates};
 use crate::cli::error::CliResult;
 use crate::config::pipeline::Action;
@@ -13,7 +13,7 @@ impl Steps<'_> {
     /// Runs the checks of the step, and writes its checkpoint; returns why the step failed, if it did.
     pub(super) async fn check(&self, begun: &BegunStep<'_>) -> CliResult<Option<WorkStopReason>> {
         let (step, record) = (begun.step, begun.record());
-        let mut run = begun.last_run().unwrap_or_default();
+        let mut run = last_run(record, step).unwrap_or_default();
         // The command of the step is the first one.
         run.checks.truncate(usize::from(matches!(step.action, Action::Run(_))));
         let mut checks = Vec::new();

@@ -59,11 +59,6 @@ impl BegunStep<'_> {
         &self.work.record
     }
 
-    /// Returns the last recorded run of the step.
-    pub fn last_run(&self) -> Option<WorkRun> {
-        self.record().last_run(|name| step_name(name) == self.step.name)
-    }
-
     /// Writes the results of checks to the log, with the output of those that failed.
     pub(super) fn log_checks(&self, checks: &[GateResult]) {
         self.work.log(Style::Plain, &sanitize(&messages::checks(checks, self.work.language)));
@@ -85,6 +80,11 @@ impl<'a> Steps<'a> {
         let (workspace, policy) = compose::guarded_workspace(app, &setup.settings, launcher.tier())?;
         Ok(Self { app, setup, launcher, workspace, policy })
     }
+}
+
+/// Returns the last ended run of a step.
+pub fn last_run(record: &WorkRecord, step: &Step) -> Option<WorkRun> {
+    record.last_run(|name| step_name(name) == step.name)
 }
 
 /// Returns the name of the step of a run.
