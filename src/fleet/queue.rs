@@ -25,8 +25,8 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 /// How long a change waits for those of other processes.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// The tables. `number` is the order of submission; `boot` and `wait_until` tell when a claim, or the wait after a failed attempt, ends,
-/// by the time since boot. `is_settled`: an ended task has its branch, and nothing is left of its newest attempt.
+/// The tables. `number`: the order of submission. `wait_until`: when a claim, or the wait after a failed attempt, ends, in milliseconds since
+/// the boot with the id `boot`. `is_settled`: an ended task has its branch, and nothing is left of its newest attempt.
 const TABLES: &str = "
 CREATE TABLE task (
   number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -297,12 +297,19 @@ fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
     submit(&lab, &["x", "--id", "a"]).exits(0);
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     let commit = task(&lab, "a")["commit"].as_str().unwrap().to_owned();
-    lab.git(&["update-ref", "refs/heads/elsewhere", &commit]);
+    lab.git(&["branch", "agent/task/other", &commit]);
     lab.git(&["branch", "-D", "agent/task/a"]);
     let database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
     database.execute("UPDATE task SET is_settled = 0", []).unwrap();
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     assert_eq!(lab.git(&["rev-parse", "agent/task/a"]).trim(), commit);
+    // Also by one that has nothing to do at the moment.
+    let idle = lab.start(&["worker", "--grace", "0"]);
+    lab.git(&["branch", "-D", "agent/task/a"]);
+    database.execute("UPDATE task SET is_settled = 0, changed_at = 0", []).unwrap();
+    lab.wait_for_file(".git/refs/heads/agent/task/a");
+    idle.signal(Signal::TERM);
+    idle.finish().exits(0);
 }
 
 #[test]

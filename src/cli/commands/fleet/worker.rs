@@ -17,6 +17,7 @@ use clap::Args;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,8 @@ struct Worker<'a> {
     context: WorkerContext<'a>,
     /// Its name in the records.
     name: String,
+    /// Numbers of tasks that could not be settled, which was reported.
+    not_settled: RefCell<BTreeSet<u64>>,
 }
 
 /// Performs tasks until a signal or an option ends it, and returns the exit code.
@@ -77,7 +80,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
         stop: CancellationToken::new(),
         git: Mutex::default(),
     };
-    let worker = Worker { context, name: worker_name() };
+    let worker = Worker { context, name: worker_name(), not_settled: RefCell::default() };
     let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace) };
     app.block_on(worker.work(&limits))
 }
@@ -110,19 +113,19 @@ impl Worker<'_> {
                     break;
                 }
             }
-            if running.is_empty() && (!claims || self.may_end(limits)?) {
-                break;
+            if running.is_empty() {
+                if !claims || self.may_end(limits)? {
+                    break;
+                }
+                // Tasks that ended a moment ago are still settled by their own workers.
+                self.settle_all(self.context.now().saturating_sub(self.context.lease.as_secs())).await?;
             }
             tokio::select! {
                 Some(ended) = running.next() => match ended {
                     Ok(state) => all_done &= state == Some(TaskState::Done),
                     Err(error) => failed = Some(error),
                 },
-                () = sleep(IDLE) => {
-                    // Those of a moment ago are still in the hands of their workers.
-                    let age = self.context.lease.as_secs().max(1);
-                    self.settle_all(self.context.now().saturating_sub(age)).await?;
-                }
+                () = sleep(IDLE) => {}
                 () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
             }
         }
@@ -185,8 +188,12 @@ impl Worker<'_> {
     async fn settle_all(&self, until: u64) -> CliResult<()> {
         let tasks = self.context.queue.borrow().unsettled(&BootTime::now(), until)?;
         for task in tasks {
+            if self.not_settled.borrow().contains(&task.number) {
+                continue;
+            }
             if let Err(error) = settle(&self.context, &task).await {
                 self.context.app.report_error(&error);
+                self.not_settled.borrow_mut().insert(task.number);
             }
         }
         Ok(())
