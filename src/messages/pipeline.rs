@@ -1,6 +1,7 @@
 //! Messages of `agent pipeline`.
 
 use crate::core::language::Language;
+use crate::messages::undo::list_paths;
 use crate::text::lines::escape_controls;
 use std::fmt::Write as _;
 
@@ -101,4 +102,26 @@ pub fn checkpoint_left_out(files: &str, language: Language) -> String {
         "no están en el punto de control (cambiados antes del paso, ocultos, demasiado grandes o con un secreto)",
     );
     format!("{text}: {files}")
+}
+
+/// Stands for the files that are not known, in the lists of [`command_not_undone`].
+pub const UNKNOWN_FILES: &str = "(not all files are known)";
+
+/// Warning that the changes of an interrupted command of a step are undone; copies of the files are in `copies`.
+pub fn command_undone(files: &[String], copies: &str, language: Language) -> String {
+    let text = language.pick(
+        "The command of this step was interrupted. These files are as they were before it, and it runs again",
+        "El comando de este paso fue interrumpido. Estos archivos están como antes de él, y se ejecuta de nuevo",
+    );
+    let kept = language.pick("Copies of the replaced files", "Copias de los archivos reemplazados");
+    format!("{text}: {}. {kept}: {}", list_paths(files), escape_controls(copies))
+}
+
+/// Warning about files that an interrupted command of a step may have changed, and that could not be restored.
+pub fn command_not_undone(files: &[String], language: Language) -> String {
+    let text = language.pick(
+        "The command of this step was interrupted, and runs again. Its changes to these files were not undone",
+        "El comando de este paso fue interrumpido, y se ejecuta de nuevo. Sus cambios en estos archivos no se han deshecho",
+    );
+    format!("{text}: {}", list_paths(files))
 }

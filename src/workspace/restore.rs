@@ -75,6 +75,28 @@ impl Workspace {
         self.set(path, LastLink::NoFollow, &expected(now), new)
     }
 
+    /// Restores `path`, whose state must be `now`, to the state `wanted`, with the content from `contents`; returns `None` if
+    /// that is not stored.
+    ///
+    /// # Errors
+    /// Fails like [`replace`](Self::replace).
+    pub fn restore_stored(
+        &self,
+        path: &RelPath,
+        now: &FileState,
+        wanted: &FileState,
+        contents: &ContentStore,
+    ) -> Result<Option<AppliedChange>, FileError> {
+        match wanted {
+            FileState::Absent => self.remove(path, &expected(now)).map(Some),
+            FileState::Unknown => Ok(None),
+            FileState::Content { hash, .. } => match contents.get(hash) {
+                Some(bytes) => self.restore(path, now, &bytes, wanted).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
     /// Removes `path`, whose state must be `now`.
     ///
     /// # Errors

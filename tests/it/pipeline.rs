@@ -6,6 +6,8 @@ use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// A repository with one commit, and a pipeline beside it.
 fn lab(pipeline: &str) -> Lab {
@@ -15,6 +17,11 @@ fn lab(pipeline: &str) -> Lab {
     lab.git(&["commit", "-q", "-m", "first"]);
     fs::write(lab.outside().join("p.yaml"), pipeline).unwrap();
     lab
+}
+
+/// The id of the newest record.
+fn newest_id(lab: &Lab) -> String {
+    lab.agent(&["work", "list"]).exits(0).stdout.split_whitespace().next().unwrap().to_owned()
 }
 
 fn args<'a>(url: &'a str, words: &[&'a str]) -> Vec<&'a str> {
@@ -473,6 +480,50 @@ fn a_command_that_is_interrupted_ends_the_pipeline_and_runs_again_when_it_is_res
     fs::write(lab.ws().join("go"), "").unwrap();
     lab.agent(&["pipeline", "resume", json["work_id"].as_str().unwrap()]).exits(0);
     assert!(lab.exists("after"));
+}
+
+#[test]
+fn what_a_command_had_changed_when_it_was_killed_is_undone_before_it_runs_again() {
+    let command = "echo line >> log.txt; echo new > a.txt; rm gone.txt; mkdir dir; touch dir/new; test -e go || { touch ready; sleep 60; }";
+    let lab = lab(&format!("steps: [{{name: a, run: '{command}'}}]"))
+        .file("a.txt", "old")
+        .file("gone.txt", "gone")
+        .file(".gitignore", "go\n");
+    let running = lab.start(&["pipeline", "../p.yaml"]);
+    lab.wait_for_file("ready");
+    running.signal(Signal::KILL);
+    running.finish();
+    fs::write(lab.ws().join("go"), "").unwrap();
+    let id = newest_id(&lab);
+    let done = lab.agent(&["pipeline", "resume", &id]).exits(0);
+    assert_eq!(
+        (lab.read("log.txt"), lab.read("a.txt"), lab.exists("ready")),
+        ("line\n".into(), "new\n".into(), false)
+    );
+    assert!(done.stderr.contains("was interrupted") && done.stderr.contains("gone.txt"), "{}", done.stderr);
+    let copies =
+        done.stderr.split("Copies of the replaced files: ").nth(1).and_then(|text| text.lines().next());
+    assert_eq!(fs::read_to_string(Path::new(copies.unwrap()).join("a.txt")).unwrap(), "new\n");
+}
+
+#[test]
+fn files_that_were_changed_after_a_command_was_killed_are_not_undone() {
+    let lab = lab("steps: [{name: a, run: 'touch ready; test -e go || sleep 60'}]").file("mine.txt", "old");
+    let running = lab.start(&["pipeline", "../p.yaml"]);
+    lab.wait_for_file("ready");
+    running.signal(Signal::KILL);
+    running.finish();
+    // The state of the file with the states before the command tells when it ran: here, an hour ago.
+    let states = lab.journal().with_file_name("before-1.json");
+    let hour_ago = SystemTime::now() - Duration::from_hours(1);
+    fs::File::open(&states).unwrap().set_modified(hour_ago).unwrap();
+    for (file, text) in [("mine.txt", "mine"), ("go", "")] {
+        fs::write(lab.ws().join(file), text).unwrap();
+    }
+    let id = newest_id(&lab);
+    let done = lab.agent(&["pipeline", "resume", &id]).exits(0);
+    assert_eq!(lab.read("mine.txt"), "mine");
+    assert!(done.stderr.contains("were not undone") && done.stderr.contains("mine.txt"), "{}", done.stderr);
 }
 
 #[test]

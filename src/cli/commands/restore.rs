@@ -177,16 +177,9 @@ fn restore_file(loaded_session: &SessionHistory, task: &FileRestore) -> Result<O
     if now.is_consistent_with(wanted) {
         return Ok(None);
     }
-    let displaced = match wanted.hash() {
-        Some(hash) => {
-            let bytes = loaded_session
-                .contents
-                .get(hash)
-                .ok_or_else(|| messages::contents_not_stored(std::slice::from_ref(path)))?;
-            loaded_session.workspace.restore(&rel, now, &bytes, wanted)
-        }
-        None => loaded_session.workspace.remove_current(&rel, now),
-    }
-    .map_err(|error| error.to_string())?;
-    Ok(displaced.store_error)
+    let SessionHistory { workspace, contents, .. } = loaded_session;
+    let restored =
+        workspace.restore_stored(&rel, now, wanted, contents).map_err(|error| error.to_string())?;
+    let restored = restored.ok_or_else(|| messages::contents_not_stored(std::slice::from_ref(path)))?;
+    Ok(restored.store_error)
 }

@@ -1,5 +1,6 @@
 //! What a step of a pipeline does: runs of agents, a command, a debate, or steps of its own.
 
+use crate::cli::commands::pipeline_command::interrupted_command::StatesBefore;
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps, no_run, why_stopped};
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::debate::{HeldDebate, check_distinct};
@@ -130,7 +131,14 @@ impl Steps<'_> {
         }
         let mut gate = QualityGate::from_command_line(command.to_owned());
         gate.timeout = step.timeout.unwrap_or(gate.timeout);
-        let Some(run) = self.command(begun, gate).await? else {
+        let states = self.states_before(begun).await?;
+        let command = self.command(begun, gate);
+        let run = match &states {
+            Some(states) => states.while_running(command).await?,
+            None => command.await?,
+        };
+        let Some(run) = run else {
+            states.inspect(StatesBefore::remove);
             return Ok(Some(WorkStopReason::UserInterrupt));
         };
         let timed_out = run.exit.as_ref().is_some_and(|exit| exit.reason == ExitReason::TimedOut);
@@ -153,6 +161,7 @@ impl Steps<'_> {
         begun.log_checks(std::slice::from_ref(&run.result));
         let (name, checks) = (step.name.clone(), vec![run.result]);
         record.add_result(WorkRun { name, checks, result, ..WorkRun::default() })?;
+        states.inspect(StatesBefore::remove);
         Ok(stop)
     }
 }

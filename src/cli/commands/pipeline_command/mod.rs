@@ -4,6 +4,7 @@ mod actions;
 pub mod args;
 mod checkpoint;
 mod conditions;
+mod interrupted_command;
 mod outputs;
 mod parallel_steps;
 mod plan;
