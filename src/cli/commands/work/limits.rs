@@ -12,6 +12,9 @@ use crate::runtime::clock::Clock;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// Longest time at the end of the limit of time in which no run begins.
+const MAX_TIME_UNUSED: Duration = Duration::from_secs(1);
+
 /// Maximum cost, tokens and time of a command. They bound each of its runs too.
 pub struct WorkLimits {
     budget: Rc<TotalBudget>,
@@ -50,12 +53,15 @@ impl WorkLimits {
         self.time.map(|time| time.saturating_sub(elapsed))
     }
 
-    /// Returns the limit that is reached.
+    /// Returns the limit that is reached. That of time is with a tenth of it left, at most a second: a run that was bounded by it ends that
+    /// early, and no other one could do anything.
     pub fn reached(&self) -> Option<WorkStopReason> {
         if self.budget.is_used_up() {
             return Some(WorkStopReason::BudgetExceeded);
         }
-        (self.time_left() == Some(Duration::ZERO)).then_some(WorkStopReason::Timeout)
+        let is_over =
+            self.time.is_some_and(|time| self.time_left() <= Some((time / 10).min(MAX_TIME_UNUSED)));
+        is_over.then_some(WorkStopReason::Timeout)
     }
 
     /// Returns the options of the next run, which shares the budget and has the time that is left, or the limit that is reached.
