@@ -104,6 +104,26 @@ pub struct TaskSpec {
     pub checks: Vec<String>,
 }
 
+#[cfg(test)]
+impl TaskSpec {
+    /// Returns a task for tests.
+    pub fn example(prompt: &str, priority: Priority) -> Self {
+        Self {
+            prompt: prompt.to_owned(),
+            dir: "/".to_owned(),
+            priority,
+            max_attempts: 2,
+            agent: None,
+            model: None,
+            mode: None,
+            max_steps: None,
+            timeout: None,
+            budget: None,
+            checks: Vec::new(),
+        }
+    }
+}
+
 /// A task with its state: the truth about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRecord {
@@ -122,12 +142,21 @@ pub struct TaskRecord {
     pub failed_attempts: u32,
     /// The worker of the newest attempt.
     pub worker: Option<String>,
+    /// The session of the newest attempt.
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// The commit from which the newest attempt began.
+    #[serde(default)]
+    pub base: Option<String>,
     /// Why the newest attempt failed, or the task was cancelled.
     pub cause: Option<String>,
     /// The commit with the changes, if the task is done and changed anything.
     pub commit: Option<String>,
     /// The branch of the commit, once it exists.
     pub branch: Option<String>,
+    /// Whether the task has its branch, and nothing is left of its attempts.
+    #[serde(default)]
+    pub settled: bool,
     /// Seconds since the Unix epoch when it was submitted.
     pub submitted_at: u64,
     /// Seconds since the Unix epoch when its state last changed.
@@ -143,13 +172,6 @@ pub struct TasksDocument {
     pub schema_version: u32,
     /// The tasks.
     pub tasks: Vec<TaskRecord>,
-}
-
-impl TaskRecord {
-    /// Returns the newest attempt.
-    pub fn newest_attempt(&self) -> AttemptKey {
-        AttemptKey { task: self.number, attempt: self.attempt }
-    }
 }
 
 /// An attempt of a task. No other one ever has the same key.

@@ -2,4 +2,8 @@
 
 pub mod boot_clock;
 pub mod error;
+pub mod location;
 pub mod queue;
+pub mod selection;
+pub mod sqlite;
+pub mod transitions;

@@ -46,6 +46,9 @@ pub fn worker_ends(grace: u64, language: Language) -> String {
     }
 }
 
+/// The worktree of an attempt does not exist, whose worker was killed.
+pub const ATTEMPT_IS_GONE: &str = "the worktree of the interrupted attempt does not exist";
+
 /// The branch of a task exists before the task is done.
 pub fn branch_exists(branch: &str) -> String {
     format!("the branch {branch} exists: delete it, or submit the task with another id")

@@ -126,8 +126,8 @@ fn all_tasks_of_a_file_are_added_or_none_and_errors_have_their_lines() {
     assert_eq!(states(&lab), [("a".to_owned(), "queued".to_owned())]);
 }
 
-#[test]
-fn b08_a_task_whose_worker_was_killed_is_done_once_by_another() {
+/// A queue with the task `a`, whose worker was killed after a command of its run.
+fn with_killed_worker() -> Lab {
     let lab = repository().config("fleet: {lease_seconds: 3}");
     submit(&lab, &["x", "--id", "a"]).exits(0);
     let server = Server::start(
@@ -138,6 +138,14 @@ fn b08_a_task_whose_worker_was_killed_is_done_once_by_another() {
     running.signal(Signal::KILL);
     running.finish();
     assert_eq!(state(&lab, "a"), "claimed");
+    lab
+}
+
+#[test]
+fn b08_a_task_whose_worker_was_killed_is_done_once_by_one_of_another_machine() {
+    let lab = with_killed_worker();
+    // A worker of another machine finds no lock of the killed one.
+    fs::remove_dir_all(lab.home().join("state/fleet/workers")).unwrap();
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
     let task = task(&lab, "a");
     assert_eq!(
@@ -147,6 +155,28 @@ fn b08_a_task_whose_worker_was_killed_is_done_once_by_another() {
     assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
     assert_eq!(branches(&lab), ["agent/task/a", "main"]);
     assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn b08_the_next_worker_of_the_machine_resumes_the_session_of_a_killed_one() {
+    let lab = with_killed_worker();
+    let session = task(&lab, "a")["session_id"].clone();
+    let again = Server::start("turns: [{text: the rest is done}]");
+    start_worker(&lab, &again, &["--drain"]).finish().exits(0);
+    let task = task(&lab, "a");
+    assert_eq!(
+        (&task["state"], &task["attempt"], &task["failed_attempts"]),
+        (&json!("done"), &json!(1), &json!(0))
+    );
+    assert_eq!((&task["session_id"], &task["result"]["output"]), (&session, &json!("the rest is done")));
+    assert_eq!(again.requests().len(), 1);
+    assert!(again.requests()[0].body.to_string().contains("echo killed"), "the session goes on");
+    assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "killed\n");
+    assert_eq!(branches(&lab), ["agent/task/a", "main"]);
+    assert_eq!((lab.git(&["worktree", "list"]).lines().count(), lab.journals().len()), (1, 1));
+    assert_eq!(fs::read_dir(lab.home().join("state/fleet/workers")).unwrap().count(), 1);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(fs::read_dir(lab.home().join("state/fleet/workers")).unwrap().count(), 0);
 }
 
 #[test]
@@ -262,7 +292,8 @@ fn a_secret_is_in_no_record() {
     lab.agent(&["worker", "--drain", "--model", "openai/mock", "--api-base", &url]).exits(0);
     assert_eq!(state(&lab, "a"), "failed");
     for file in fs::read_dir(lab.home().join("state/fleet")).unwrap() {
-        let bytes = fs::read(file.unwrap().path()).unwrap();
+        let file = file.unwrap();
+        let bytes = if file.path().is_dir() { Vec::new() } else { fs::read(file.path()).unwrap() };
         assert!(!bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()));
     }
 }

@@ -3,11 +3,12 @@
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
-use crate::cli::commands::run_setup::Task;
+use crate::cli::commands::work::next_run::NextRun;
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, subject, unusable};
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::Preparation;
+use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::WORKTREES;
 use crate::config::settings::Settings;
@@ -15,14 +16,14 @@ use crate::core::failure::FailureKind;
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
 use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
+use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::approver::NoApprover;
 use crate::engine::worktree::Repository;
-use crate::fleet::boot_clock::BootTime;
-use crate::fleet::queue::Ending;
+use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -51,7 +52,7 @@ impl<'a> Place<'a> {
         settings: &Settings,
         AttemptKey { task, attempt }: AttemptKey,
     ) -> Self {
-        let name = format!("{}-{task}-{attempt}", worker.queue.borrow().id);
+        let name = format!("{}-{task}-{attempt}", worker.queue.id());
         let path = settings.state.join(WORKTREES).join(&name);
         Self { worker, repository, path, branch: format!("agent/attempt/{name}") }
     }
@@ -102,14 +103,17 @@ impl<'a> Attempt<'a> {
     /// # Errors
     /// Fails when the queue cannot be used.
     pub async fn perform(&self) -> CliResult<()> {
-        let interrupt = CancellationToken::new();
-        let attempt = Box::pin(self.in_worktree(&interrupt));
-        let Err(error) = self.while_renewing(attempt, &interrupt).await? else { return Ok(()) };
+        let interrupt = self.worker.stop.child_token();
+        let ended = tokio::select! {
+            ended = Box::pin(self.in_worktree(&interrupt)) => ended,
+            never = self.renew(&interrupt) => match never {},
+        };
+        let Err(error) = ended else { return Ok(()) };
         if error.kind == FailureKind::Quota {
             // The money of all tasks together is used up, which says nothing about this one.
-            return Ok(self.worker.queue.borrow().give_back(self.key(), self.worker.now())?);
+            return self.give_back().await;
         }
-        let is_own = self.finish(ending_of(error.kind, error.to_string()), None)?;
+        let is_own = self.finish(ending_of(error.kind, error.to_string()), None).await?;
         if !is_own {
             self.worker.app.report_error(&error);
         }
@@ -124,7 +128,10 @@ impl<'a> Attempt<'a> {
         let settings = self.settings()?;
         let launcher = git_launcher(self.worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
-        let base = repository.commit_of("HEAD").await.map_err(|why| unusable(&why))?;
+        let base = match &self.task.base {
+            Some(base) => base.clone(),
+            None => repository.commit_of("HEAD").await.map_err(|why| unusable(&why))?,
+        };
         let branch = branch_name(&self.task.id);
         if repository.commit_of(&format!("refs/heads/{branch}")).await.is_ok() {
             return Err(unusable(&messages::branch_exists(&branch)));
@@ -134,9 +141,13 @@ impl<'a> Attempt<'a> {
             Place::new(self.worker, &repository, &settings, earlier).remove().await;
         }
         let place = Place::new(self.worker, &repository, &settings, self.key());
-        place.create(&base).await?;
+        if self.task.session_id.is_none() {
+            place.create(&base).await?;
+        } else if !place.path.is_dir() {
+            return Err(may_pass(messages::ATTEMPT_IS_GONE));
+        }
         let done = self.run_in((&place, &base), &settings, interrupt).await;
-        let record = self.worker.queue.borrow().get(&self.task.id).ok();
+        let record = self.worker.queue.get(&self.task.id).await.ok();
         let own = record.filter(|record| record.newest_attempt() == self.key());
         let published = match &own {
             Some(record) => place.publish(record).await,
@@ -144,7 +155,7 @@ impl<'a> Attempt<'a> {
         };
         // The branch of an attempt keeps a commit that could not be published.
         if published.is_ok() && place.remove().await && own.is_some_and(|record| record.state.has_ended()) {
-            self.worker.queue.borrow().set_settled(self.key())?;
+            self.worker.queue.set_settled(self.task).await?;
         }
         done.and(published)
     }
@@ -167,18 +178,24 @@ impl<'a> Attempt<'a> {
         let mut options = concurrent_options(self.options(settings)?, interrupt);
         options.common.workspace = Some(place.path.join(&place.repository.prefix));
         let app = self.worker.app.for_worker();
-        let task = Task::New {
-            prompt: self.task.spec.prompt.clone(),
-            history: None,
-            config: None,
-            preparation: Preparation::default(),
+        let sessions = (&session_store(settings), self.task.session_id.as_deref());
+        let prompt = (self.task.spec.prompt.clone(), Preparation::default());
+        let result = match NextRun::of(&app, sessions, was_interrupted, prompt)? {
+            NextRun::Ended(result) => *result,
+            NextRun::Start { session_id, task, spent } => {
+                if !self.worker.queue.set_session(self.task, &session_id, base).await? {
+                    return Ok(());
+                }
+                options.session_id = Some(session_id);
+                options.total_budget.iter().for_each(|total| total.add_used(spent));
+                Box::pin(run_for_client(&app, &options, task)).await?.result
+            }
         };
-        let result = Box::pin(run_for_client(&app, &options, task)).await?.result;
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
-                return Ok(self.worker.queue.borrow().give_back(self.key(), self.worker.now())?);
+                return self.give_back().await;
             }
-            return self.finish(ending_of_run(&result), Some(&result)).map(drop);
+            return self.finish(ending_of_run(&result), Some(&result)).await.map(drop);
         }
         let message = subject(&self.task.spec.prompt);
         let commit = {
@@ -189,30 +206,20 @@ impl<'a> Attempt<'a> {
             Ok(commit) => Ending::Done(commit),
             Err(why) => Ending::Retry(messages::not_committed(&why)),
         };
-        self.finish(ending, Some(&result)).map(drop)
+        self.finish(ending, Some(&result)).await.map(drop)
     }
 
-    /// Awaits the attempt while it renews the claim. Interrupts it when the task is no longer its own, and when the worker ends.
-    async fn while_renewing<T>(
-        &self,
-        mut attempt: impl Future<Output = T> + Unpin,
-        interrupt: &CancellationToken,
-    ) -> CliResult<T> {
+    /// Renews the claim all the time, and interrupts the attempt when the task is no longer its own.
+    async fn renew(&self, interrupt: &CancellationToken) -> Infallible {
         let mut renewals = interval(self.worker.lease / 3);
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                ended = &mut attempt => return Ok(ended),
-                _ = renewals.tick(), if !interrupt.is_cancelled() => {
-                    let until = BootTime::now().after(self.worker.lease);
-                    match self.worker.queue.borrow().renew(self.key(), &until) {
-                        Ok(true) => {}
-                        Ok(false) => interrupt.cancel(),
-                        // If this lasts, another worker takes the task, and what this one does has no effect.
-                        Err(error) => self.worker.log(Style::Warning, &error.to_string()),
-                    }
-                }
-                () = self.worker.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
+            renewals.tick().await;
+            match self.worker.queue.renew(self.task).await {
+                Ok(true) => {}
+                Ok(false) => interrupt.cancel(),
+                // If this lasts, another worker takes the task, and what this one does has no effect.
+                Err(error) => self.worker.log(Style::Warning, &error.to_string()),
             }
         }
     }
@@ -239,15 +246,18 @@ impl<'a> Attempt<'a> {
     }
 
     /// Records how the attempt ended; returns whether the task was still its own.
-    fn finish(&self, ending: Ending, result: Option<&RunResult>) -> CliResult<bool> {
+    async fn finish(&self, ending: Ending, result: Option<&RunResult>) -> CliResult<bool> {
         let redact = |cause: String| self.worker.app.redact(&cause);
         let ending = match ending {
             Ending::Done(commit) => Ending::Done(commit),
             Ending::Failed(cause) => Ending::Failed(redact(cause)),
             Ending::Retry(cause) => Ending::Retry(redact(cause)),
         };
-        let at = (&BootTime::now(), self.worker.now());
-        Ok(self.worker.queue.borrow().finish(self.key(), &ending, result, at)?)
+        Ok(self.worker.queue.finish(self.task, &ending, result, self.worker.now()).await?)
+    }
+
+    async fn give_back(&self) -> CliResult<()> {
+        Ok(self.worker.queue.give_back(self.task, self.worker.now()).await.map(drop)?)
     }
 }
 
@@ -268,7 +278,7 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
     match settled.await {
         Err(error) if task.state == TaskState::Done => return Err(error),
         Ok(false) => {}
-        Ok(true) | Err(_) => worker.queue.borrow().set_settled(task.newest_attempt())?,
+        Ok(true) | Err(_) => worker.queue.set_settled(task).await?,
     }
     Ok(())
 }
@@ -276,6 +286,11 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
 /// Returns an error of git or of the file system that another attempt may not have.
 fn may_pass(why: &str) -> CliError {
     CliError::new(FailureKind::Session, why)
+}
+
+/// Checks whether a run was interrupted because its worker ended, not because of what it did.
+fn was_interrupted(result: &RunResult) -> bool {
+    result.stop_reason == Some(StopReason::UserInterrupt)
 }
 
 /// Returns how an attempt ended whose run ended without success.

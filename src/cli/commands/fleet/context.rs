@@ -5,7 +5,6 @@ use crate::cli::compose::app::App;
 use crate::core::language::Language;
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
-use std::cell::RefCell;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +14,7 @@ pub struct WorkerContext<'a> {
     /// The application.
     pub app: &'a App,
     /// The queue.
-    pub queue: RefCell<Queue>,
+    pub queue: Queue,
     /// The options of all runs, which bound those of the tasks.
     pub options: RunOptions,
     /// Language of the log.

@@ -6,6 +6,7 @@ mod records;
 pub mod submit;
 pub mod tasks;
 pub mod worker;
+mod worker_lock;
 
 use crate::cli::commands::fleet::submit::SubmitArgs;
 use crate::cli::commands::fleet::tasks::TasksArgs;

@@ -7,10 +7,13 @@ use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState, TasksDocument};
 use crate::fleet::error::QueueError;
-use crate::fleet::queue::{Queue, queue_file};
+use crate::fleet::location::Location;
+use crate::fleet::queue::Queue;
+use crate::fleet::sqlite::SqliteStore;
 use crate::report::json;
 use crate::terminal::one_line;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Characters of a prompt or a cause in a list.
 const TEXT_CHARS: usize = 60;
@@ -29,15 +32,38 @@ impl From<QueueError> for CliError {
     }
 }
 
+/// Returns the directories of the user.
+///
+/// # Errors
+/// Fails when there is no home directory.
+pub fn directories(app: &App) -> CliResult<Directories> {
+    Directories::from_environment(&app.environment)
+        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
+}
+
 /// Opens the queue `url`, by default the configured one.
 ///
 /// # Errors
 /// Fails for another kind of queue, and when it cannot be used.
-pub fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> CliResult<Queue> {
-    let directories = Directories::from_environment(&app.environment)
-        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
-    let file = queue_file(url.or(settings.fleet.queue.as_deref()), &directories.state);
-    Ok(Queue::open(&file.map_err(|why| CliError::new(FailureKind::Config, why))?)?)
+pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> CliResult<Queue> {
+    let state = directories(app)?.state;
+    let location = Location::parse(url.or(settings.fleet.queue.as_deref()), &state);
+    let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
+    Ok(match location.map_err(|why| CliError::new(FailureKind::Config, why))? {
+        Location::Sqlite(path) => Queue::Sqlite(SqliteStore::open(&path, lease)?),
+    })
+}
+
+/// Returns the tasks with these ids.
+///
+/// # Errors
+/// Fails if one does not exist, and when the queue cannot be used.
+pub async fn records(queue: &Queue, ids: &[String]) -> CliResult<Vec<TaskRecord>> {
+    let mut tasks = Vec::with_capacity(ids.len());
+    for id in ids {
+        tasks.push(queue.get(id).await?);
+    }
+    Ok(tasks)
 }
 
 /// Returns the document of these tasks, as one line of JSON.

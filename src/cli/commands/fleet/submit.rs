@@ -1,12 +1,13 @@
 //! `agent submit`: adds tasks to the queue.
 
-use crate::cli::commands::fleet::records::{document, open_queue};
+use crate::cli::commands::fleet::records::{document, open_queue, records};
 use crate::cli::commands::fleet::tasks::{QueueArgs, WaitArgs, wait};
 use crate::cli::commands::run_args::{parse_mode, parse_usd};
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::compose::prompt::read_prompt;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
 use crate::config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES};
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
@@ -102,14 +103,23 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
             )));
         }
     }
-    let mut queue = open_queue(app, &settings, args.queue.queue.as_deref())?;
-    queue.submit(&tasks, app.source.unix_time().as_secs())?;
+    app.block_on(add(app, &settings, tasks, args))
+}
+
+async fn add(
+    app: &App,
+    settings: &Settings,
+    tasks: Vec<(String, TaskSpec)>,
+    args: &SubmitArgs,
+) -> CliResult<u8> {
+    let queue = open_queue(app, settings, args.queue.queue.as_deref()).await?;
+    queue.submit(&tasks, app.source.unix_time().as_secs()).await?;
     let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
     if args.wait {
-        return wait(app, &queue, &WaitArgs { ids, timeout: None, json: args.json });
+        return wait(app, &queue, &WaitArgs { ids, timeout: None, json: args.json }).await;
     }
     let text = if args.json {
-        document(ids.iter().map(|id| queue.get(id)).collect::<Result<_, _>>()?)?
+        document(records(&queue, &ids).await?)?
     } else {
         ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect()
     };

@@ -1,7 +1,7 @@
 //! `agent tasks`: shows and changes the tasks of the queue.
 
 use crate::cli::commands::common_args::CommonArgs;
-use crate::cli::commands::fleet::records::{document, lines, open_queue};
+use crate::cli::commands::fleet::records::{document, lines, open_queue, records};
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
@@ -9,6 +9,7 @@ use crate::cli::exit_code::ExitCode;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
 use crate::fleet::queue::Queue;
+use crate::fleet::selection::Selection;
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -106,11 +107,16 @@ fn parse_state(text: &str) -> Result<TaskState, String> {
 /// # Errors
 /// Fails for an unknown task, one whose state does not allow it, and when the queue cannot be used.
 pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
-    let mut queue = open(app, &args.queue)?;
+    app.block_on(perform(app, args))
+}
+
+async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
+    let settings = app.load_settings(&args.queue.common)?.settings;
+    let queue = open_queue(app, &settings, args.queue.queue.as_deref()).await?;
     let now = app.source.unix_time().as_secs();
     let text = match args.command.unwrap_or(TasksCommand::List { state: None, json: false }) {
         TasksCommand::List { state, json } => {
-            let tasks = queue.list(state)?;
+            let tasks = queue.select(state.map_or(Selection::All, Selection::InState)).await?;
             match (json, tasks.is_empty()) {
                 (true, _) => document(tasks)?,
                 (false, true) => "no tasks: `agent submit` adds some\n".to_owned(),
@@ -118,56 +124,50 @@ pub fn tasks(app: &App, args: TasksArgs) -> CliResult<u8> {
             }
         }
         TasksCommand::Show { id, json } => {
-            let task = queue.get(&id)?;
+            let task = queue.get(&id).await?;
             if json { document(vec![task])? } else { shown(&task) }
         }
-        TasksCommand::Wait(args) => return wait(app, &queue, &args),
+        TasksCommand::Wait(args) => return wait(app, &queue, &args).await,
         TasksCommand::Cancel { ids } => {
-            queue.cancel(&ids, now)?;
+            queue.cancel(&ids, now).await?;
             return Ok(0);
         }
         TasksCommand::Retry { ids } => {
-            queue.retry(&ids, now)?;
+            queue.retry(&ids, now).await?;
             return Ok(0);
         }
-        TasksCommand::Export => exported(&queue.list(None)?)?,
+        TasksCommand::Export => exported(&queue.select(Selection::All).await?)?,
         TasksCommand::Rm { ids } => {
-            queue.remove(&ids)?;
+            queue.remove(&ids).await?;
             return Ok(0);
         }
     };
     print(&app.terminal, &text).map(|()| 0)
 }
 
-fn open(app: &App, args: &QueueArgs) -> CliResult<Queue> {
-    open_queue(app, &app.load_settings(&args.common)?.settings, args.queue.as_deref())
-}
-
 /// Waits until tasks have ended, prints them, and returns the exit code.
 ///
 /// # Errors
 /// Fails for an unknown task, and when the queue cannot be used.
-pub fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
-    app.block_on(async {
-        let begun = app.source.elapsed();
-        let (states, has_ended) = loop {
-            let states = queue.states(&args.ids)?;
-            let has_ended = states.iter().all(|state| state.has_ended());
-            let waited = app.source.elapsed().saturating_sub(begun).as_secs();
-            if has_ended || args.timeout.is_some_and(|timeout| waited >= timeout) {
-                break (states, has_ended);
-            }
-            sleep(LOOK).await;
-        };
-        let tasks = args.ids.iter().map(|id| queue.get(id)).collect::<Result<Vec<_>, _>>()?;
-        print(&app.terminal, &if args.json { document(tasks)? } else { lines(&tasks) })?;
-        let code = match (has_ended, states.iter().all(|state| *state == TaskState::Done)) {
-            (false, _) => ExitCode::Timeout,
-            (true, true) => ExitCode::Success,
-            (true, false) => ExitCode::Partial,
-        };
-        Ok(code.code())
-    })
+pub async fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
+    let begun = app.source.elapsed();
+    let (states, has_ended) = loop {
+        let states = queue.states(&args.ids).await?;
+        let has_ended = states.iter().all(|state| state.has_ended());
+        let waited = app.source.elapsed().saturating_sub(begun).as_secs();
+        if has_ended || args.timeout.is_some_and(|timeout| waited >= timeout) {
+            break (states, has_ended);
+        }
+        sleep(LOOK).await;
+    };
+    let tasks = records(queue, &args.ids).await?;
+    print(&app.terminal, &if args.json { document(tasks)? } else { lines(&tasks) })?;
+    let code = match (has_ended, states.iter().all(|state| *state == TaskState::Done)) {
+        (false, _) => ExitCode::Timeout,
+        (true, true) => ExitCode::Success,
+        (true, false) => ExitCode::Partial,
+    };
+    Ok(code.code())
 }
 
 /// Returns the text about one task.
@@ -178,7 +178,7 @@ fn shown(task: &TaskRecord) -> String {
         ("directory", Some(task.spec.dir.clone())),
         ("worker", task.worker.clone()),
         ("cause", task.cause.clone()),
-        ("session", task.result.as_ref().and_then(|result| result.session_id.clone())),
+        ("session", task.session_id.clone()),
         ("branch", task.branch.clone()),
         ("commit", task.commit.clone()),
     ];

@@ -3,13 +3,15 @@
 use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::context::WorkerContext;
-use crate::cli::commands::fleet::records::open_queue;
+use crate::cli::commands::fleet::records::{directories, open_queue};
+use crate::cli::commands::fleet::worker_lock::WorkerLock;
 use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
-use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
+use crate::fleet::selection::Selection;
 use crate::messages;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
@@ -17,7 +19,7 @@ use clap::Args;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +58,9 @@ struct Worker<'a> {
     context: WorkerContext<'a>,
     /// Its name in the records.
     name: String,
+    lock: WorkerLock,
+    /// Tasks of killed workers of this machine, whose sessions it resumes.
+    left: RefCell<VecDeque<TaskRecord>>,
     /// Numbers of tasks that could not be settled, which was reported.
     not_settled: RefCell<BTreeSet<u64>>,
 }
@@ -70,19 +75,20 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let settings = app.load_and_notify(&options.flags())?.settings;
     // What is recorded is redacted with the secrets of these settings too.
     app.redactor(&settings);
-    let queue = open_queue(app, &settings, queue.as_deref())?;
-    let context = WorkerContext {
-        app,
-        queue: RefCell::new(queue),
-        options,
-        language: settings.language,
-        lease: Duration::from_secs(settings.fleet.lease_seconds.into()),
-        stop: CancellationToken::new(),
-        git: Mutex::default(),
-    };
-    let worker = Worker { context, name: worker_name(), not_settled: RefCell::default() };
     let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace) };
-    app.block_on(worker.work(&limits))
+    app.block_on(async {
+        let queue = open_queue(app, &settings, queue.as_deref()).await?;
+        let context = WorkerContext {
+            app,
+            queue,
+            options,
+            language: settings.language,
+            lease: Duration::from_secs(settings.fleet.lease_seconds.into()),
+            stop: CancellationToken::new(),
+            git: Mutex::default(),
+        };
+        Worker::new(context)?.work(&limits).await
+    })
 }
 
 /// How much a worker does.
@@ -93,9 +99,32 @@ struct Limits {
     grace: Duration,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    fn new(context: WorkerContext<'a>) -> CliResult<Self> {
+        let name = worker_name(context.app);
+        let directory = directories(context.app)?.state.join("fleet").join("workers");
+        let lock = WorkerLock::new(&directory, &name).map_err(|error| {
+            CliError::new(FailureKind::Session, format!("{}: {error}", directory.display()))
+        })?;
+        Ok(Self { context, name, lock, left: RefCell::default(), not_settled: RefCell::default() })
+    }
+
+    /// Finds the tasks of killed workers of this machine whose runs have begun.
+    async fn find_left(&self) -> CliResult<()> {
+        let was_killed = |task: &TaskRecord| {
+            task.session_id.is_some()
+                && task.worker.as_ref().is_some_and(|worker| self.lock.was_killed(worker))
+        };
+        let claimed = self.context.queue.select(Selection::InState(TaskState::Claimed)).await?;
+        let left: VecDeque<TaskRecord> = claimed.into_iter().filter(was_killed).collect();
+        self.lock.remove_left(|name| left.iter().any(|task| task.worker.as_deref() == Some(name)));
+        self.left.replace(left);
+        Ok(())
+    }
+
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
         let interrupt = self.arm_interrupt(limits.grace)?;
+        self.find_left().await?;
         self.settle_all(self.context.now()).await?;
         let mut running = FuturesUnordered::new();
         let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
@@ -103,7 +132,7 @@ impl Worker<'_> {
         loop {
             let claims = !interrupt.is_cancelled() && failed.is_none() && !(limits.once && claimed > 0);
             while claims && running.len() < limits.jobs && !self.is_used_up() {
-                match self.claim() {
+                match self.claim().await {
                     Ok(Some(task)) => running.push(self.perform(task)),
                     Ok(None) => break,
                     Err(error) => failed = Some(error),
@@ -114,7 +143,7 @@ impl Worker<'_> {
                 }
             }
             if running.is_empty() {
-                if !claims || self.may_end(limits)? {
+                if !claims || self.may_end(limits).await? {
                     break;
                 }
                 // Tasks that ended a moment ago are still settled by their own workers.
@@ -152,10 +181,8 @@ impl Worker<'_> {
     }
 
     /// Checks whether the worker has nothing more to do.
-    fn may_end(&self, limits: &Limits) -> CliResult<bool> {
-        Ok(limits.once
-            || self.is_used_up()
-            || limits.drain && !self.context.queue.borrow().has_open_tasks()?)
+    async fn may_end(&self, limits: &Limits) -> CliResult<bool> {
+        Ok(limits.once || self.is_used_up() || limits.drain && !self.context.queue.has_open_tasks().await?)
     }
 
     /// Checks whether the money or the tokens of all tasks together are used up.
@@ -163,10 +190,15 @@ impl Worker<'_> {
         self.context.options.total_budget.as_ref().is_some_and(|total| total.is_used_up())
     }
 
-    fn claim(&self) -> CliResult<Option<TaskRecord>> {
-        let time = BootTime::now();
-        let lease = (&time, &time.after(self.context.lease));
-        Ok(self.context.queue.borrow_mut().claim(&self.name, lease, self.context.now())?)
+    /// Takes over the task of a killed worker, or claims the next one.
+    async fn claim(&self) -> CliResult<Option<TaskRecord>> {
+        let next = || self.left.borrow_mut().pop_front();
+        while let Some(task) = next() {
+            if let Some(task) = self.context.queue.adopt(&task, &self.name).await? {
+                return Ok(Some(task));
+            }
+        }
+        Ok(self.context.queue.claim(&self.name, self.context.now()).await?)
     }
 
     /// Performs the newest attempt of a task; returns the state in which it leaves the task, if that still exists.
@@ -174,7 +206,7 @@ impl Worker<'_> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
         Box::pin(Attempt::new(&self.context, &task).perform()).await?;
-        let task = match self.context.queue.borrow().get(&task.id) {
+        let task = match self.context.queue.get(&task.id).await {
             Err(QueueError::Unknown(_)) => return Ok(None),
             task => task?,
         };
@@ -186,7 +218,7 @@ impl Worker<'_> {
     /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers have left; of tasks that ended
     /// by `until`, in seconds since the Unix epoch.
     async fn settle_all(&self, until: u64) -> CliResult<()> {
-        let tasks = self.context.queue.borrow().unsettled(&BootTime::now(), until)?;
+        let tasks = self.context.queue.select(Selection::Unsettled { until }).await?;
         for task in tasks {
             if self.not_settled.borrow().contains(&task.number) {
                 continue;
@@ -200,8 +232,10 @@ impl Worker<'_> {
     }
 }
 
-/// Returns a name for this process: that of the machine, and its process id.
-fn worker_name() -> String {
+/// Returns a name for this process that no other one has.
+fn worker_name(app: &App) -> String {
     let machine = rustix::system::uname();
-    format!("{}-{}", machine.nodename().to_string_lossy(), std::process::id())
+    let is_plain = |char: &char| char.is_ascii_alphanumeric() || "-_".contains(*char);
+    let machine: String = machine.nodename().to_string_lossy().chars().filter(is_plain).take(30).collect();
+    format!("{machine}-{}-{}", std::process::id(), app.source.short_id()).trim_start_matches('-').to_owned()
 }

@@ -4,6 +4,7 @@ pub mod checks;
 pub mod debate;
 pub mod limits;
 pub mod list;
+pub mod next_run;
 pub mod outcome;
 pub mod record;
 pub mod resume;

@@ -2,7 +2,7 @@
 
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::run_setup::Task;
+use crate::cli::commands::work::next_run::{NextRun, tokens};
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::session_store;
@@ -12,11 +12,9 @@ use crate::core::budget_share::Amount;
 use crate::core::event::Event;
 use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
-use crate::core::message_origin::MessageOrigin;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
-use crate::core::usage::Usage;
 use crate::core::work::{WorkEvent, WorkResult, WorkRun, Worktree};
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
@@ -308,28 +306,20 @@ impl WorkRecord {
         goes_on: fn(&RunResult) -> bool,
         (prompt, preparation): (String, Preparation),
     ) -> CliResult<EndedRun> {
-        let mut before = Amount::default();
-        let (session_id, task) = match self.recorded(name) {
-            Some(RecordedRun { result: Some(result), .. }) if !goes_on(&result) => {
+        let recorded = self.recorded(name);
+        if let Some(RecordedRun { result: Some(result), .. }) = &recorded
+            && !goes_on(result)
+        {
+            return Ok(EndedRun { result: result.clone(), shown: AnswerShown::default() });
+        }
+        let known = recorded.map(|run| run.session_id).filter(|id| !id.is_empty());
+        let next = NextRun::of(app, (&self.sessions, known.as_deref()), goes_on, (prompt, preparation))?;
+        let (session_id, task, before) = match next {
+            NextRun::Start { session_id, task, spent } => (session_id, task, spent),
+            NextRun::Ended(result) => {
+                let result = self.end(name, Usd::default(), *result)?;
                 return Ok(EndedRun { result, shown: AnswerShown::default() });
             }
-            Some(run) if !run.session_id.is_empty() => match self.interrupted(&run.session_id, goes_on)? {
-                Interrupted::Ended(result) => {
-                    let result = self.end(name, Usd::default(), *result)?;
-                    return Ok(EndedRun { result, shown: AnswerShown::default() });
-                }
-                Interrupted::Before => (app.source.session_id(), new(prompt, preparation)),
-                Interrupted::Within { has_task, spent } => {
-                    before = spent;
-                    let id = Some(run.session_id.clone());
-                    // What follows the prompt was recorded with it.
-                    let (prompt, preparation) =
-                        if has_task { (None, Preparation::default()) } else { (Some(prompt), preparation) };
-                    let task = Task::Resume { id, prompt, preparation };
-                    (run.session_id, task)
-                }
-            },
-            _ => (app.source.session_id(), new(prompt, preparation)),
         };
         self.write(WorkEvent::RunStart { name: name.to_owned(), session_id: session_id.clone() })?;
         let options =
@@ -371,64 +361,6 @@ impl WorkRecord {
     pub fn finish(&self, result: &WorkResult) -> CliResult<()> {
         self.write(WorkEvent::End { result: Box::new(result.clone()) })
     }
-
-    /// Returns how far the session of a run came that has no recorded end.
-    fn interrupted(&self, session_id: &str, goes_on: fn(&RunResult) -> bool) -> CliResult<Interrupted> {
-        let path = match self.sessions.journal_path(session_id) {
-            Ok(path) => path,
-            Err(SessionError::NotFound(_)) => return Ok(Interrupted::Before),
-            Err(error) => return Err(error.into()),
-        };
-        let contents = read::read(&path).map_err(|error| {
-            CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
-        })?;
-        if contents.records.is_empty() {
-            return Ok(Interrupted::Before);
-        }
-        let (mut has_task, mut end, mut spent) = (false, None, Amount::default());
-        for record in contents.records {
-            spent = spent + used(&record.event);
-            match record.event {
-                Event::UserMessage { origin: MessageOrigin::Prompt, .. } => has_task = true,
-                Event::RunStart { .. } => end = None,
-                Event::RunEnd { result } => end = Some(result),
-                _ => {}
-            }
-        }
-        Ok(match end {
-            Some(result) if !goes_on(&result) => Interrupted::Ended(result),
-            _ => Interrupted::Within { has_task, spent },
-        })
-    }
-}
-
-/// How far the session of an interrupted run came.
-enum Interrupted {
-    /// Its run ended.
-    Ended(Box<RunResult>),
-    /// It was not created, or its journal has no record.
-    Before,
-    /// Its run has no end.
-    Within { has_task: bool, spent: Amount },
-}
-
-/// Returns the known cost and tokens of a recorded model call, also of one by a subagent.
-fn used(event: &Event) -> Amount {
-    match event {
-        Event::ModelResponse { cost_usd, usage, .. } => {
-            Amount { usd: cost_usd.unwrap_or_default(), tokens: usage.map_or(0, tokens) }
-        }
-        Event::Subagent { event, .. } => used(event),
-        _ => Amount::default(),
-    }
-}
-
-fn tokens(usage: Usage) -> u64 {
-    usage.prompt_tokens().saturating_add(usage.output)
-}
-
-fn new(prompt: String, preparation: Preparation) -> Task {
-    Task::New { prompt, history: None, config: None, preparation }
 }
 
 fn unknown(id: &str, error: &SessionError) -> CliError {

@@ -1,0 +1,117 @@
+//! What a run does whose session may have begun before: it starts, goes on, or has ended.
+
+use crate::cli::commands::run_setup::Task;
+use crate::cli::compose::app::App;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::budget_share::Amount;
+use crate::core::event::Event;
+use crate::core::message_origin::MessageOrigin;
+use crate::core::run_result::RunResult;
+use crate::core::usage::Usage;
+use crate::journal::read;
+use crate::journal::session_store::{SessionError, SessionStore};
+
+/// What a run does next.
+pub enum NextRun {
+    /// Nothing: it ended with this result.
+    Ended(Box<RunResult>),
+    /// It performs `task` as the session `session_id`, which has used `spent` before.
+    Start {
+        /// Id of the session.
+        session_id: String,
+        /// A new session, or the rest of an interrupted one.
+        task: Task,
+        /// Known cost and tokens of its recorded model calls.
+        spent: Amount,
+    },
+}
+
+impl NextRun {
+    /// Returns what the run of `prompt` with `preparation` does next; `session_id` is that of its session, if it may exist in `sessions`.
+    /// A run with a result that `goes_on` is resumed too.
+    ///
+    /// # Errors
+    /// Fails when the journal of the session cannot be read.
+    pub fn of(
+        app: &App,
+        (sessions, session_id): (&SessionStore, Option<&str>),
+        goes_on: fn(&RunResult) -> bool,
+        (prompt, preparation): (String, Preparation),
+    ) -> CliResult<Self> {
+        let interrupted = match session_id {
+            Some(id) => Some((id, Interrupted::read(sessions, id, goes_on)?)),
+            None => None,
+        };
+        let (id, has_task, spent) = match interrupted {
+            Some((_, Interrupted::Ended(result))) => return Ok(Self::Ended(result)),
+            Some((id, Interrupted::Within { has_task, spent })) => (id.to_owned(), has_task, spent),
+            None | Some((_, Interrupted::Before)) => {
+                let task = Task::New { prompt, history: None, config: None, preparation };
+                let session_id = app.source.session_id();
+                return Ok(Self::Start { session_id, task, spent: Amount::default() });
+            }
+        };
+        // What follows the prompt was recorded with it.
+        let (prompt, preparation) =
+            if has_task { (None, Preparation::default()) } else { (Some(prompt), preparation) };
+        let task = Task::Resume { id: Some(id.clone()), prompt, preparation };
+        Ok(Self::Start { session_id: id, task, spent })
+    }
+}
+
+/// How far the session of an interrupted run came.
+enum Interrupted {
+    /// Its run ended.
+    Ended(Box<RunResult>),
+    /// It was not created, or its journal has no record.
+    Before,
+    /// Its run has no end.
+    Within { has_task: bool, spent: Amount },
+}
+
+impl Interrupted {
+    fn read(sessions: &SessionStore, session_id: &str, goes_on: fn(&RunResult) -> bool) -> CliResult<Self> {
+        let path = match sessions.journal_path(session_id) {
+            Ok(path) => path,
+            Err(SessionError::NotFound(_)) => return Ok(Self::Before),
+            Err(error) => return Err(error.into()),
+        };
+        let contents = read::read(&path).map_err(|error| {
+            CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
+        })?;
+        if contents.records.is_empty() {
+            return Ok(Self::Before);
+        }
+        let (mut has_task, mut end, mut spent) = (false, None, Amount::default());
+        for record in contents.records {
+            spent = spent + used(&record.event);
+            match record.event {
+                Event::UserMessage { origin: MessageOrigin::Prompt, .. } => has_task = true,
+                Event::RunStart { .. } => end = None,
+                Event::RunEnd { result } => end = Some(result),
+                _ => {}
+            }
+        }
+        Ok(match end {
+            Some(result) if !goes_on(&result) => Self::Ended(result),
+            _ => Self::Within { has_task, spent },
+        })
+    }
+}
+
+/// Returns the known cost and tokens of a recorded model call, also of one by a subagent.
+fn used(event: &Event) -> Amount {
+    match event {
+        Event::ModelResponse { cost_usd, usage, .. } => {
+            Amount { usd: cost_usd.unwrap_or_default(), tokens: usage.map_or(0, tokens) }
+        }
+        Event::Subagent { event, .. } => used(event),
+        _ => Amount::default(),
+    }
+}
+
+/// Returns the tokens of a model call that count for a budget.
+pub fn tokens(usage: Usage) -> u64 {
+    usage.prompt_tokens().saturating_add(usage.output)
+}

@@ -1,0 +1,261 @@
+//! The queue of tasks: what can be done with it, over one of its stores.
+
+use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
+use crate::core::run_result::RunResult;
+use crate::fleet::boot_clock::BootTime;
+use crate::fleet::error::QueueError;
+use crate::fleet::selection::Selection;
+use crate::fleet::sqlite::SqliteStore;
+use crate::fleet::transitions::{Change, Ending};
+use std::time::Duration;
+
+/// Maximum number of tasks.
+const MAX_TASKS: u64 = 1_000_000;
+/// Maximum bytes of a task.
+pub const MAX_TASK_BYTES: usize = 256 << 10;
+/// Maximum bytes of the document of a run in a record; a longer one is kept without its answer, or not at all.
+const MAX_RESULT_BYTES: usize = 1 << 20;
+/// Time after which ended tasks are removed.
+const RETENTION: Duration = Duration::from_hours(30 * 24);
+
+/// A queue. Times are seconds since the Unix epoch.
+pub enum Queue {
+    /// On one machine.
+    Sqlite(SqliteStore),
+}
+
+#[expect(clippy::unused_async, reason = "a store that is a server is waited for")]
+impl Queue {
+    /// Returns the random id of the queue, which tells its worktrees from those of others.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Sqlite(store) => &store.id,
+        }
+    }
+
+    /// Adds tasks, all or none, and removes those that ended 30 days before. A task that exists with the same spec stays as it is.
+    ///
+    /// # Errors
+    /// Fails for a task that is too long, if one with the same id has another spec, and for a full queue.
+    pub async fn submit(&self, tasks: &[(String, TaskSpec)], now: u64) -> Result<(), QueueError> {
+        for (id, spec) in tasks {
+            if serde_json::to_vec(spec)?.len() > MAX_TASK_BYTES {
+                return Err(QueueError::TooLong(id.clone(), MAX_TASK_BYTES));
+            }
+        }
+        let times = (now, now.saturating_sub(RETENTION.as_secs()));
+        match self {
+            Self::Sqlite(store) => store.submit(tasks, times, MAX_TASKS),
+        }
+    }
+
+    /// Claims the next task for `worker`, and returns it. Claims that have ended are taken back before.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn claim(&self, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.claim(worker, &BootTime::now(), now),
+        }
+    }
+
+    /// Extends the claim of the attempt `task`; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn renew(&self, task: &TaskRecord) -> Result<bool, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.renew(&task.id, task.newest_attempt(), &BootTime::now()),
+        }
+    }
+
+    /// Records how the attempt `task` ended; returns whether the task was still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn finish(
+        &self,
+        task: &TaskRecord,
+        ending: &Ending,
+        result: Option<&RunResult>,
+        now: u64,
+    ) -> Result<bool, QueueError> {
+        let result = result.map(bounded).transpose()?.flatten();
+        let ended =
+            |record: &mut TaskRecord| Change::WriteAndWait(record.finish(ending, result.clone(), now));
+        self.change_own(task, &ended).await
+    }
+
+    /// Gives the task of an attempt back, which does not count as failed.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn give_back(&self, task: &TaskRecord, now: u64) -> Result<bool, QueueError> {
+        let given_back = |record: &mut TaskRecord| {
+            record.give_back(now);
+            Change::WriteAndWait(Duration::ZERO)
+        };
+        self.change_own(task, &given_back).await
+    }
+
+    /// Records the session of an attempt, and the commit from which it begins; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_session(
+        &self,
+        task: &TaskRecord,
+        session_id: &str,
+        base: &str,
+    ) -> Result<bool, QueueError> {
+        let begun = |record: &mut TaskRecord| {
+            record.session_id = Some(session_id.to_owned());
+            record.base = Some(base.to_owned());
+            Change::Write
+        };
+        self.change_own(task, &begun).await
+    }
+
+    /// Lets `worker` go on with the attempt `task` of a worker that is no longer alive; returns its record, if the attempt is still the newest
+    /// one of that worker.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn adopt(&self, task: &TaskRecord, worker: &str) -> Result<Option<TaskRecord>, QueueError> {
+        let adopted = |record: &mut TaskRecord| {
+            if record.worker != task.worker {
+                return Change::Keep;
+            }
+            record.worker = Some(worker.to_owned());
+            Change::Write
+        };
+        if self.change_own(task, &adopted).await? && self.renew(task).await? {
+            return self.get(&task.id).await.map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Records that the task has its branch, and that nothing is left of the attempt `task`.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_settled(&self, task: &TaskRecord) -> Result<(), QueueError> {
+        let settled = |record: &mut TaskRecord| {
+            if record.newest_attempt() != task.newest_attempt() {
+                return Change::Keep;
+            }
+            record.settle();
+            Change::Write
+        };
+        match self.change_all(std::slice::from_ref(&task.id), &|record| Ok(settled(record))).await {
+            Ok(_) | Err(QueueError::Unknown(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the selected tasks, in the order of their submission.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn select(&self, selection: Selection) -> Result<Vec<TaskRecord>, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.select(selection, &BootTime::now()),
+        }
+    }
+
+    /// Checks whether a task waits, or is claimed.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.has_open_tasks(),
+        }
+    }
+
+    /// Returns the task with this id.
+    ///
+    /// # Errors
+    /// Fails if there is none.
+    pub async fn get(&self, id: &str) -> Result<TaskRecord, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.get(id),
+        }
+    }
+
+    /// Returns the states of tasks, in the order of `ids`.
+    ///
+    /// # Errors
+    /// Fails if one does not exist.
+    pub async fn states(&self, ids: &[String]) -> Result<Vec<TaskState>, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.states(ids),
+        }
+    }
+
+    /// Cancels tasks, all or none. Their workers end the runs when they next renew their claims.
+    ///
+    /// # Errors
+    /// Fails if one does not exist, or has ended.
+    pub async fn cancel(&self, ids: &[String], now: u64) -> Result<(), QueueError> {
+        self.change_all(ids, &|task| task.cancel(now).map(|()| Change::Write)).await.map(drop)
+    }
+
+    /// Queues tasks again that ended without success, all or none; their attempts may fail as often as before.
+    ///
+    /// # Errors
+    /// Fails if one does not exist, or is queued, claimed or done.
+    pub async fn retry(&self, ids: &[String], now: u64) -> Result<(), QueueError> {
+        let change = |task: &mut TaskRecord| task.retry(now).map(|()| Change::WriteAndWait(Duration::ZERO));
+        self.change_all(ids, &change).await.map(drop)
+    }
+
+    /// Removes tasks that have ended, all or none.
+    ///
+    /// # Errors
+    /// Fails if one does not exist, or has not ended.
+    pub async fn remove(&self, ids: &[String]) -> Result<(), QueueError> {
+        match self {
+            Self::Sqlite(store) => store.remove(ids),
+        }
+    }
+
+    /// Changes the task of an attempt, if it is still its own; returns whether it was, and was written.
+    async fn change_own(
+        &self,
+        task: &TaskRecord,
+        change: &dyn Fn(&mut TaskRecord) -> Change,
+    ) -> Result<bool, QueueError> {
+        let change = |record: &mut TaskRecord| {
+            Ok(if record.belongs_to(task.newest_attempt()) { change(record) } else { Change::Keep })
+        };
+        match self.change_all(std::slice::from_ref(&task.id), &change).await {
+            Err(QueueError::Unknown(_)) => Ok(false),
+            changed => changed,
+        }
+    }
+
+    async fn change_all(
+        &self,
+        ids: &[String],
+        change: &dyn Fn(&mut TaskRecord) -> Result<Change, QueueError>,
+    ) -> Result<bool, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.change_all(ids, &BootTime::now(), change),
+        }
+    }
+}
+
+/// Returns the document of a run for a record, if it is short enough: with its answer, or without.
+fn bounded(result: &RunResult) -> Result<Option<RunResult>, serde_json::Error> {
+    let is_short = |result: &RunResult| Ok(serde_json::to_vec(result)?.len() <= MAX_RESULT_BYTES);
+    if is_short(result)? {
+        return Ok(Some(result.clone()));
+    }
+    let without_answer = RunResult { output: "".into(), ..result.clone() };
+    Ok(is_short(&without_answer)?.then_some(without_answer))
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -1,0 +1,201 @@
+//! What holds for every store.
+
+use super::*;
+use crate::core::failure::{Failure, FailureKind};
+use crate::core::fleet::Priority;
+use crate::core::stop_reason::Status;
+
+/// A queue, and what it needs while it is used.
+struct Open {
+    queue: Queue,
+    _directory: tempfile::TempDir,
+}
+
+/// Opens an empty queue of each kind.
+#[expect(clippy::unused_async, reason = "a store that is a server is waited for")]
+async fn queues() -> Vec<Open> {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&directory.path().join("tasks.sqlite"), Duration::from_secs(30)).unwrap();
+    vec![Open { queue: Queue::Sqlite(store), _directory: directory }]
+}
+
+fn tasks(ids: &[(&str, Priority)]) -> Vec<(String, TaskSpec)> {
+    ids.iter().map(|(id, priority)| ((*id).to_owned(), TaskSpec::example(id, *priority))).collect()
+}
+
+/// Opens a queue of each kind with these tasks of normal priority.
+async fn queues_with(ids: &[&str]) -> Vec<Open> {
+    let queues = queues().await;
+    for Open { queue, .. } in &queues {
+        let ids: Vec<_> = ids.iter().map(|id| (*id, Priority::Normal)).collect();
+        queue.submit(&tasks(&ids), 1).await.unwrap();
+    }
+    queues
+}
+
+fn ids<const N: usize>(ids: [&str; N]) -> [String; N] {
+    ids.map(str::to_owned)
+}
+
+async fn claim(queue: &Queue) -> Option<TaskRecord> {
+    queue.claim("w", 1).await.unwrap()
+}
+
+async fn finish(queue: &Queue, task: &TaskRecord, ending: &Ending) -> bool {
+    queue.finish(task, ending, None, 2).await.unwrap()
+}
+
+async fn count(queue: &Queue, selection: Selection) -> usize {
+    queue.select(selection).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn b10_the_priority_then_the_order_of_submission_decide() {
+    let order =
+        [("low", Priority::Low), ("a", Priority::Normal), ("b", Priority::Normal), ("high", Priority::High)];
+    for Open { queue, .. } in queues().await {
+        queue.submit(&tasks(&order), 1).await.unwrap();
+        let mut claimed = Vec::new();
+        while let Some(task) = claim(&queue).await {
+            claimed.push(task.id);
+        }
+        assert_eq!(claimed, ["high", "a", "b", "low"]);
+    }
+}
+
+#[tokio::test]
+async fn b08_a_claim_is_exclusive_and_only_the_newest_attempt_changes_the_task() {
+    for Open { queue, .. } in queues_with(&["a"]).await {
+        let first = claim(&queue).await.unwrap();
+        assert_eq!((first.attempt, claim(&queue).await), (1, None));
+        assert!(queue.renew(&first).await.unwrap());
+        assert!(queue.give_back(&first, 2).await.unwrap());
+        let second = claim(&queue).await.unwrap();
+        assert_eq!((second.attempt, second.failed_attempts), (2, 0));
+        let done = Ending::Done(Some("commit".to_owned()));
+        assert!(!queue.renew(&first).await.unwrap());
+        assert!(!finish(&queue, &first, &done).await);
+        assert!(!queue.give_back(&first, 2).await.unwrap());
+        assert_eq!(queue.get("a").await.unwrap().state, TaskState::Claimed);
+        assert!(finish(&queue, &second, &done).await);
+        let task = queue.get("a").await.unwrap();
+        assert_eq!((task.commit.as_deref(), &task.branch), (Some("commit"), &None));
+        assert_eq!(count(&queue, Selection::Unsettled { until: 9 }).await, 1);
+        queue.set_settled(&second).await.unwrap();
+        assert_eq!(queue.get("a").await.unwrap().branch.as_deref(), Some("agent/task/a"));
+        assert_eq!(count(&queue, Selection::Unsettled { until: 9 }).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn another_worker_goes_on_with_an_attempt_once() {
+    for Open { queue, .. } in queues_with(&["a"]).await {
+        let task = claim(&queue).await.unwrap();
+        assert!(queue.set_session(&task, "session", "base").await.unwrap());
+        let adopted = queue.adopt(&task, "other").await.unwrap().unwrap();
+        assert_eq!((adopted.attempt, adopted.worker.as_deref()), (1, Some("other")));
+        assert_eq!((adopted.session_id.as_deref(), adopted.base.as_deref()), (Some("session"), Some("base")));
+        assert_eq!(queue.adopt(&task, "third").await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_of_a_removed_task_is_none_of_a_later_task_with_its_id() {
+    for Open { queue, .. } in queues_with(&["a"]).await {
+        let old = claim(&queue).await.unwrap();
+        queue.cancel(&ids(["a"]), 2).await.unwrap();
+        queue.remove(&ids(["a"])).await.unwrap();
+        assert!(!queue.renew(&old).await.unwrap());
+        queue.submit(&[("a".to_owned(), TaskSpec::example("other", Priority::Normal))], 3).await.unwrap();
+        let new = claim(&queue).await.unwrap();
+        assert_eq!(new.attempt, 1);
+        assert!(!queue.renew(&old).await.unwrap());
+        assert!(!finish(&queue, &old, &Ending::Done(None)).await);
+        assert!(finish(&queue, &new, &Ending::Done(None)).await);
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_attempts_all_fail_is_dead_and_can_be_retried() {
+    for Open { queue, .. } in queues().await {
+        let spec = TaskSpec { max_attempts: 1, ..TaskSpec::example("a", Priority::Normal) };
+        queue.submit(&[("a".to_owned(), spec)], 1).await.unwrap();
+        let task = claim(&queue).await.unwrap();
+        assert!(queue.has_open_tasks().await.unwrap());
+        assert!(finish(&queue, &task, &Ending::Retry("server".to_owned())).await);
+        let dead = queue.get("a").await.unwrap();
+        assert_eq!(
+            (dead.state, dead.failed_attempts, dead.cause.as_deref()),
+            (TaskState::Dead, 1, Some("server"))
+        );
+        assert!(!queue.has_open_tasks().await.unwrap());
+        queue.retry(&ids(["a"]), 3).await.unwrap();
+        assert_eq!(claim(&queue).await.unwrap().attempt, 2);
+    }
+}
+
+#[tokio::test]
+async fn the_same_id_is_the_same_task_or_refused_and_then_nothing_is_added() {
+    for Open { queue, .. } in queues_with(&["a"]).await {
+        queue.submit(&tasks(&[("a", Priority::Normal)]), 2).await.unwrap();
+        let changed = ("a".to_owned(), TaskSpec::example("other", Priority::Normal));
+        let both = [("new".to_owned(), TaskSpec::example("x", Priority::Normal)), changed];
+        assert_eq!(queue.submit(&both, 2).await, Err(QueueError::Different("a".to_owned())));
+        assert_eq!(count(&queue, Selection::All).await, 1);
+        assert_eq!(queue.get("new").await.unwrap_err(), QueueError::Unknown("new".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_task_is_no_longer_its_workers_and_changes_of_several_are_all_or_none() {
+    for Open { queue, .. } in queues_with(&["a", "b"]).await {
+        let task = claim(&queue).await.unwrap();
+        assert!(matches!(queue.remove(&ids(["a"])).await, Err(QueueError::State(_))));
+        let unknown = QueueError::Unknown("missing".to_owned());
+        assert_eq!(queue.cancel(&ids(["b", "missing"]), 2).await, Err(unknown));
+        let states = [TaskState::Claimed, TaskState::Queued];
+        assert_eq!(queue.states(&ids(["a", "b"])).await.unwrap(), states);
+        queue.cancel(&ids(["a"]), 2).await.unwrap();
+        assert!(matches!(queue.cancel(&ids(["a"]), 2).await, Err(QueueError::State(_))));
+        assert!(!queue.renew(&task).await.unwrap());
+        assert_eq!(count(&queue, Selection::InState(TaskState::Cancelled)).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn ended_tasks_are_removed_after_their_time_unless_a_branch_is_missing() {
+    for Open { queue, .. } in queues_with(&["a", "b", "c"]).await {
+        let task = claim(&queue).await.unwrap();
+        finish(&queue, &task, &Ending::Done(Some("commit".to_owned()))).await;
+        queue.cancel(&ids(["b"]), 2).await.unwrap();
+        let after = RETENTION.as_secs();
+        for (now, left) in [(2 + after, 3), (3 + after, 2)] {
+            queue.submit(&[], now).await.unwrap();
+            assert_eq!(count(&queue, Selection::All).await, left);
+        }
+        queue.set_settled(&task).await.unwrap();
+        queue.submit(&[], 3 + after).await.unwrap();
+        assert_eq!(queue.select(Selection::All).await.unwrap()[0].id, "c");
+        assert_eq!(count(&queue, Selection::All).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_record_is_never_too_long() {
+    for Open { queue, .. } in queues_with(&["a", "b"]).await {
+        let long = "x".repeat(MAX_RESULT_BYTES);
+        let result =
+            RunResult { status: Status::Success, output: long.as_str().into(), ..RunResult::default() };
+        let first = claim(&queue).await.unwrap();
+        queue.finish(&first, &Ending::Done(None), Some(&result), 2).await.unwrap();
+        assert_eq!(queue.get("a").await.unwrap().result.unwrap().output.text(), "");
+        let second = claim(&queue).await.unwrap();
+        let error = Failure { kind: FailureKind::Internal, message: long, retryable: false };
+        let result = RunResult { error: Some(error), ..result };
+        queue.finish(&second, &Ending::Done(None), Some(&result), 2).await.unwrap();
+        assert_eq!(queue.get("b").await.unwrap().result, None);
+        let task = ("c".to_owned(), TaskSpec::example(&"x".repeat(MAX_TASK_BYTES), Priority::Normal));
+        let too_long = QueueError::TooLong("c".to_owned(), MAX_TASK_BYTES);
+        assert_eq!(queue.submit(&[task], 2).await, Err(too_long));
+    }
+}

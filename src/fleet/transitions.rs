@@ -1,0 +1,163 @@
+//! How a task changes: pure functions on its record, which every store of tasks applies.
+
+use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState, branch_name};
+use crate::core::run_result::RunResult;
+use crate::fleet::error::QueueError;
+use std::time::Duration;
+
+/// Wait after the first failed attempt; each further one waits twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait after a failed attempt.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub enum Ending {
+    /// The run succeeded; with the commit of its changes.
+    Done(Option<String>),
+    /// The run ended otherwise, and another attempt would end the same way.
+    Failed(String),
+    /// The attempt failed, and another one may succeed.
+    Retry(String),
+}
+
+/// What becomes of a record that a store has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It stays as it is.
+    Keep,
+    /// It is written.
+    Write,
+    /// It is written, and no worker claims the task before this time has passed.
+    WriteAndWait(Duration),
+}
+
+impl TaskRecord {
+    /// Creates the record of a task that is submitted at `now` (seconds since the Unix epoch).
+    pub fn new(id: &str, number: u64, spec: &TaskSpec, now: u64) -> Self {
+        Self {
+            id: id.to_owned(),
+            number,
+            spec: spec.clone(),
+            state: TaskState::Queued,
+            attempt: 0,
+            failed_attempts: 0,
+            worker: None,
+            session_id: None,
+            base: None,
+            cause: None,
+            commit: None,
+            branch: None,
+            settled: false,
+            submitted_at: now,
+            changed_at: now,
+            result: None,
+        }
+    }
+
+    /// Returns the newest attempt.
+    pub fn newest_attempt(&self) -> AttemptKey {
+        AttemptKey { task: self.number, attempt: self.attempt }
+    }
+
+    /// Checks whether `attempt` may change the task: it is claimed, and no later attempt has begun.
+    pub fn belongs_to(&self, attempt: AttemptKey) -> bool {
+        self.state == TaskState::Claimed && self.newest_attempt() == attempt
+    }
+
+    /// Begins an attempt of `worker`.
+    pub fn claim(&mut self, worker: &str, now: u64) {
+        self.set_state(TaskState::Claimed, now);
+        self.attempt = self.attempt.saturating_add(1);
+        self.worker = Some(worker.to_owned());
+        (self.session_id, self.base, self.settled) = (None, None, false);
+    }
+
+    /// Ends the attempt of a worker that has not renewed its claim.
+    pub fn take_back(&mut self, now: u64) {
+        let worker = self.worker.as_deref().unwrap_or_default();
+        self.fail(format!("the worker {worker} has ended without a result"), now);
+    }
+
+    fn fail(&mut self, cause: String, now: u64) {
+        self.failed_attempts = self.failed_attempts.saturating_add(1);
+        let is_dead = self.failed_attempts >= self.spec.max_attempts;
+        self.set_state(if is_dead { TaskState::Dead } else { TaskState::Queued }, now);
+        self.cause = Some(cause);
+    }
+
+    /// Ends the newest attempt; returns the time to wait before the next one.
+    pub fn finish(&mut self, ending: &Ending, result: Option<RunResult>, now: u64) -> Duration {
+        self.result = result;
+        let wait = FIRST_WAIT.saturating_mul(1 << self.failed_attempts.min(10)).min(MAX_WAIT);
+        match ending {
+            Ending::Done(commit) => {
+                self.set_state(TaskState::Done, now);
+                (self.commit, self.cause) = (commit.clone(), None);
+                return Duration::ZERO;
+            }
+            Ending::Failed(cause) => {
+                self.fail(cause.clone(), now);
+                self.state = TaskState::Failed;
+            }
+            Ending::Retry(cause) => self.fail(cause.clone(), now),
+        }
+        wait
+    }
+
+    /// Ends the newest attempt, which does not count as failed.
+    pub fn give_back(&mut self, now: u64) {
+        self.set_state(TaskState::Queued, now);
+    }
+
+    /// Records that the task has its branch, and that nothing is left of its newest attempt.
+    pub fn settle(&mut self) {
+        self.settled = true;
+        self.branch = self.commit.as_ref().map(|_| branch_name(&self.id));
+    }
+
+    /// Cancels the task.
+    ///
+    /// # Errors
+    /// Fails if it has ended.
+    pub fn cancel(&mut self, now: u64) -> Result<(), QueueError> {
+        if self.state.has_ended() {
+            return Err(self.refuse("has ended"));
+        }
+        self.set_state(TaskState::Cancelled, now);
+        self.cause = Some("cancelled by the user".to_owned());
+        Ok(())
+    }
+
+    /// Queues the task again; its attempts may fail as often as before.
+    ///
+    /// # Errors
+    /// Fails unless it ended without success.
+    pub fn retry(&mut self, now: u64) -> Result<(), QueueError> {
+        if !self.state.has_ended() || self.state == TaskState::Done {
+            return Err(self.refuse("can be retried only after it failed"));
+        }
+        self.set_state(TaskState::Queued, now);
+        (self.failed_attempts, self.cause) = (0, None);
+        Ok(())
+    }
+
+    /// Checks that the task can be removed.
+    ///
+    /// # Errors
+    /// Fails if it has not ended.
+    pub fn check_removable(&self) -> Result<(), QueueError> {
+        if self.state.has_ended() {
+            return Ok(());
+        }
+        Err(self.refuse("has not ended; `agent tasks cancel` cancels it"))
+    }
+
+    fn set_state(&mut self, state: TaskState, now: u64) {
+        (self.state, self.changed_at) = (state, now);
+    }
+
+    fn refuse(&self, why: &str) -> QueueError {
+        QueueError::State(format!("the task {} ({}) {why}", self.id, self.state.name()))
+    }
+}
