@@ -7,10 +7,46 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FleetSettings {
-    /// The queue: `sqlite:` and the absolute path of a file; null: a file in the state directory of the user.
+    /// The queue: `sqlite:` and the absolute path of a file, `nats://HOST:PORT` or `nats:`; null: a file in the state directory of the user.
     #[schemars(extend("x-format" = "filled", "x-scope" = "never-from-project"))]
     pub queue: Option<String>,
     /// Time after which a task is taken from a worker that has not renewed its claim, which it does at each third.
     #[schemars(range(min = 3, max = 3_600), extend("x-scope" = "never-from-project", "x-unit" = "seconds"))]
     pub lease_seconds: u32,
+    /// The NATS server of a queue for several machines.
+    pub nats: NatsSettings,
+}
+
+/// A NATS server with `JetStream` (`agent help fleet`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NatsSettings {
+    /// The server of `fleet.queue: nats:`, as `nats://HOST:PORT`, or `tls://HOST:PORT` with TLS.
+    #[schemars(extend("x-format" = "filled", "x-scope" = "never-from-project"))]
+    pub url: String,
+    /// Environment variable with `USER:PASSWORD`.
+    #[schemars(extend("x-format" = "variable", "x-scope" = "never-from-project"))]
+    pub user_env: Option<String>,
+    /// Environment variable with a token.
+    #[schemars(extend("x-format" = "variable", "x-scope" = "never-from-project"))]
+    pub token_env: Option<String>,
+    /// File with further certificates of authorities, in PEM; an absolute path.
+    #[schemars(extend("x-format" = "filled", "x-scope" = "never-from-project"))]
+    pub ca_file: Option<String>,
+    /// Number of servers of a cluster that store each record; for a queue that is created.
+    #[schemars(range(min = 1, max = 5), extend("x-scope" = "never-from-project", "x-unit" = "servers"))]
+    pub replicas: u8,
+    /// Start of the names of the stream and the buckets on the server.
+    #[schemars(extend("x-format" = "filled", "x-scope" = "never-from-project"))]
+    pub prefix: String,
+    /// Whether a server of another machine is used without TLS: everybody on the way can read and change the tasks.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub insecure: bool,
+}
+
+impl NatsSettings {
+    /// Returns the names of the environment variables with credentials.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.user_env.iter().chain(&self.token_env).map(String::as_str)
+    }
 }

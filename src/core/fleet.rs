@@ -175,7 +175,7 @@ pub struct TasksDocument {
 }
 
 /// An attempt of a task. No other one ever has the same key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptKey {
     /// Number of the task in the queue.
     pub task: u64,

@@ -15,8 +15,10 @@ pub enum QueueError {
     TooLong(String, usize),
     /// The queue holds as many tasks as it may.
     Full(u64),
-    /// The database cannot be used.
+    /// The database cannot be used, or the server refuses it.
     Storage(String),
+    /// The server does not answer, which may pass.
+    Away(String),
 }
 
 impl Display for QueueError {
@@ -34,6 +36,7 @@ impl Display for QueueError {
                 write!(formatter, "the queue holds {most} tasks; `agent tasks rm` removes ended ones")
             }
             Self::Storage(why) => write!(formatter, "the queue cannot be used: {why}"),
+            Self::Away(why) => write!(formatter, "the server of the queue does not answer: {why}"),
         }
     }
 }

@@ -1,8 +1,13 @@
-//! The queue of tasks: submitted by anyone, done by workers, kept in an `SQLite` database.
+//! The queue of tasks: submitted by anyone, done by workers, kept in an `SQLite` database or on a NATS server.
 
 pub mod boot_clock;
 pub mod error;
 pub mod location;
+pub mod nats;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test starts the server")]
+#[path = "../../tests/nats_server.rs"]
+mod nats_server;
 pub mod queue;
 pub mod selection;
 pub mod sqlite;

@@ -4,6 +4,7 @@ use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
 use crate::core::run_result::RunResult;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
+use crate::fleet::nats::NatsStore;
 use crate::fleet::selection::Selection;
 use crate::fleet::sqlite::SqliteStore;
 use crate::fleet::transitions::{Change, Ending};
@@ -22,18 +23,46 @@ const RETENTION: Duration = Duration::from_hours(30 * 24);
 pub enum Queue {
     /// On one machine.
     Sqlite(SqliteStore),
+    /// On a server.
+    Nats(Box<NatsStore>),
 }
 
-#[expect(clippy::unused_async, reason = "a store that is a server is waited for")]
 impl Queue {
     /// Returns the random id of the queue, which tells its worktrees from those of others.
     pub fn id(&self) -> &str {
         match self {
             Self::Sqlite(store) => &store.id,
+            Self::Nats(store) => &store.id,
         }
     }
 
-    /// Adds tasks, all or none, and removes those that ended 30 days before. A task that exists with the same spec stays as it is.
+    /// Returns the time after which a claim ends that is not renewed.
+    pub fn lease(&self) -> Duration {
+        match self {
+            Self::Sqlite(store) => store.lease,
+            Self::Nats(store) => store.lease(),
+        }
+    }
+
+    /// Checks whether workers of other machines use the queue too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Nats(_))
+    }
+
+    /// Makes sure that every task that waits is found, and removes those that ended 30 days before. Does nothing if another worker has just
+    /// done so.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn sweep(&self, now: u64) -> Result<(), QueueError> {
+        match self {
+            // It finds each task itself, and removes ended ones when others are added.
+            Self::Sqlite(_) => Ok(()),
+            Self::Nats(store) => store.sweep(now.saturating_sub(RETENTION.as_secs())).await,
+        }
+    }
+
+    /// Adds tasks, all or none, and in a database removes those that ended 30 days before. A task that exists with the same spec stays as it is.
     ///
     /// # Errors
     /// Fails for a task that is too long, if one with the same id has another spec, and for a full queue.
@@ -46,6 +75,7 @@ impl Queue {
         let times = (now, now.saturating_sub(RETENTION.as_secs()));
         match self {
             Self::Sqlite(store) => store.submit(tasks, times, MAX_TASKS),
+            Self::Nats(store) => store.submit(tasks, now, MAX_TASKS).await,
         }
     }
 
@@ -56,6 +86,7 @@ impl Queue {
     pub async fn claim(&self, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         match self {
             Self::Sqlite(store) => store.claim(worker, &BootTime::now(), now),
+            Self::Nats(store) => store.claim(worker, now).await,
         }
     }
 
@@ -66,6 +97,7 @@ impl Queue {
     pub async fn renew(&self, task: &TaskRecord) -> Result<bool, QueueError> {
         match self {
             Self::Sqlite(store) => store.renew(&task.id, task.newest_attempt(), &BootTime::now()),
+            Self::Nats(store) => store.renew(task).await,
         }
     }
 
@@ -83,7 +115,7 @@ impl Queue {
         let result = result.map(bounded).transpose()?.flatten();
         let ended =
             |record: &mut TaskRecord| Change::WriteAndWait(record.finish(ending, result.clone(), now));
-        self.change_own(task, &ended).await
+        self.change_own(task, now, &ended).await
     }
 
     /// Gives the task of an attempt back, which does not count as failed.
@@ -95,7 +127,7 @@ impl Queue {
             record.give_back(now);
             Change::WriteAndWait(Duration::ZERO)
         };
-        self.change_own(task, &given_back).await
+        self.change_own(task, now, &given_back).await
     }
 
     /// Records the session of an attempt, and the commit from which it begins; returns whether the task is still its own.
@@ -113,7 +145,7 @@ impl Queue {
             record.base = Some(base.to_owned());
             Change::Write
         };
-        self.change_own(task, &begun).await
+        self.change_own(task, 0, &begun).await
     }
 
     /// Lets `worker` go on with the attempt `task` of a worker that is no longer alive; returns its record, if the attempt is still the newest
@@ -129,10 +161,14 @@ impl Queue {
             record.worker = Some(worker.to_owned());
             Change::Write
         };
-        if self.change_own(task, &adopted).await? && self.renew(task).await? {
-            return self.get(&task.id).await.map(Some);
+        if let Self::Nats(store) = self {
+            store.prepare_adoption(task.newest_attempt(), worker).await?;
         }
-        Ok(None)
+        if !self.change_own(task, 0, &adopted).await? {
+            return Ok(None);
+        }
+        let task = self.get(&task.id).await?;
+        Ok(self.renew(&task).await?.then_some(task))
     }
 
     /// Records that the task has its branch, and that nothing is left of the attempt `task`.
@@ -147,19 +183,20 @@ impl Queue {
             record.settle();
             Change::Write
         };
-        match self.change_all(std::slice::from_ref(&task.id), &|record| Ok(settled(record))).await {
+        match self.change_all(std::slice::from_ref(&task.id), 0, &|record| Ok(settled(record))).await {
             Ok(_) | Err(QueueError::Unknown(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the selected tasks, in the order of their submission.
+    /// Returns the selected tasks, in the order of their submission, without the documents of their runs.
     ///
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn select(&self, selection: Selection) -> Result<Vec<TaskRecord>, QueueError> {
         match self {
             Self::Sqlite(store) => store.select(selection, &BootTime::now()),
+            Self::Nats(store) => store.select(selection).await,
         }
     }
 
@@ -170,6 +207,7 @@ impl Queue {
     pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
         match self {
             Self::Sqlite(store) => store.has_open_tasks(),
+            Self::Nats(store) => store.has_open_tasks().await,
         }
     }
 
@@ -180,6 +218,7 @@ impl Queue {
     pub async fn get(&self, id: &str) -> Result<TaskRecord, QueueError> {
         match self {
             Self::Sqlite(store) => store.get(id),
+            Self::Nats(store) => store.get(id).await,
         }
     }
 
@@ -190,6 +229,7 @@ impl Queue {
     pub async fn states(&self, ids: &[String]) -> Result<Vec<TaskState>, QueueError> {
         match self {
             Self::Sqlite(store) => store.states(ids),
+            Self::Nats(store) => store.states(ids).await,
         }
     }
 
@@ -198,7 +238,7 @@ impl Queue {
     /// # Errors
     /// Fails if one does not exist, or has ended.
     pub async fn cancel(&self, ids: &[String], now: u64) -> Result<(), QueueError> {
-        self.change_all(ids, &|task| task.cancel(now).map(|()| Change::Write)).await.map(drop)
+        self.change_all(ids, now, &|task| task.cancel(now).map(|()| Change::Write)).await.map(drop)
     }
 
     /// Queues tasks again that ended without success, all or none; their attempts may fail as often as before.
@@ -207,7 +247,7 @@ impl Queue {
     /// Fails if one does not exist, or is queued, claimed or done.
     pub async fn retry(&self, ids: &[String], now: u64) -> Result<(), QueueError> {
         let change = |task: &mut TaskRecord| task.retry(now).map(|()| Change::WriteAndWait(Duration::ZERO));
-        self.change_all(ids, &change).await.map(drop)
+        self.change_all(ids, now, &change).await.map(drop)
     }
 
     /// Removes tasks that have ended, all or none.
@@ -217,6 +257,7 @@ impl Queue {
     pub async fn remove(&self, ids: &[String]) -> Result<(), QueueError> {
         match self {
             Self::Sqlite(store) => store.remove(ids),
+            Self::Nats(store) => store.remove(ids).await,
         }
     }
 
@@ -224,12 +265,13 @@ impl Queue {
     async fn change_own(
         &self,
         task: &TaskRecord,
+        now: u64,
         change: &dyn Fn(&mut TaskRecord) -> Change,
     ) -> Result<bool, QueueError> {
         let change = |record: &mut TaskRecord| {
             Ok(if record.belongs_to(task.newest_attempt()) { change(record) } else { Change::Keep })
         };
-        match self.change_all(std::slice::from_ref(&task.id), &change).await {
+        match self.change_all(std::slice::from_ref(&task.id), now, &change).await {
             Err(QueueError::Unknown(_)) => Ok(false),
             changed => changed,
         }
@@ -238,10 +280,12 @@ impl Queue {
     async fn change_all(
         &self,
         ids: &[String],
+        now: u64,
         change: &dyn Fn(&mut TaskRecord) -> Result<Change, QueueError>,
     ) -> Result<bool, QueueError> {
         match self {
             Self::Sqlite(store) => store.change_all(ids, &BootTime::now(), change),
+            Self::Nats(store) => store.change_all(ids, now, change).await,
         }
     }
 }

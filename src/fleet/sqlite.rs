@@ -57,7 +57,7 @@ pub struct SqliteStore {
     /// Random id, which tells the worktrees of this queue from those of others.
     pub id: String,
     /// Time after which a claim ends that is not renewed.
-    lease: Duration,
+    pub lease: Duration,
 }
 
 impl SqliteStore {
@@ -238,7 +238,7 @@ impl SqliteStore {
         ids.iter().map(&mut state).collect()
     }
 
-    /// Returns the selected tasks, in the order of their submission.
+    /// Returns the selected tasks, in the order of their submission, without the documents of their runs.
     ///
     /// # Errors
     /// Fails when the database cannot be used.

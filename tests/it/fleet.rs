@@ -356,7 +356,7 @@ fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
     for key in ["prompt", "dir", "checks", "budget", "max_attempts"] {
         assert_eq!(own[key], other[key], "{key}");
     }
-    let done = submit(&lab, &["x", "--queue", "nats://localhost"]).exits(3);
+    let done = submit(&lab, &["x", "--queue", "redis://localhost"]).exits(3);
     assert!(done.stderr.contains("is no queue"), "{}", done.stderr);
 }
 

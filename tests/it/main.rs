@@ -44,6 +44,7 @@ mod faults;
 mod file_modes;
 mod file_tools;
 mod fleet;
+mod fleet_nats;
 mod formats;
 mod fuzz;
 mod gates;
@@ -81,6 +82,8 @@ mod mcp_sessions;
 mod mcp_subagents;
 mod memory;
 mod model;
+#[path = "../nats_server.rs"]
+mod nats_server;
 mod nested;
 mod network;
 mod ollama;

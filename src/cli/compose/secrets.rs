@@ -18,7 +18,13 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
     let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
     let mapped = settings.mcp.mapped_variables().filter(|name| !is_allowed(name));
     let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
+    let chosen = chosen.chain(settings.fleet.nats.variables());
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
+    // The variable of a user is `USER:PASSWORD`.
+    let password = settings.fleet.nats.user_env.iter().filter_map(|name| {
+        let (_, password) = environment.get(name)?.split_once(':')?;
+        Some(secret(name, password))
+    });
     let logins = logins(settings).flat_map(|login| login.secrets());
     let headers = settings.mcp.enabled().flat_map(|(_, server)| in_headers(environment, server));
     let explicit = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
@@ -26,6 +32,7 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
         .chain(logins)
         .chain(headers)
         .chain(explicit)
+        .chain(password)
         .filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
     in_environment(environment).chain(named).collect()
 }

@@ -146,8 +146,9 @@ impl<'a> Attempt<'a> {
         } else if !place.path.is_dir() {
             return Err(may_pass(messages::ATTEMPT_IS_GONE));
         }
-        let done = self.run_in((&place, &base), &settings, interrupt).await;
-        let record = self.worker.queue.get(&self.task.id).await.ok();
+        let done = Box::pin(self.run_in((&place, &base), &settings, interrupt)).await;
+        let record =
+            self.worker.until_answered(async || self.worker.queue.get(&self.task.id).await).await.ok();
         let own = record.filter(|record| record.newest_attempt() == self.key());
         let published = match &own {
             Some(record) => place.publish(record).await,
@@ -155,7 +156,7 @@ impl<'a> Attempt<'a> {
         };
         // The branch of an attempt keeps a commit that could not be published.
         if published.is_ok() && place.remove().await && own.is_some_and(|record| record.state.has_ended()) {
-            self.worker.queue.set_settled(self.task).await?;
+            self.worker.until_answered(async || self.worker.queue.set_settled(self.task).await).await?;
         }
         done.and(published)
     }
@@ -183,7 +184,8 @@ impl<'a> Attempt<'a> {
         let result = match NextRun::of(&app, sessions, was_interrupted, prompt)? {
             NextRun::Ended(result) => *result,
             NextRun::Start { session_id, task, spent } => {
-                if !self.worker.queue.set_session(self.task, &session_id, base).await? {
+                let set = async || self.worker.queue.set_session(self.task, &session_id, base).await;
+                if !self.worker.until_answered(set).await? {
                     return Ok(());
                 }
                 options.session_id = Some(session_id);
@@ -211,7 +213,7 @@ impl<'a> Attempt<'a> {
 
     /// Renews the claim all the time, and interrupts the attempt when the task is no longer its own.
     async fn renew(&self, interrupt: &CancellationToken) -> Infallible {
-        let mut renewals = interval(self.worker.lease / 3);
+        let mut renewals = interval(self.worker.queue.lease() / 3);
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             renewals.tick().await;
@@ -253,11 +255,15 @@ impl<'a> Attempt<'a> {
             Ending::Failed(cause) => Ending::Failed(redact(cause)),
             Ending::Retry(cause) => Ending::Retry(redact(cause)),
         };
-        Ok(self.worker.queue.finish(self.task, &ending, result, self.worker.now()).await?)
+        let worker = self.worker;
+        worker
+            .until_answered(async || worker.queue.finish(self.task, &ending, result, worker.now()).await)
+            .await
     }
 
     async fn give_back(&self) -> CliResult<()> {
-        Ok(self.worker.queue.give_back(self.task, self.worker.now()).await.map(drop)?)
+        let worker = self.worker;
+        worker.until_answered(async || worker.queue.give_back(self.task, worker.now()).await).await.map(drop)
     }
 }
 

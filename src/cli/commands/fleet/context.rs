@@ -2,12 +2,18 @@
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
+use crate::cli::error::CliResult;
 use crate::core::language::Language;
+use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+/// Wait between two calls of a server that does not answer.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// What the attempts of a worker share.
 pub struct WorkerContext<'a> {
@@ -19,8 +25,6 @@ pub struct WorkerContext<'a> {
     pub options: RunOptions,
     /// Language of the log.
     pub language: Language,
-    /// Time after which a claim ends.
-    pub lease: Duration,
     /// Ends the runs, whose tasks are given back.
     pub stop: CancellationToken,
     /// Held while git works, which locks its files.
@@ -31,6 +35,38 @@ impl WorkerContext<'_> {
     /// Returns the seconds since the Unix epoch.
     pub fn now(&self) -> u64 {
         self.app.source.unix_time().as_secs()
+    }
+
+    /// Returns the value, or `None` if the server of the queue does not answer, which is logged and may pass.
+    ///
+    /// # Errors
+    /// Fails for every other error.
+    pub fn or_later<T>(&self, value: Result<T, QueueError>) -> CliResult<Option<T>> {
+        match value {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ QueueError::Away(_)) => {
+                self.log(Style::Warning, &error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Repeats a call of the queue until its server answers, unless the runs are ended.
+    ///
+    /// # Errors
+    /// Fails as the call does.
+    pub async fn until_answered<T>(&self, call: impl AsyncFn() -> Result<T, QueueError>) -> CliResult<T> {
+        loop {
+            let answer = call().await;
+            if self.stop.is_cancelled() {
+                return Ok(answer?);
+            }
+            match self.or_later(answer)? {
+                Some(value) => return Ok(value),
+                None => sleep(RETRY).await,
+            }
+        }
     }
 
     /// Writes a line of the log for users.

@@ -3,16 +3,21 @@
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Directories;
+use crate::config::fleet::NatsSettings;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState, TasksDocument};
 use crate::fleet::error::QueueError;
 use crate::fleet::location::Location;
+use crate::fleet::nats::NatsStore;
+use crate::fleet::nats::connection::{Credentials, NatsServer};
 use crate::fleet::queue::Queue;
 use crate::fleet::sqlite::SqliteStore;
 use crate::report::json;
 use crate::terminal::one_line;
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Characters of a prompt or a cause in a list.
@@ -22,6 +27,7 @@ impl From<QueueError> for CliError {
     fn from(error: QueueError) -> Self {
         let kind = match error {
             QueueError::Storage(_) => FailureKind::Session,
+            QueueError::Away(_) => FailureKind::Network,
             QueueError::Unknown(_)
             | QueueError::Different(_)
             | QueueError::State(_)
@@ -51,7 +57,45 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
     let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
     Ok(match location.map_err(|why| CliError::new(FailureKind::Config, why))? {
         Location::Sqlite(path) => Queue::Sqlite(SqliteStore::open(&path, lease)?),
+        Location::Nats(url) => {
+            let server = nats_server(app, &settings.fleet.nats, url)?;
+            Queue::Nats(Box::new(NatsStore::open(&server, lease, Rc::clone(&app.source)).await?))
+        }
     })
+}
+
+/// Returns the server at `url`, by default the configured one.
+fn nats_server(app: &App, settings: &NatsSettings, url: Option<String>) -> CliResult<NatsServer> {
+    let wrong = |why: String| CliError::new(FailureKind::Config, why);
+    let value = |name: &String| {
+        let value = app.environment.get(name).map(str::to_owned);
+        value.ok_or_else(|| wrong(format!("the environment variable {name} is not set")))
+    };
+    let user = settings.user_env.as_ref().map(value).transpose()?;
+    let token = settings.token_env.as_ref().map(value).transpose()?;
+    let credentials = match (user, token) {
+        (None, None) => Credentials::None,
+        (None, Some(token)) => Credentials::Token(token),
+        (Some(user), None) => {
+            let parts = user.split_once(':');
+            let (user, password) =
+                parts.ok_or_else(|| wrong("fleet.nats.user_env: write `USER:PASSWORD`".to_owned()))?;
+            Credentials::User(user.to_owned(), password.to_owned())
+        }
+        (Some(_), Some(_)) => {
+            return Err(wrong("set `fleet.nats.user_env` or `fleet.nats.token_env`, not both".to_owned()));
+        }
+    };
+    let server = NatsServer {
+        url: url.unwrap_or_else(|| settings.url.clone()),
+        credentials,
+        ca_file: settings.ca_file.as_ref().map(PathBuf::from),
+        insecure: settings.insecure,
+        prefix: settings.prefix.clone(),
+        replicas: settings.replicas.into(),
+    };
+    server.check().map_err(wrong)?;
+    Ok(server)
 }
 
 /// Returns the tasks with these ids.

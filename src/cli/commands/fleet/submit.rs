@@ -112,7 +112,11 @@ async fn add(
     tasks: Vec<(String, TaskSpec)>,
     args: &SubmitArgs,
 ) -> CliResult<u8> {
-    let queue = open_queue(app, settings, args.queue.queue.as_deref()).await?;
+    let queue =
+        open_queue(app, settings, args.queue.queue.as_deref()).await.map_err(|error| match error.kind {
+            FailureKind::Network => CliError { cause: error.cause.context("no task is stored"), ..error },
+            _ => error,
+        })?;
     queue.submit(&tasks, app.source.unix_time().as_secs()).await?;
     let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
     if args.wait {

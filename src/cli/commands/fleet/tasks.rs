@@ -118,7 +118,10 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
         TasksCommand::List { state, json } => {
             let tasks = queue.select(state.map_or(Selection::All, Selection::InState)).await?;
             match (json, tasks.is_empty()) {
-                (true, _) => document(tasks)?,
+                (true, _) => {
+                    let ids: Vec<String> = tasks.into_iter().map(|task| task.id).collect();
+                    document(records(&queue, &ids).await?)?
+                }
                 (false, true) => "no tasks: `agent submit` adds some\n".to_owned(),
                 (false, false) => lines(&tasks),
             }

@@ -18,13 +18,13 @@ use crate::terminal::Style;
 use clap::Args;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// Time between two looks at a queue that has nothing to do.
@@ -63,6 +63,8 @@ struct Worker<'a> {
     left: RefCell<VecDeque<TaskRecord>>,
     /// Numbers of tasks that could not be settled, which was reported.
     not_settled: RefCell<BTreeSet<u64>>,
+    /// When a shared queue was last looked through.
+    looked_through: Cell<Option<Instant>>,
 }
 
 /// Performs tasks until a signal or an option ends it, and returns the exit code.
@@ -83,7 +85,6 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             queue,
             options,
             language: settings.language,
-            lease: Duration::from_secs(settings.fleet.lease_seconds.into()),
             stop: CancellationToken::new(),
             git: Mutex::default(),
         };
@@ -106,7 +107,8 @@ impl<'a> Worker<'a> {
         let lock = WorkerLock::new(&directory, &name).map_err(|error| {
             CliError::new(FailureKind::Session, format!("{}: {error}", directory.display()))
         })?;
-        Ok(Self { context, name, lock, left: RefCell::default(), not_settled: RefCell::default() })
+        let (left, not_settled, looked_through) = Default::default();
+        Ok(Self { context, name, lock, left, not_settled, looked_through })
     }
 
     /// Finds the tasks of killed workers of this machine whose runs have begun.
@@ -125,7 +127,7 @@ impl<'a> Worker<'a> {
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
         let interrupt = self.arm_interrupt(limits.grace)?;
         self.find_left().await?;
-        self.settle_all(self.context.now()).await?;
+        self.look_through(Duration::ZERO).await?;
         let mut running = FuturesUnordered::new();
         let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
         let (mut claimed, mut all_done, mut failed) = (0_usize, true, None);
@@ -147,7 +149,7 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 // Tasks that ended a moment ago are still settled by their own workers.
-                self.settle_all(self.context.now().saturating_sub(self.context.lease.as_secs())).await?;
+                self.look_through(self.context.queue.lease()).await?;
             }
             tokio::select! {
                 Some(ended) = running.next() => match ended {
@@ -182,7 +184,11 @@ impl<'a> Worker<'a> {
 
     /// Checks whether the worker has nothing more to do.
     async fn may_end(&self, limits: &Limits) -> CliResult<bool> {
-        Ok(limits.once || self.is_used_up() || limits.drain && !self.context.queue.has_open_tasks().await?)
+        if limits.once || self.is_used_up() || !limits.drain {
+            return Ok(limits.once || self.is_used_up());
+        }
+        let is_open = self.context.queue.has_open_tasks().await;
+        Ok(self.context.or_later(is_open)? == Some(false))
     }
 
     /// Checks whether the money or the tokens of all tasks together are used up.
@@ -194,11 +200,13 @@ impl<'a> Worker<'a> {
     async fn claim(&self) -> CliResult<Option<TaskRecord>> {
         let next = || self.left.borrow_mut().pop_front();
         while let Some(task) = next() {
-            if let Some(task) = self.context.queue.adopt(&task, &self.name).await? {
+            let adopted = self.context.queue.adopt(&task, &self.name).await;
+            if let Some(Some(task)) = self.context.or_later(adopted)? {
                 return Ok(Some(task));
             }
         }
-        Ok(self.context.queue.claim(&self.name, self.context.now()).await?)
+        let claimed = self.context.queue.claim(&self.name, self.context.now()).await;
+        Ok(self.context.or_later(claimed)?.flatten())
     }
 
     /// Performs the newest attempt of a task; returns the state in which it leaves the task, if that still exists.
@@ -208,24 +216,41 @@ impl<'a> Worker<'a> {
         Box::pin(Attempt::new(&self.context, &task).perform()).await?;
         let task = match self.context.queue.get(&task.id).await {
             Err(QueueError::Unknown(_)) => return Ok(None),
-            task => task?,
+            task => self.context.or_later(task)?,
         };
+        let Some(task) = task else { return Ok(None) };
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));
         Ok(Some(task.state))
     }
 
-    /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers have left; of tasks that ended
-    /// by `until`, in seconds since the Unix epoch.
+    /// Looks for what killed workers have left of tasks that ended `age` before, and for tasks that no message names. A queue that other
+    /// machines share is looked through only once in the time of a lease.
+    async fn look_through(&self, age: Duration) -> CliResult<()> {
+        let Worker { context, looked_through, .. } = self;
+        let is_recent = looked_through.get().is_some_and(|last| last.elapsed() < context.queue.lease());
+        if context.queue.is_shared() && is_recent {
+            return Ok(());
+        }
+        looked_through.set(Some(Instant::now()));
+        context.or_later(context.queue.sweep(context.now()).await)?;
+        self.settle_all(context.now().saturating_sub(age.as_secs())).await
+    }
+
+    /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers of this machine have left; of
+    /// tasks that ended by `until`, in seconds since the Unix epoch.
     async fn settle_all(&self, until: u64) -> CliResult<()> {
-        let tasks = self.context.queue.select(Selection::Unsettled { until }).await?;
-        for task in tasks {
-            if self.not_settled.borrow().contains(&task.number) {
+        let Worker { context, not_settled, .. } = self;
+        let tasks = context.or_later(context.queue.select(Selection::Unsettled { until }).await)?;
+        for task in tasks.unwrap_or_default() {
+            let is_here =
+                !context.queue.is_shared() || task.worker.as_deref().is_some_and(is_of_this_machine);
+            if !is_here || not_settled.borrow().contains(&task.number) {
                 continue;
             }
-            if let Err(error) = settle(&self.context, &task).await {
-                self.context.app.report_error(&error);
-                self.not_settled.borrow_mut().insert(task.number);
+            if let Err(error) = settle(context, &task).await {
+                context.app.report_error(&error);
+                not_settled.borrow_mut().insert(task.number);
             }
         }
         Ok(())
@@ -234,8 +259,19 @@ impl<'a> Worker<'a> {
 
 /// Returns a name for this process that no other one has.
 fn worker_name(app: &App) -> String {
+    format!("{}-{}-{}", machine_name(), std::process::id(), app.source.short_id())
+}
+
+/// Checks whether a worker with this name runs or ran on this machine.
+fn is_of_this_machine(worker: &str) -> bool {
+    let mut parts = worker.rsplitn(3, '-');
+    parts.nth(2).is_some_and(|machine| machine == machine_name())
+}
+
+fn machine_name() -> String {
     let machine = rustix::system::uname();
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || "-_".contains(*char);
-    let machine: String = machine.nodename().to_string_lossy().chars().filter(is_plain).take(30).collect();
-    format!("{machine}-{}-{}", std::process::id(), app.source.short_id()).trim_start_matches('-').to_owned()
+    let name: String = machine.nodename().to_string_lossy().chars().filter(is_plain).take(30).collect();
+    let name = name.trim_start_matches('-');
+    if name.is_empty() { "machine".to_owned() } else { name.to_owned() }
 }

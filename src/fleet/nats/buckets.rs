@@ -1,0 +1,130 @@
+//! What the queue has on a NATS server: a stream of hints, and buckets for records, leases and results. All are created when they are missing.
+
+use crate::core::fleet::Priority;
+use crate::fleet::error::QueueError;
+use crate::fleet::nats::connection::NatsServer;
+use async_nats::Client;
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::object_store::{self, ObjectStore};
+use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream};
+use async_nats::jetstream::{self, Context, kv};
+use std::fmt::Display;
+use std::time::Duration;
+
+/// Messages that workers may hold at the same time, those of all of them.
+const MAX_HELD: i64 = 100_000;
+
+/// The stream and the buckets.
+pub struct Buckets {
+    /// Publishes messages.
+    pub context: Context,
+    /// A message with the id of each task that waits or is claimed.
+    pub hints: Stream,
+    /// The records, by the ids of the tasks.
+    pub records: kv::Store,
+    /// A key for each worker that is alive, which it renews; the server removes it after the lease.
+    pub leases: kv::Store,
+    /// The documents of runs.
+    pub results: ObjectStore,
+    /// Time after which the server removes a key of `leases`.
+    pub lease: Duration,
+    prefix: String,
+}
+
+impl Buckets {
+    /// Opens them on `server`; new ones take back what a worker has not renewed for `lease`.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer, or refuses it.
+    pub async fn open(client: Client, server: &NatsServer, lease: Duration) -> Result<Self, QueueError> {
+        let (context, prefix) = (jetstream::new(client), server.prefix.clone());
+        let stream = stream::Config {
+            name: format!("{prefix}_TASKS"),
+            subjects: vec![format!("{prefix}.tasks.>")],
+            retention: RetentionPolicy::WorkQueue,
+            // At most one message for a task, and a second one is refused.
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            discard_new_per_subject: true,
+            num_replicas: server.replicas,
+            ..stream::Config::default()
+        };
+        let hints = context.get_or_create_stream(stream).await.map_err(away)?;
+        let bucket =
+            |name: &str, max_age: Duration| bucket(&format!("{prefix}_{name}"), max_age, server.replicas);
+        let records = open_bucket(&context, bucket("STATE", Duration::ZERO)).await?;
+        let leases = open_bucket(&context, bucket("LEASE", lease)).await?;
+        let lease = leases.status().await.map_err(away)?.max_age();
+        let results = open_results(&context, format!("{prefix}_SESSIONS"), server.replicas).await?;
+        Ok(Self { context, hints, records, leases, results, lease, prefix })
+    }
+
+    /// Returns the subject of the message of a task.
+    pub fn subject(&self, priority: Priority, id: &str) -> String {
+        let priority: &str = priority.into();
+        format!("{}.tasks.{priority}.{id}", self.prefix)
+    }
+
+    /// Returns the consumers of the messages, those with high priority first. All workers share them.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer, or refuses it.
+    pub async fn consumers(&self) -> Result<Vec<PullConsumer>, QueueError> {
+        let mut consumers = Vec::new();
+        for priority in [Priority::High, Priority::Normal, Priority::Low] {
+            let name: &str = priority.into();
+            let config = pull::Config {
+                durable_name: Some(name.to_owned()),
+                filter_subject: self.subject(priority, ">"),
+                ack_wait: self.lease,
+                max_ack_pending: MAX_HELD,
+                ..pull::Config::default()
+            };
+            consumers.push(self.hints.get_or_create_consumer(name, config).await.map_err(away)?);
+        }
+        Ok(consumers)
+    }
+}
+
+/// Prefix of the streams of buckets (ADR-8 of NATS).
+const BUCKET_PREFIX: &str = "KV_";
+
+/// Returns the stream of a bucket. `create_key_value` of the client is not used: it does not understand the account of servers of version 2.9.
+fn bucket(name: &str, max_age: Duration, num_replicas: usize) -> stream::Config {
+    stream::Config {
+        subjects: vec![format!("$KV.{name}.>")],
+        name: format!("{BUCKET_PREFIX}{name}"),
+        max_messages_per_subject: 1,
+        max_age,
+        num_replicas,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        ..stream::Config::default()
+    }
+}
+
+async fn open_bucket(context: &Context, config: stream::Config) -> Result<kv::Store, QueueError> {
+    let name = config.name.trim_start_matches(BUCKET_PREFIX).to_owned();
+    context.get_or_create_stream(config).await.map_err(away)?;
+    context.get_key_value(name).await.map_err(away)
+}
+
+async fn open_results(
+    context: &Context,
+    bucket: String,
+    num_replicas: usize,
+) -> Result<ObjectStore, QueueError> {
+    if let Ok(store) = context.get_object_store(&bucket).await {
+        return Ok(store);
+    }
+    let config = object_store::Config { bucket, num_replicas, ..object_store::Config::default() };
+    context.create_object_store(config).await.map_err(away)
+}
+
+/// Returns an error of the server, or of the connection to it, which may pass.
+pub fn away(error: impl Display) -> QueueError {
+    QueueError::Away(error.to_string())
+}

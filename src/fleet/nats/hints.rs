@@ -1,0 +1,97 @@
+//! Messages that say that there is something to do about a task. They are held while a worker does it.
+
+use crate::core::fleet::{AttemptKey, TaskRecord};
+use crate::fleet::error::QueueError;
+use crate::fleet::nats::buckets::{Buckets, away};
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{AckKind, Message};
+use futures_util::stream::StreamExt;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// Error of a server that has a message about the task already.
+const HAS_ONE: &str = "maximum messages per subject exceeded";
+
+/// Messages that are published before the server has confirmed the first one.
+const MAX_UNCONFIRMED: usize = 256;
+
+/// The messages of a worker.
+#[derive(Default)]
+pub(super) struct Hints {
+    consumers: OnceCell<Vec<PullConsumer>>,
+    /// The attempts of this worker; an attempt of a killed worker has no message.
+    held: RefCell<HashMap<AttemptKey, Option<Message>>>,
+}
+
+impl Hints {
+    /// Returns the next message of the most urgent tasks with one.
+    pub(super) async fn next(&self, buckets: &Buckets) -> Result<Option<Message>, QueueError> {
+        for consumer in self.consumers.get_or_try_init(|| buckets.consumers()).await? {
+            let mut batch = consumer.fetch().max_messages(1).messages().await.map_err(away)?;
+            if let Some(message) = batch.next().await {
+                return message.map(Some).map_err(away);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Holds the message about a task while an attempt is made.
+    pub(super) fn hold(&self, attempt: AttemptKey, message: Option<Message>) {
+        self.held.borrow_mut().insert(attempt, message);
+    }
+
+    /// Checks whether this worker makes the attempt.
+    pub(super) fn is_held(&self, attempt: AttemptKey) -> bool {
+        self.held.borrow().contains_key(&attempt)
+    }
+
+    /// Keeps the server from giving the message of an attempt to another worker.
+    pub(super) async fn renew(&self, attempt: AttemptKey) -> Result<(), QueueError> {
+        let message = self.held.borrow().get(&attempt).cloned().flatten();
+        match message {
+            Some(message) => message.ack_with(AckKind::Progress).await.map_err(away),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the message of an attempt that has ended.
+    pub(super) async fn release(&self, attempt: AttemptKey) -> Result<(), QueueError> {
+        let message = self.held.borrow_mut().remove(&attempt).flatten();
+        match message {
+            Some(message) => message.double_ack().await.map_err(away),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Lets the server deliver a message again after `wait`.
+pub(super) async fn postpone(message: &Message, wait: Duration) -> Result<(), QueueError> {
+    message.ack_with(AckKind::Nak(Some(wait))).await.map_err(away)
+}
+
+impl Buckets {
+    /// Publishes messages about tasks, in this order, unless there are some.
+    pub(super) async fn publish(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
+        for tasks in tasks.chunks(MAX_UNCONFIRMED) {
+            let mut confirmations = Vec::with_capacity(tasks.len());
+            for task in tasks {
+                let message = PublishMessage::build()
+                    .payload(task.id.clone().into())
+                    .message_id(format!("{}.{}.{}", task.id, task.attempt, task.changed_at));
+                let subject = self.subject(task.spec.priority, &task.id);
+                confirmations.push(self.context.send_publish(subject, message).await.map_err(away)?);
+            }
+            for confirmation in confirmations {
+                match confirmation.await {
+                    Ok(_) => {}
+                    Err(error) if error.to_string().contains(HAS_ONE) => {}
+                    Err(error) => return Err(away(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,384 @@
+//! The tasks of many machines, on a NATS server with `JetStream`.
+//!
+//! The record of a task is a key whose changes depend on its revision. A message in a work queue is a hint that there is something to do: it
+//! is held while a worker does the task, and one that is missing is published again. Leases go by the clock of the server.
+
+mod buckets;
+pub mod connection;
+mod hints;
+mod records;
+
+use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState};
+use crate::fleet::error::QueueError;
+use crate::fleet::nats::buckets::{Buckets, away};
+use crate::fleet::nats::connection::NatsServer;
+use crate::fleet::nats::hints::{Hints, postpone};
+use crate::fleet::nats::records::{Claimable, Stored, Written};
+use crate::fleet::selection::Selection;
+use crate::fleet::transitions::Change;
+use crate::runtime::clock::Clock;
+use async_nats::jetstream::Message;
+use async_nats::jetstream::kv::CreateErrorKind;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Requests of one command at the same time.
+const CONCURRENCY: usize = 64;
+/// Most messages that are looked at for one claim.
+const MAX_HINTS: u32 = 100;
+/// The key of the worker that publishes missing messages, in the bucket of leases.
+const SWEEP: &str = "sweep";
+/// Bits of the number of a task that are not its time.
+const NUMBER_BITS: u32 = 20;
+
+/// The server.
+pub struct NatsStore {
+    /// Name of the queue on the server.
+    pub id: String,
+    buckets: Buckets,
+    hints: Hints,
+    clock: Rc<Clock>,
+    /// When the lease of this worker was last renewed.
+    renewed: Cell<Option<Instant>>,
+}
+
+impl NatsStore {
+    /// Connects, and creates on the server what is missing; claims that are not renewed end after `lease`, unless the server has another time.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer within ten seconds, or refuses it.
+    pub async fn open(server: &NatsServer, lease: Duration, clock: Rc<Clock>) -> Result<Self, QueueError> {
+        let buckets = Buckets::open(server.connect().await?, server, lease).await?;
+        let id = server.prefix.to_ascii_lowercase();
+        Ok(Self { id, buckets, hints: Hints::default(), clock, renewed: Cell::default() })
+    }
+
+    /// Returns the time after which a claim ends that is not renewed.
+    pub fn lease(&self) -> Duration {
+        self.buckets.lease
+    }
+
+    /// Adds tasks, up to `most` on the server. One that exists with the same spec stays as it is.
+    ///
+    /// # Errors
+    /// Fails if a task with one of the ids has another spec and for a full queue, before any is added; and when the server does not answer,
+    /// with the number of tasks that are stored.
+    pub async fn submit(&self, tasks: &[(String, TaskSpec)], now: u64, most: u64) -> Result<(), QueueError> {
+        let first = self.first_number();
+        let new: Vec<Stored> = tasks
+            .iter()
+            .zip(first..)
+            .map(|((id, spec), number)| Stored::new(TaskRecord::new(id, number, spec, now)))
+            .collect();
+        let known: Vec<bool> = stream::iter(&new)
+            .map(|stored| self.is_known(&stored.task))
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await?;
+        let new: Vec<&Stored> =
+            new.iter().zip(known).filter(|(_, known)| !known).map(|(stored, _)| stored).collect();
+        if self.buckets.count().await?.saturating_add(new.len() as u64) > most {
+            return Err(QueueError::Full(most));
+        }
+        let added = Cell::new(0_usize);
+        let done = self.add(&new, &added).await;
+        done.map_err(|error| match error {
+            QueueError::Away(why) => QueueError::Away(format!(
+                "{why}; {} of {} tasks are stored, submit them again",
+                added.get(),
+                new.len()
+            )),
+            other => other,
+        })
+    }
+
+    async fn add(&self, new: &[&Stored], added: &Cell<usize>) -> Result<(), QueueError> {
+        let created = stream::iter(new).map(|stored| async {
+            let stored: &Stored = stored;
+            if self.buckets.create(stored).await? == Written::Conflict && !self.is_known(&stored.task).await?
+            {
+                return Err(away("the task was removed"));
+            }
+            added.set(added.get() + 1);
+            Ok(())
+        });
+        created.buffered(CONCURRENCY).try_collect::<()>().await?;
+        let tasks: Vec<&TaskRecord> = new.iter().map(|stored| &stored.task).collect();
+        self.buckets.publish(&tasks).await
+    }
+
+    /// Checks whether the task exists.
+    ///
+    /// # Errors
+    /// Fails if it has another spec.
+    async fn is_known(&self, task: &TaskRecord) -> Result<bool, QueueError> {
+        match self.buckets.read(&task.id).await? {
+            Some((known, _)) if known.task.spec == task.spec => Ok(true),
+            Some(_) => Err(QueueError::Different(task.id.clone())),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the number of the next task: the time, and random digits, so that no other task has it.
+    fn first_number(&self) -> u64 {
+        let millis = u64::try_from(self.clock.unix_time().as_millis()).unwrap_or_default();
+        (millis << NUMBER_BITS) | (self.clock.random() >> (64 - NUMBER_BITS + 1))
+    }
+
+    /// Claims the next task for `worker`, and returns it. A claim whose worker is no longer alive is taken back.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn claim(&self, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
+        self.renew_lease(worker).await?;
+        for _ in 0..MAX_HINTS {
+            let Some(message) = self.hints.next(&self.buckets).await? else { break };
+            if let Some(task) = self.claim_hinted(&message, worker, now).await? {
+                self.hints.hold(task.newest_attempt(), Some(message));
+                return Ok(Some(task));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn claim_hinted(
+        &self,
+        message: &Message,
+        worker: &str,
+        now: u64,
+    ) -> Result<Option<TaskRecord>, QueueError> {
+        loop {
+            let id = String::from_utf8_lossy(&message.payload);
+            let Some((mut stored, revision)) = self.buckets.read(&id).await? else {
+                return message.ack().await.map_err(away).map(|()| None);
+            };
+            let is_mine = stored.task.worker.as_deref() == Some(worker);
+            if is_mine
+                && stored.task.state == TaskState::Claimed
+                && !self.hints.is_held(stored.task.newest_attempt())
+            {
+                // The server has written a claim whose confirmation was lost.
+                stored.task.give_back(now);
+            }
+            let claimable = self.buckets.make_claimable(&mut stored, now).await?;
+            match claimable {
+                Claimable::Later(wait) => return postpone(message, wait).await.map(|()| None),
+                Claimable::Never => return message.ack().await.map_err(away).map(|()| None),
+                Claimable::Now => stored.task.claim(worker, now),
+                Claimable::Ended => {}
+            }
+            stored.not_before = 0;
+            let task = stored.task.clone();
+            match (self.buckets.write(stored, revision).await?, claimable) {
+                (Written::Conflict, _) => {}
+                (Written::Done, Claimable::Now) => return Ok(Some(task)),
+                (Written::Done, _) => return message.ack().await.map_err(away).map(|()| None),
+            }
+        }
+    }
+
+    /// Renews the lease of the worker of an attempt; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn renew(&self, task: &TaskRecord) -> Result<bool, QueueError> {
+        self.renew_lease(task.worker.as_deref().unwrap_or_default()).await?;
+        self.hints.renew(task.newest_attempt()).await?;
+        let read = self.buckets.read(&task.id).await?;
+        Ok(read.is_some_and(|(stored, _)| stored.task.belongs_to(task.newest_attempt())))
+    }
+
+    /// Prepares to go on with an attempt of a killed worker, as `worker`.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn prepare_adoption(&self, attempt: AttemptKey, worker: &str) -> Result<(), QueueError> {
+        self.hints.hold(attempt, None);
+        self.renew_lease(worker).await
+    }
+
+    /// Renews the lease of a worker, unless that was done a moment ago.
+    async fn renew_lease(&self, worker: &str) -> Result<(), QueueError> {
+        let now = Instant::now();
+        // A third of the lease is the time between two renewals.
+        let is_due = self.renewed.get().is_none_or(|last| now.duration_since(last) >= self.buckets.lease / 4);
+        if is_due {
+            self.buckets.renew(worker).await?;
+            self.renewed.set(Some(now));
+        }
+        Ok(())
+    }
+
+    /// Changes tasks as `change` says; returns whether all were written. If it fails for one of them, none is changed.
+    ///
+    /// # Errors
+    /// Fails if one does not exist, when `change` fails, and when the server does not answer.
+    pub async fn change_all(
+        &self,
+        ids: &[String],
+        now: u64,
+        change: &dyn Fn(&mut TaskRecord) -> Result<Change, QueueError>,
+    ) -> Result<bool, QueueError> {
+        if ids.len() > 1 {
+            for id in ids {
+                change(&mut self.existing(id).await?.0.task)?;
+            }
+        }
+        let mut all = true;
+        for id in ids {
+            all &= self.change(id, now, change).await?;
+        }
+        Ok(all)
+    }
+
+    async fn change(
+        &self,
+        id: &str,
+        now: u64,
+        change: &dyn Fn(&mut TaskRecord) -> Result<Change, QueueError>,
+    ) -> Result<bool, QueueError> {
+        loop {
+            let (mut stored, revision) = self.existing(id).await?;
+            match change(&mut stored.task)? {
+                Change::Keep => return Ok(false),
+                Change::Write => {}
+                Change::WriteAndWait(wait) => stored.not_before = now.saturating_add(wait.as_secs()),
+            }
+            let task = stored.task.clone();
+            if self.buckets.write(stored, revision).await? == Written::Conflict {
+                continue;
+            }
+            if task.state != TaskState::Claimed {
+                // If this fails, the message is delivered or published again later.
+                let _ = self.update_hint(&task).await;
+            }
+            return Ok(true);
+        }
+    }
+
+    async fn update_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
+        self.hints.release(task.newest_attempt()).await?;
+        if task.state == TaskState::Queued { self.buckets.publish(&[task]).await } else { Ok(()) }
+    }
+
+    async fn existing(&self, id: &str) -> Result<(Stored, u64), QueueError> {
+        self.buckets.read(id).await?.ok_or_else(|| QueueError::Unknown(id.to_owned()))
+    }
+
+    /// Removes tasks that have ended; if one has not, none is removed.
+    ///
+    /// # Errors
+    /// Fails if one does not exist, or has not ended, and when the server does not answer.
+    pub async fn remove(&self, ids: &[String]) -> Result<(), QueueError> {
+        let mut ended = Vec::new();
+        for id in ids {
+            let (stored, _) = self.existing(id).await?;
+            stored.task.check_removable()?;
+            ended.push(stored);
+        }
+        for stored in &ended {
+            self.buckets.remove(stored).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the task with this id, and the document of its run.
+    ///
+    /// # Errors
+    /// Fails if there is none, and when the server does not answer.
+    pub async fn get(&self, id: &str) -> Result<TaskRecord, QueueError> {
+        let (stored, _) = self.existing(id).await?;
+        let result = self.buckets.result(&stored).await?;
+        Ok(TaskRecord { result, ..stored.task })
+    }
+
+    /// Returns the states of tasks, in the order of `ids`.
+    ///
+    /// # Errors
+    /// Fails if one does not exist, and when the server does not answer.
+    pub async fn states(&self, ids: &[String]) -> Result<Vec<TaskState>, QueueError> {
+        stream::iter(ids)
+            .map(|id| async { Ok(self.existing(id).await?.0.task.state) })
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await
+    }
+
+    /// Returns the selected tasks, in the order of their submission.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn select(&self, selection: Selection) -> Result<Vec<TaskRecord>, QueueError> {
+        let mut tasks = Vec::new();
+        for (Stored { task, .. }, _) in self.buckets.all().await? {
+            let is_selected = match selection {
+                Selection::All => true,
+                Selection::InState(state) => task.state == state,
+                Selection::Unsettled { until } => {
+                    let is_open = task.settled || task.changed_at > until || !task.state.has_ended();
+                    let is_cancelled = task.state == TaskState::Cancelled;
+                    // The worker of a cancelled task may still be at work.
+                    let may_work = is_cancelled
+                        && (task.attempt == 0 || self.buckets.is_alive(task.worker.as_deref()).await?);
+                    !is_open && !may_work
+                }
+            };
+            if is_selected {
+                tasks.push(task);
+            }
+        }
+        tasks.sort_by_key(|task| task.number);
+        Ok(tasks)
+    }
+
+    /// Checks whether a task waits, or is claimed.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
+        let hints = self.buckets.hints.get_info().await.map_err(away)?;
+        if hints.state.messages > 0 {
+            return Ok(true);
+        }
+        let all = self.buckets.all().await?;
+        self.publish_open(&all).await
+    }
+
+    /// Publishes messages about the tasks that wait or are claimed, unless there are some; returns whether there are such tasks.
+    async fn publish_open(&self, all: &[(Stored, u64)]) -> Result<bool, QueueError> {
+        let all = all.iter().map(|(stored, _)| &stored.task);
+        let mut open: Vec<&TaskRecord> = all.filter(|task| !task.state.has_ended()).collect();
+        open.sort_by_key(|task| task.number);
+        self.buckets.publish(&open).await?;
+        Ok(!open.is_empty())
+    }
+
+    /// Publishes messages that are missing, and removes tasks that ended before `oldest`. One worker does so within the time of a lease.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn sweep(&self, oldest: u64) -> Result<(), QueueError> {
+        match self.buckets.leases.create(SWEEP, Bytes::new()).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == CreateErrorKind::AlreadyExists => return Ok(()),
+            Err(error) => return Err(away(error)),
+        }
+        let all = self.buckets.all().await?;
+        for (stored, _) in &all {
+            let task = &stored.task;
+            let is_old = task.state.has_ended() && task.changed_at < oldest;
+            if is_old && (task.settled || task.state != TaskState::Done) {
+                self.buckets.remove(stored).await?;
+            }
+        }
+        self.publish_open(&all).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+#[path = "nats_tests.rs"]
+mod tests;

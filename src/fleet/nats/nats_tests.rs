@@ -1,0 +1,100 @@
+use super::*;
+use crate::core::fleet::Priority;
+use crate::fleet::nats::connection::Credentials;
+use crate::fleet::nats_server;
+use crate::fleet::transitions::Ending;
+
+async fn open(url: &str, lease: Duration) -> Result<NatsStore, QueueError> {
+    let server = NatsServer {
+        url: url.to_owned(),
+        credentials: Credentials::None,
+        ca_file: None,
+        insecure: false,
+        prefix: "AGENT".to_owned(),
+        replicas: 1,
+    };
+    NatsStore::open(&server, lease, Rc::new(Clock::new())).await
+}
+
+/// Opens a queue with these tasks on a server of its own.
+async fn with_tasks(ids: &[&str], lease: Duration) -> Option<(nats_server::NatsServer, NatsStore)> {
+    let server = nats_server::NatsServer::start()?;
+    let store = open(&server.url(), lease).await.unwrap();
+    let tasks: Vec<_> =
+        ids.iter().map(|id| ((*id).to_owned(), TaskSpec::example(id, Priority::Normal))).collect();
+    store.submit(&tasks, 1, 10).await.unwrap();
+    Some((server, store))
+}
+
+/// Claims the next task, as soon as there is one.
+async fn claim_at_last(store: &NatsStore, worker: &str) -> TaskRecord {
+    loop {
+        // A server that was restarted is away for a moment.
+        if let Ok(Some(task)) = store.claim(worker, 2).await {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn finish(store: &NatsStore, id: &str) {
+    let done = |task: &mut TaskRecord| Ok(Change::WriteAndWait(task.finish(&Ending::Done(None), None, 2)));
+    assert!(store.change(id, 2, &done).await.unwrap());
+}
+
+#[tokio::test]
+async fn b08_the_task_of_a_worker_that_is_no_longer_alive_is_taken_back() {
+    let Some((server, store)) = with_tasks(&["a"], Duration::from_secs(1)).await else { return };
+    let first = store.claim("first", 1).await.unwrap().unwrap();
+    let other = open(&server.url(), Duration::from_secs(1)).await.unwrap();
+    let second = claim_at_last(&other, "second").await;
+    assert_eq!((second.attempt, second.failed_attempts), (2, 1));
+    assert_eq!(second.cause.as_deref(), Some("the worker first has ended without a result"));
+    assert!(!store.renew(&first).await.unwrap());
+    assert!(other.renew(&second).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_a_killed_server_has_confirmed_is_there_when_it_starts_again() {
+    let Some((mut server, store)) = with_tasks(&["a", "b"], Duration::from_secs(30)).await else { return };
+    let first = store.claim("w", 1).await.unwrap().unwrap();
+    server.kill();
+    assert!(matches!(store.existing("a").await, Err(QueueError::Away(_))));
+    server.restart();
+    let second = claim_at_last(&store, "w").await;
+    assert_eq!((first.id.as_str(), second.id.as_str()), ("a", "b"));
+    finish(&store, "a").await;
+    finish(&store, "b").await;
+    assert!(!store.has_open_tasks().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_missing_message_is_published_again() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    store.buckets.hints.purge().await.unwrap();
+    assert_eq!(store.claim("w", 1).await.unwrap(), None);
+    // The server takes a message with the same number for a second one for some time: the task has changed since.
+    let changed = |task: &mut TaskRecord| {
+        task.changed_at = 2;
+        task.state = TaskState::Claimed;
+        Ok(Change::Write)
+    };
+    store.change_all(&["a".to_owned()], 2, &changed).await.unwrap();
+    store.sweep(0).await.unwrap();
+    assert_eq!(claim_at_last(&store, "w").await.id, "a");
+}
+
+#[tokio::test]
+async fn ended_tasks_are_removed_by_the_sweep_of_one_worker() {
+    let Some((_server, store)) = with_tasks(&["a", "b", "c"], Duration::from_secs(30)).await else { return };
+    let cancelled = |task: &mut TaskRecord| task.cancel(3).map(|()| Change::Write);
+    store.change_all(&["a".to_owned()], 3, &cancelled).await.unwrap();
+    finish(&store, "b").await;
+    store.sweep(4).await.unwrap();
+    let left = |tasks: Vec<TaskRecord>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
+    // The branch of `b` is missing.
+    assert_eq!(left(store.select(Selection::All).await.unwrap()), ["b", "c"]);
+    store.change_all(&["c".to_owned()], 3, &cancelled).await.unwrap();
+    store.sweep(4).await.unwrap();
+    assert_eq!(left(store.select(Selection::All).await.unwrap()), ["b", "c"], "one sweep within a lease");
+}

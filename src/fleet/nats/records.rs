@@ -1,0 +1,205 @@
+//! The records of tasks in a bucket of NATS, and the documents of their runs beside them.
+
+use crate::core::fleet::{TaskRecord, TaskState};
+use crate::core::run_result::RunResult;
+use crate::fleet::error::QueueError;
+use crate::fleet::nats::buckets::{Buckets, away};
+use async_nats::jetstream::kv::{CreateErrorKind, Entry, Operation, UpdateErrorKind};
+use bytes::Bytes;
+use futures_util::stream::StreamExt;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+/// Longest wait for the next one of many records.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// How often the list of records is read, if one is removed meanwhile.
+const TRIES: u32 = 3;
+/// Longest wait that a record may ask for, in seconds; after a longer one the clock has been changed.
+const MAX_NOT_BEFORE: u64 = 60;
+/// Most bytes of the document of a run that are read.
+const MAX_RESULT_BYTES: u64 = 4 << 20;
+
+/// A record as it is stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Stored {
+    /// The task, without the document of its run.
+    pub(super) task: TaskRecord,
+    /// No worker claims it before, in seconds since the Unix epoch.
+    pub(super) not_before: u64,
+    /// The attempt whose run has a document.
+    pub(super) result_of: Option<u32>,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Done,
+    /// Somebody else has changed the record since it was read.
+    Conflict,
+}
+
+impl Stored {
+    pub(super) fn new(task: TaskRecord) -> Self {
+        Self { task, not_before: 0, result_of: None }
+    }
+
+    /// Returns the seconds to wait before the task is claimed.
+    pub(super) fn wait(&self, now: u64) -> u64 {
+        let wait = self.not_before.saturating_sub(now);
+        if wait > MAX_NOT_BEFORE { 0 } else { wait }
+    }
+
+    fn object(&self) -> String {
+        let TaskRecord { id, number, .. } = &self.task;
+        format!("{id}/{number}-{}/result.json", self.task.attempt)
+    }
+
+    fn parse(entry: &Entry) -> Result<Option<(Self, u64)>, QueueError> {
+        if entry.operation != Operation::Put {
+            return Ok(None);
+        }
+        let stored = serde_json::from_slice(&entry.value).map_err(|error| {
+            QueueError::Storage(format!("the record of {} cannot be read: {error}", entry.key))
+        })?;
+        Ok(Some((stored, entry.revision)))
+    }
+
+    fn bytes(&self) -> Result<Bytes, QueueError> {
+        Ok(serde_json::to_vec(self)?.into())
+    }
+}
+
+impl Buckets {
+    /// Returns a record and its revision, without the document of its run.
+    pub(super) async fn read(&self, id: &str) -> Result<Option<(Stored, u64)>, QueueError> {
+        let entry = self.records.entry(id).await.map_err(away)?;
+        entry.map_or(Ok(None), |entry| Stored::parse(&entry))
+    }
+
+    /// Creates a record, unless it exists.
+    pub(super) async fn create(&self, stored: &Stored) -> Result<Written, QueueError> {
+        match self.records.create(&stored.task.id, stored.bytes()?).await {
+            Ok(_) => Ok(Written::Done),
+            Err(error) if error.kind() == CreateErrorKind::AlreadyExists => Ok(Written::Conflict),
+            Err(error) => Err(away(error)),
+        }
+    }
+
+    /// Writes a record whose revision must be `revision`; the document of its run before, if it has one.
+    pub(super) async fn write(&self, mut stored: Stored, revision: u64) -> Result<Written, QueueError> {
+        if let Some(result) = stored.task.result.take() {
+            let text = serde_json::to_vec(&result)?;
+            self.results.put(stored.object().as_str(), &mut text.as_slice()).await.map_err(away)?;
+            stored.result_of = Some(stored.task.attempt);
+        }
+        match self.records.update(&stored.task.id, stored.bytes()?, revision).await {
+            Ok(_) => Ok(Written::Done),
+            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(Written::Conflict),
+            Err(error) => Err(away(error)),
+        }
+    }
+
+    /// Returns the document of the newest run of a task.
+    pub(super) async fn result(&self, stored: &Stored) -> Result<Option<RunResult>, QueueError> {
+        if stored.result_of != Some(stored.task.attempt) {
+            return Ok(None);
+        }
+        let object = self.results.get(stored.object()).await.map_err(away)?;
+        let mut text = Vec::new();
+        object.take(MAX_RESULT_BYTES).read_to_end(&mut text).await.map_err(away)?;
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+
+    /// Removes a record and the documents of its runs.
+    pub(super) async fn remove(&self, stored: &Stored) -> Result<(), QueueError> {
+        let mut stored = stored.clone();
+        while stored.task.attempt > 0 {
+            // Most attempts have none.
+            let _ = self.results.delete(stored.object()).await;
+            stored.task.attempt -= 1;
+        }
+        let subject = format!("$KV.{}.{}", self.records.name, stored.task.id);
+        self.records.stream.purge().filter(subject).await.map_err(away).map(drop)
+    }
+
+    /// Returns the number of records.
+    pub(super) async fn count(&self) -> Result<u64, QueueError> {
+        Ok(self.records.stream.get_info().await.map_err(away)?.state.messages)
+    }
+
+    /// Returns all records with their revisions.
+    pub(super) async fn all(&self) -> Result<Vec<(Stored, u64)>, QueueError> {
+        for _ in 0..TRIES {
+            if self.count().await? == 0 {
+                return Ok(Vec::new());
+            }
+            if let Some(found) = self.all_at_once().await? {
+                return Ok(found);
+            }
+        }
+        Err(away("the list of tasks was changed while it was read"))
+    }
+
+    /// Returns all records, unless the last one was removed while they were read.
+    async fn all_at_once(&self) -> Result<Option<Vec<(Stored, u64)>>, QueueError> {
+        let mut entries = self.records.watch_with_history(">").await.map_err(away)?;
+        let mut found = Vec::new();
+        loop {
+            let Ok(Some(entry)) = timeout(MAX_WAIT, entries.next()).await else { return Ok(None) };
+            let entry = entry.map_err(away)?;
+            found.extend(Stored::parse(&entry)?);
+            if entry.seen_current {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    /// Checks whether a worker has renewed its lease.
+    pub(super) async fn is_alive(&self, worker: Option<&str>) -> Result<bool, QueueError> {
+        let Some(worker) = worker else { return Ok(false) };
+        let entry = self.leases.entry(lease_key(worker)).await.map_err(away)?;
+        Ok(entry.is_some_and(|entry| entry.operation == Operation::Put))
+    }
+
+    /// Renews the lease of a worker.
+    pub(super) async fn renew(&self, worker: &str) -> Result<(), QueueError> {
+        self.leases.put(lease_key(worker), Bytes::new()).await.map_err(away).map(drop)
+    }
+
+    /// Checks whether a worker may claim the task: it waits, or its worker is no longer alive, and its attempt is ended then.
+    pub(super) async fn make_claimable(
+        &self,
+        stored: &mut Stored,
+        now: u64,
+    ) -> Result<Claimable, QueueError> {
+        let wait = stored.wait(now);
+        match stored.task.state {
+            TaskState::Queued if wait > 0 => Ok(Claimable::Later(Duration::from_secs(wait))),
+            TaskState::Queued => Ok(Claimable::Now),
+            TaskState::Claimed if self.is_alive(stored.task.worker.as_deref()).await? => {
+                Ok(Claimable::Later(self.lease))
+            }
+            TaskState::Claimed => {
+                stored.task.take_back(now);
+                Ok(if stored.task.state == TaskState::Queued { Claimable::Now } else { Claimable::Ended })
+            }
+            _ => Ok(Claimable::Never),
+        }
+    }
+}
+
+/// Whether a task can be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claimable {
+    Now,
+    Later(Duration),
+    /// Its last attempt has ended without a result, which is to be written.
+    Ended,
+    Never,
+}
+
+fn lease_key(worker: &str) -> String {
+    format!("worker.{worker}")
+}

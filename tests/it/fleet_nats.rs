@@ -1,0 +1,162 @@
+//! The queue on a NATS server: `agent submit`, `agent tasks` and `agent worker` on several machines.
+
+use crate::nats_server::NatsServer;
+use crate::support::run::{Finished, KEY, Lab, Running};
+use crate::support::server::Server;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+/// A repository with one commit, and a queue on a server.
+struct Fleet {
+    lab: Lab,
+    nats: NatsServer,
+}
+
+impl Fleet {
+    fn start() -> Option<Self> {
+        let nats = NatsServer::start()?;
+        let config = format!("fleet: {{queue: {}, lease_seconds: 3}}", nats.url());
+        let lab = Lab::new().file("a.txt", "first\n").config(&config);
+        lab.commit_all();
+        Some(Self { lab, nats })
+    }
+
+    fn submit(&self, more: &[&str]) -> Finished {
+        self.lab.agent(&[&["submit"], more].concat())
+    }
+
+    /// A worker that asks `server`.
+    fn start_worker(&self, server: &Server, more: &[&str]) -> Running {
+        let url = server.url();
+        let words =
+            ["worker", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+        self.lab.start(&[&words, more].concat())
+    }
+
+    fn task(&self, id: &str) -> Value {
+        self.lab.agent(&["tasks", "show", id, "--json"]).exits(0).json()["tasks"][0].clone()
+    }
+
+    fn branches(&self) -> Vec<String> {
+        self.lab.git(&["branch", "--format=%(refname:short)"]).lines().map(str::to_owned).collect()
+    }
+}
+
+/// A model that appends a line to `log.txt` in each run.
+fn appends() -> Server {
+    Server::following(
+        "turns:
+  - calls: [{name: run_command, arguments: {command: echo line >> log.txt}}]
+  - {text: done, repeat: 3}
+",
+    )
+}
+
+#[test]
+fn tasks_on_a_server_are_done_by_several_workers_each_once() {
+    let Some(fleet) = Fleet::start() else { return };
+    let file = fleet.lab.outside().join("tasks.jsonl");
+    let lines = (0..12).map(|number| format!("{{\"prompt\": \"x\", \"id\": \"t{number}\"}}\n"));
+    fs::write(&file, lines.collect::<String>()).unwrap();
+    fleet.submit(&["-f", file.to_str().unwrap()]).exits(0);
+    let server = appends();
+    let workers = [(); 2].map(|()| fleet.start_worker(&server, &["--drain", "--jobs", "3"]));
+    for worker in workers {
+        worker.finish().exits(0);
+    }
+    let listed = fleet.lab.agent(&["tasks", "list", "--json"]).exits(0).json();
+    for task in listed["tasks"].as_array().unwrap() {
+        assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)), "{task}");
+        assert_eq!(task["result"]["output"], "done");
+        let branch = task["branch"].as_str().unwrap();
+        assert_eq!(fleet.lab.git(&["show", &format!("{branch}:log.txt")]), "line\n");
+    }
+    assert_eq!((listed["tasks"].as_array().unwrap().len(), fleet.branches().len()), (12, 13));
+    assert_eq!(fleet.lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn b08_a_task_on_a_server_whose_worker_was_killed_is_done_once_by_one_of_another_machine() {
+    let Some(fleet) = Fleet::start() else { return };
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    let hangs = Server::start(
+        "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}]",
+    );
+    let running = fleet.start_worker(&hangs, &["--drain"]);
+    hangs.wait_for_request(2);
+    running.signal(Signal::KILL);
+    running.finish();
+    fs::remove_dir_all(fleet.lab.home().join("state/fleet/workers")).unwrap();
+    fleet.start_worker(&appends(), &["--drain"]).finish().exits(0);
+    let task = fleet.task("a");
+    assert_eq!(
+        (&task["state"], &task["attempt"], &task["failed_attempts"]),
+        (&json!("done"), &json!(2), &json!(1))
+    );
+    assert_eq!(fleet.lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
+    assert_eq!(fleet.branches(), ["agent/task/a", "main"]);
+}
+
+#[test]
+fn b08_the_next_worker_of_the_machine_resumes_the_session_of_a_killed_one_on_a_server() {
+    let Some(fleet) = Fleet::start() else { return };
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    let hangs = Server::start(
+        "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}]",
+    );
+    let running = fleet.start_worker(&hangs, &["--drain"]);
+    hangs.wait_for_request(2);
+    running.signal(Signal::KILL);
+    running.finish();
+    let again = Server::start("turns: [{text: the rest is done}]");
+    fleet.start_worker(&again, &["--drain"]).finish().exits(0);
+    let task = fleet.task("a");
+    assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)));
+    assert_eq!((&task["result"]["output"], again.requests().len()), (&json!("the rest is done"), 1));
+    assert_eq!(fleet.lab.git(&["show", "agent/task/a:log.txt"]), "killed\n");
+}
+
+#[test]
+fn a_server_that_is_killed_and_started_again_loses_no_task_and_no_result() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    for id in ["a", "b"] {
+        fleet.submit(&["x", "--id", id]).exits(0);
+    }
+    let model = Server::start("turns: [{text: done, delay_ms: 500, repeat: 9}]");
+    let running = fleet.start_worker(&model, &["--drain"]);
+    model.wait_for_request(1);
+    fleet.nats.kill();
+    running.wait_for_stderr("does not answer");
+    fleet.nats.restart();
+    running.finish().exits(0);
+    for id in ["a", "b"] {
+        assert_eq!(fleet.task(id)["state"], "done");
+    }
+}
+
+#[test]
+fn a_submission_without_a_server_fails_and_says_what_is_stored() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    fleet.nats.kill();
+    let done = fleet.submit(&["x"]).exits(1);
+    for text in ["no task is stored", "the server of the queue does not answer"] {
+        assert!(done.stderr.contains(text), "{}", done.stderr);
+    }
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn a_server_of_another_machine_needs_tls_and_credentials_are_in_variables() {
+    let lab = Lab::new();
+    let refused = |url: &str, text: &str| {
+        let done = lab.agent(&["submit", "x", "--queue", url]).exits(3);
+        assert!(done.stderr.contains(text), "{url}: {}", done.stderr);
+    };
+    refused("nats://queue.example:4222", "`tls://`");
+    refused("nats://user:word@127.0.0.1:4222", "`fleet.nats.user_env`");
+    refused("redis://127.0.0.1", "is no queue");
+    let lab = Lab::new().config("fleet: {queue: 'nats:', nats: {token_env: QUEUE_TOKEN}}");
+    let done = lab.agent(&["tasks"]).exits(3);
+    assert!(done.stderr.contains("QUEUE_TOKEN is not set"), "{}", done.stderr);
+}

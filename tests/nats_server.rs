@@ -1,0 +1,80 @@
+//! A NATS server of a test, with `JetStream`, on a port of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Where Debian installs it.
+const PROGRAM: &str = "/usr/sbin/nats-server";
+
+/// A server. Dropping it ends it and removes what it stored.
+pub struct NatsServer {
+    program: PathBuf,
+    directory: tempfile::TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl NatsServer {
+    /// Starts a server; `None` if there is no program for it, unless `AGENT_TEST_NATS=1` demands it. `AGENT_TEST_NATS_SERVER` names another
+    /// program.
+    pub fn start() -> Option<Self> {
+        let is_demanded = std::env::var("AGENT_TEST_NATS").is_ok_and(|value| value == "1");
+        let program =
+            std::env::var_os("AGENT_TEST_NATS_SERVER").map_or_else(|| PROGRAM.into(), PathBuf::from);
+        if !program.exists() {
+            assert!(!is_demanded, "{} does not exist", program.display());
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (process, port) = spawn(&program, &directory, None);
+        Some(Self { program, directory, port, process })
+    }
+
+    /// Returns its address.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again, on the same port and with what it stored.
+    pub fn restart(&mut self) {
+        (self.process, _) = spawn(&self.program, &self.directory, Some(self.port));
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts the program and waits until it listens; returns its process and port.
+fn spawn(program: &PathBuf, directory: &tempfile::TempDir, port: Option<u16>) -> (Child, u16) {
+    let wanted = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
+    let mut process = Command::new(program)
+        .args(["-js", "-a", "127.0.0.1", "-p", &wanted, "-sd"])
+        .arg(directory.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut port = None;
+    for line in lines.by_ref() {
+        if let Some((_, address)) = line.split_once("Listening for client connections on ") {
+            port = address.rsplit(':').next().and_then(|port| port.trim().parse().ok());
+        }
+        if line.contains("Server is ready") {
+            break;
+        }
+    }
+    let port = port.expect("the server says where it listens");
+    std::thread::spawn(move || lines.for_each(drop));
+    (process, port)
+}
