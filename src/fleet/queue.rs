@@ -58,7 +58,7 @@ impl Queue {
         match self {
             // It finds each task itself, and removes ended ones when others are added.
             Self::Sqlite(_) => Ok(()),
-            Self::Nats(store) => store.sweep(now.saturating_sub(RETENTION.as_secs())).await,
+            Self::Nats(store) => store.sweep(now, now.saturating_sub(RETENTION.as_secs())).await,
         }
     }
 

@@ -73,14 +73,20 @@ pub(super) async fn postpone(message: &Message, wait: Duration) -> Result<(), Qu
 }
 
 impl Buckets {
+    /// Publishes messages about tasks, in this order, in place of others about them.
+    pub(super) async fn publish_again(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
+        for task in tasks {
+            self.hints.purge().filter(self.subject(task.spec.priority, &task.id)).await.map_err(away)?;
+        }
+        self.publish(tasks).await
+    }
+
     /// Publishes messages about tasks, in this order, unless there are some.
     pub(super) async fn publish(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
         for tasks in tasks.chunks(MAX_UNCONFIRMED) {
             let mut confirmations = Vec::with_capacity(tasks.len());
             for task in tasks {
-                let message = PublishMessage::build()
-                    .payload(task.id.clone().into())
-                    .message_id(format!("{}.{}.{}", task.id, task.attempt, task.changed_at));
+                let message = PublishMessage::build().payload(task.id.clone().into());
                 let subject = self.subject(task.spec.priority, &task.id);
                 confirmations.push(self.context.send_publish(subject, message).await.map_err(away)?);
             }

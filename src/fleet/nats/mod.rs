@@ -262,7 +262,7 @@ impl NatsStore {
 
     async fn update_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
         self.hints.release(task.newest_attempt()).await?;
-        if task.state == TaskState::Queued { self.buckets.publish(&[task]).await } else { Ok(()) }
+        if task.state == TaskState::Queued { self.buckets.publish_again(&[task]).await } else { Ok(()) }
     }
 
     async fn existing(&self, id: &str) -> Result<(Stored, u64), QueueError> {
@@ -340,42 +340,36 @@ impl NatsStore {
     /// # Errors
     /// Fails when the server does not answer.
     pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
-        let hints = self.buckets.hints.get_info().await.map_err(away)?;
-        if hints.state.messages > 0 {
-            return Ok(true);
-        }
-        let all = self.buckets.all().await?;
-        self.publish_open(&all).await
+        Ok(self.buckets.all().await?.iter().any(|(stored, _)| !stored.task.state.has_ended()))
     }
 
-    /// Publishes messages about the tasks that wait or are claimed, unless there are some; returns whether there are such tasks.
-    async fn publish_open(&self, all: &[(Stored, u64)]) -> Result<bool, QueueError> {
-        let all = all.iter().map(|(stored, _)| &stored.task);
-        let mut open: Vec<&TaskRecord> = all.filter(|task| !task.state.has_ended()).collect();
-        open.sort_by_key(|task| task.number);
-        self.buckets.publish(&open).await?;
-        Ok(!open.is_empty())
-    }
-
-    /// Publishes messages that are missing, and removes tasks that ended before `oldest`. One worker does so within the time of a lease.
+    /// Publishes messages about tasks that can be claimed, and removes tasks that ended before `oldest`. One worker does so within the time of
+    /// a lease, when it has found no message: one that exists is not delivered, as happens after a server was killed.
     ///
     /// # Errors
     /// Fails when the server does not answer.
-    pub async fn sweep(&self, oldest: u64) -> Result<(), QueueError> {
+    pub async fn sweep(&self, now: u64, oldest: u64) -> Result<(), QueueError> {
         match self.buckets.leases.create(SWEEP, Bytes::new()).await {
             Ok(_) => {}
             Err(error) if error.kind() == CreateErrorKind::AlreadyExists => return Ok(()),
             Err(error) => return Err(away(error)),
         }
-        let all = self.buckets.all().await?;
-        for (stored, _) in &all {
+        let mut claimable = Vec::new();
+        for (mut stored, _) in self.buckets.all().await? {
             let task = &stored.task;
-            let is_old = task.state.has_ended() && task.changed_at < oldest;
-            if is_old && (task.settled || task.state != TaskState::Done) {
-                self.buckets.remove(stored).await?;
+            if task.state.has_ended() {
+                if task.changed_at < oldest && (task.settled || task.state != TaskState::Done) {
+                    self.buckets.remove(&stored).await?;
+                }
+                continue;
+            }
+            match self.buckets.make_claimable(&mut stored, now).await? {
+                Claimable::Now | Claimable::Ended => claimable.push(stored.task),
+                Claimable::Later(_) | Claimable::Never => {}
             }
         }
-        self.publish_open(&all).await.map(drop)
+        claimable.sort_by_key(|task| task.number);
+        self.buckets.publish_again(&claimable.iter().collect::<Vec<_>>()).await
     }
 }
 

@@ -127,7 +127,7 @@ impl<'a> Worker<'a> {
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
         let interrupt = self.arm_interrupt(limits.grace)?;
         self.find_left().await?;
-        self.look_through(Duration::ZERO).await?;
+        self.settle_all(self.context.now()).await?;
         let mut running = FuturesUnordered::new();
         let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
         let (mut claimed, mut all_done, mut failed) = (0_usize, true, None);
@@ -148,8 +148,7 @@ impl<'a> Worker<'a> {
                 if !claims || self.may_end(limits).await? {
                     break;
                 }
-                // Tasks that ended a moment ago are still settled by their own workers.
-                self.look_through(self.context.queue.lease()).await?;
+                self.look_through().await?;
             }
             tokio::select! {
                 Some(ended) = running.next() => match ended {
@@ -224,17 +223,19 @@ impl<'a> Worker<'a> {
         Ok(Some(task.state))
     }
 
-    /// Looks for what killed workers have left of tasks that ended `age` before, and for tasks that no message names. A queue that other
-    /// machines share is looked through only once in the time of a lease.
-    async fn look_through(&self, age: Duration) -> CliResult<()> {
+    /// Looks for what killed workers have left, and for tasks that wait although nothing was found to claim. A queue that other machines
+    /// share is looked through only once in the time of a lease.
+    async fn look_through(&self) -> CliResult<()> {
         let Worker { context, looked_through, .. } = self;
-        let is_recent = looked_through.get().is_some_and(|last| last.elapsed() < context.queue.lease());
+        let lease = context.queue.lease();
+        let is_recent = looked_through.get().is_some_and(|last| last.elapsed() < lease);
         if context.queue.is_shared() && is_recent {
             return Ok(());
         }
         looked_through.set(Some(Instant::now()));
         context.or_later(context.queue.sweep(context.now()).await)?;
-        self.settle_all(context.now().saturating_sub(age.as_secs())).await
+        // Tasks that ended a moment ago are still settled by their own workers.
+        self.settle_all(context.now().saturating_sub(lease.as_secs())).await
     }
 
     /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers of this machine have left; of

@@ -1,0 +1,172 @@
+//! Workers, and the server of the queue, are killed and stopped while they work: each task is done, and its effect appears once.
+//!
+//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks and three seeds.
+
+use crate::nats_server::NatsServer;
+use crate::support::dying::points;
+use crate::support::random::Random;
+use crate::support::run::{KEY, Lab, Running};
+use crate::support::server::Server;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Workers at a time.
+const WORKERS: usize = 4;
+/// Time after which the claim of a stopped worker has ended: more than `fleet.lease_seconds`.
+const STOPPED: Duration = Duration::from_secs(5);
+
+/// Each command leaves the line that is there; a command that was interrupted is followed by another.
+const TURNS: &str = "turns:
+  - calls: [{name: run_command, arguments: {command: 'grep -qs line log.txt || echo line >> log.txt'}}]
+  - calls: [{name: run_command, arguments: {command: 'grep -qs line log.txt || echo line >> log.txt; true'}}]
+  - calls: [{name: run_command, arguments: {command: 'test -f log.txt || echo line >> log.txt'}}]
+  - {text: done, repeat: 9}
+";
+
+/// Tasks in a queue, and those who are at work.
+struct Fleet {
+    lab: Lab,
+    model: Server,
+    nats: Option<NatsServer>,
+    workers: Vec<Running>,
+    /// Workers that were killed, or stopped until the time.
+    gone: Vec<(Running, Option<Instant>)>,
+}
+
+impl Fleet {
+    fn start(nats: Option<NatsServer>, tasks: u64) -> Self {
+        let queue = nats.as_ref().map_or_else(|| "null".to_owned(), NatsServer::url);
+        let lab = Lab::new()
+            .file("a.txt", "first\n")
+            .config(&format!("fleet: {{queue: {queue}, lease_seconds: 3}}"));
+        lab.commit_all();
+        let file = lab.outside().join("tasks.jsonl");
+        let mut lines = String::new();
+        for number in 0..tasks {
+            writeln!(lines, "{}", json!({"prompt": "x", "id": format!("t{number}"), "max_attempts": 100}))
+                .unwrap();
+        }
+        fs::write(&file, lines).unwrap();
+        lab.agent(&["submit", "-f", file.to_str().unwrap()]).exits(0);
+        let mut fleet =
+            Self { lab, model: Server::following(TURNS), nats, workers: Vec::new(), gone: Vec::new() };
+        for _ in 0..WORKERS {
+            fleet.start_worker();
+        }
+        fleet
+    }
+
+    fn start_worker(&mut self) {
+        let url = self.model.url();
+        let words = ["worker", "--drain", "--jobs", "2", "--mode", "yolo", "--model", "openai/mock"];
+        let worker = self.lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
+        self.workers.push(worker);
+    }
+
+    /// Kills a worker, or stops it for longer than its claim; another one starts.
+    fn disturb(&mut self, random: &mut Random) {
+        let victim = self.workers.swap_remove(random.below(self.workers.len()));
+        if random.below(5) == 0 {
+            victim.signal(Signal::STOP);
+            self.gone.push((victim, Some(Instant::now() + STOPPED)));
+        } else {
+            victim.signal(Signal::KILL);
+            self.gone.push((victim, None));
+        }
+        self.start_worker();
+    }
+
+    /// Wakes the stopped workers whose time has come.
+    fn wake(&mut self, all: bool) {
+        for (worker, until) in &mut self.gone {
+            if until.is_some_and(|until| all || until <= Instant::now()) {
+                worker.signal(Signal::CONT);
+                *until = None;
+            }
+        }
+    }
+
+    fn restart_server(&mut self) {
+        if let Some(nats) = &mut self.nats {
+            nats.kill();
+            nats.restart();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let is_empty =
+            |state| self.lab.agent(&["tasks", "list", "--state", state]).stdout.starts_with("no tasks");
+        is_empty("queued") && is_empty("claimed")
+    }
+
+    /// Waits until the workers have nothing to do, and returns the tasks.
+    fn finish(mut self) -> (Lab, Vec<Value>) {
+        self.wake(true);
+        for worker in self.workers.drain(..).chain(self.gone.drain(..).map(|(worker, _)| worker)) {
+            worker.finish();
+        }
+        let listed = self.lab.agent(&["tasks", "list", "--json"]).exits(0).json();
+        (self.lab, listed["tasks"].as_array().unwrap().clone())
+    }
+}
+
+fn millis(random: &mut Random, from: usize, to: usize) -> Duration {
+    Duration::from_millis(u64::try_from(from + random.below(to - from)).unwrap())
+}
+
+/// Kills until the time is over, or everything is done, and checks what is there then.
+fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
+    let tasks = points(30, 1_000);
+    for seed in 0..points(1, 3) {
+        let (mut random, began) = (Random(seed), Instant::now());
+        let mut fleet = Fleet::start(nats(), tasks);
+        let mut next_restart = began + millis(&mut random, 2_000, 4_000);
+        let (mut kills, mut restarts) = (0, 0);
+        while began.elapsed() < Duration::from_secs(points(12, 600)) && !fleet.has_ended() {
+            sleep(millis(&mut random, 500, 2_000));
+            fleet.disturb(&mut random);
+            fleet.wake(false);
+            kills += 1;
+            if next_restart <= Instant::now() {
+                fleet.restart_server();
+                next_restart = Instant::now() + millis(&mut random, 10_000, 20_000);
+                restarts += 1;
+            }
+        }
+        let (lab, done) = fleet.finish();
+        assert_eq!(done.len() as u64, tasks);
+        for task in &done {
+            assert_eq!(
+                (&task["state"], &task["result"]["output"]),
+                (&json!("done"), &json!("done")),
+                "{task}"
+            );
+            let branch = task["branch"].as_str().unwrap();
+            assert_eq!(lab.git(&["show", &format!("{branch}:log.txt")]), "line\n", "{task}");
+        }
+        let branches = lab.git(&["branch", "--format=%(refname:short)"]).lines().count() as u64;
+        assert_eq!((branches, lab.git(&["worktree", "list"]).lines().count()), (tasks + 1, 1));
+        assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "");
+        let attempts: u64 = done.iter().map(|task| task["attempt"].as_u64().unwrap()).sum();
+        eprintln!(
+            "seed {seed}: {tasks} tasks, {attempts} attempts, {kills} workers killed or stopped, {restarts} restarts of the server, {:?}",
+            began.elapsed()
+        );
+    }
+}
+
+#[test]
+fn tasks_in_a_database_whose_workers_are_killed_are_done_each_once() {
+    each_task_is_done_once(|| None);
+}
+
+#[test]
+fn tasks_on_a_server_that_is_killed_with_its_workers_are_done_each_once() {
+    if NatsServer::start().is_some() {
+        each_task_is_done_once(NatsServer::start);
+    }
+}
