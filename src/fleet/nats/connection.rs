@@ -112,9 +112,12 @@ impl NatsServer {
             .name("agent")
             .require_tls(address.tls_required())
             .connection_timeout(MAX_WAIT)
-            .reconnect_delay_callback(|attempts| {
-                let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
-                jittered(FIRST_WAIT.saturating_mul(1 << doublings).min(MAX_WAIT))
+            .reconnect_delay_callback(|attempts| match attempts {
+                0 | 1 => Duration::ZERO,
+                more => {
+                    let doublings = u32::try_from(more.min(10)).unwrap_or(10);
+                    jittered(FIRST_WAIT.saturating_mul(1 << doublings).min(MAX_WAIT))
+                }
             });
         // Without TLS, a server could name others, which are not on this machine.
         let options = if address.tls_required() { options } else { options.ignore_discovered_servers() };

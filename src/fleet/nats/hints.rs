@@ -11,9 +11,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 
 /// Error of a server that has a message about the task already.
 const HAS_ONE: &str = "maximum messages per subject exceeded";
+
+/// Longest wait for a message.
+const MAX_WAIT: Duration = Duration::from_millis(500);
 
 /// Messages that are published before the server has confirmed the first one.
 const MAX_UNCONFIRMED: usize = 256;
@@ -31,7 +35,8 @@ impl Hints {
     pub(super) async fn next(&self, buckets: &Buckets) -> Result<Option<Message>, QueueError> {
         for consumer in self.consumers.get_or_try_init(|| buckets.consumers()).await? {
             let mut batch = consumer.fetch().max_messages(1).messages().await.map_err(away)?;
-            if let Some(message) = batch.next().await {
+            // Without a message the server answers at once; sometimes it does not answer at all.
+            if let Ok(Some(message)) = timeout(MAX_WAIT, batch.next()).await {
                 return message.map(Some).map_err(away);
             }
         }
@@ -57,12 +62,12 @@ impl Hints {
         }
     }
 
-    /// Removes the message of an attempt that has ended.
-    pub(super) async fn release(&self, attempt: AttemptKey) -> Result<(), QueueError> {
+    /// Removes the message of an attempt that has ended; returns whether this worker had one.
+    pub(super) async fn release(&self, attempt: AttemptKey) -> Result<bool, QueueError> {
         let message = self.held.borrow_mut().remove(&attempt).flatten();
         match message {
-            Some(message) => message.double_ack().await.map_err(away),
-            None => Ok(()),
+            Some(message) => message.double_ack().await.map_err(away).map(|()| true),
+            None => Ok(false),
         }
     }
 }
@@ -76,9 +81,15 @@ impl Buckets {
     /// Publishes messages about tasks, in this order, in place of others about them.
     pub(super) async fn publish_again(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
         for task in tasks {
-            self.hints.purge().filter(self.subject(task.spec.priority, &task.id)).await.map_err(away)?;
+            self.purge_hint(task).await?;
         }
         self.publish(tasks).await
+    }
+
+    /// Removes the message about a task.
+    pub(super) async fn purge_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
+        let subject = self.subject(task.spec.priority, &task.id);
+        self.hints.purge().filter(subject).await.map_err(away).map(drop)
     }
 
     /// Publishes messages about tasks, in this order, unless there are some.

@@ -261,8 +261,12 @@ impl NatsStore {
     }
 
     async fn update_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
-        self.hints.release(task.newest_attempt()).await?;
-        if task.state == TaskState::Queued { self.buckets.publish_again(&[task]).await } else { Ok(()) }
+        let was_held = self.hints.release(task.newest_attempt()).await?;
+        match task.state {
+            TaskState::Queued => self.buckets.publish_again(&[task]).await,
+            _ if was_held => Ok(()),
+            _ => self.buckets.purge_hint(task).await,
+        }
     }
 
     async fn existing(&self, id: &str) -> Result<(Stored, u64), QueueError> {
@@ -281,6 +285,7 @@ impl NatsStore {
             ended.push(stored);
         }
         for stored in &ended {
+            self.buckets.purge_hint(&stored.task).await?;
             self.buckets.remove(stored).await?;
         }
         Ok(())

@@ -24,7 +24,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// Time between two looks at a queue that has nothing to do.
@@ -88,7 +88,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             stop: CancellationToken::new(),
             git: Mutex::default(),
         };
-        Worker::new(context)?.work(&limits).await
+        Box::pin(Worker::new(context)?.work(&limits)).await
     })
 }
 
@@ -128,34 +128,43 @@ impl<'a> Worker<'a> {
         let interrupt = self.arm_interrupt(limits.grace)?;
         self.find_left().await?;
         self.settle_all(self.context.now()).await?;
-        let mut running = FuturesUnordered::new();
+        // A claim goes on while tasks run, and is never dropped: the store may have made it.
+        let (mut running, mut claiming) = (FuturesUnordered::new(), FuturesUnordered::new());
         let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
         let (mut claimed, mut all_done, mut failed) = (0_usize, true, None);
+        let (mut found_nothing, mut next_claim) = (false, Instant::now());
         loop {
-            let claims = !interrupt.is_cancelled() && failed.is_none() && !(limits.once && claimed > 0);
-            while claims && running.len() < limits.jobs && !self.is_used_up() {
-                match self.claim().await {
-                    Ok(Some(task)) => running.push(self.perform(task)),
-                    Ok(None) => break,
-                    Err(error) => failed = Some(error),
-                }
-                claimed += 1;
-                if limits.once || failed.is_some() {
+            let is_enough = limits.once && claimed > 0 || self.is_used_up();
+            let claims = !interrupt.is_cancelled() && failed.is_none() && !is_enough;
+            if running.is_empty() && claiming.is_empty() {
+                if !claims || found_nothing && self.may_end(limits).await? {
                     break;
                 }
-            }
-            if running.is_empty() {
-                if !claims || self.may_end(limits).await? {
-                    break;
+                if found_nothing {
+                    self.look_through().await?;
                 }
-                self.look_through().await?;
             }
+            if claims && claiming.is_empty() && running.len() < limits.jobs && next_claim <= Instant::now() {
+                claiming.push(self.claim());
+            }
+            let waits = claims && claiming.is_empty() && running.len() < limits.jobs;
             tokio::select! {
                 Some(ended) = running.next() => match ended {
                     Ok(state) => all_done &= state == Some(TaskState::Done),
                     Err(error) => failed = Some(error),
                 },
-                () = sleep(IDLE) => {}
+                Some(claim) = claiming.next() => {
+                    found_nothing = matches!(claim, Ok(None));
+                    match claim {
+                        Ok(Some(task)) if interrupt.is_cancelled() => self.give_back(&task).await?,
+                        Ok(Some(task)) => running.push(self.perform(task)),
+                        Ok(None) => next_claim = Instant::now() + IDLE,
+                        Err(error) => failed = Some(error),
+                    }
+                    claimed += usize::from(!found_nothing);
+                }
+                () = sleep_until(next_claim), if waits => {}
+                () = interrupt.cancelled(), if waits => {}
                 () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
             }
         }
@@ -163,6 +172,12 @@ impl<'a> Worker<'a> {
             Some(error) => Err(error),
             None => Ok(if limits.once && !all_done { ExitCode::Partial } else { ExitCode::Success }.code()),
         }
+    }
+
+    /// Gives back a task that was claimed when a signal arrived.
+    async fn give_back(&self, task: &TaskRecord) -> CliResult<()> {
+        let context = &self.context;
+        context.until_answered(async || context.queue.give_back(task, context.now()).await).await.map(drop)
     }
 
     /// Lets the first signal end the worker after a time of grace, and the second one end it at once.
