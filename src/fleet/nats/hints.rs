@@ -5,6 +5,7 @@ use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, away};
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{DeleteMessageErrorKind, LastRawMessageErrorKind};
 use async_nats::jetstream::{AckKind, Message};
 use futures_util::stream::StreamExt;
 use std::cell::RefCell;
@@ -35,7 +36,7 @@ impl Hints {
     pub(super) async fn next(&self, buckets: &Buckets) -> Result<Option<Message>, QueueError> {
         for consumer in self.consumers.get_or_try_init(|| buckets.consumers()).await? {
             let mut batch = consumer.fetch().max_messages(1).messages().await.map_err(away)?;
-            // Without a message the server answers at once; sometimes it does not answer at all.
+            // Without a message the server answers at once; version 2.9 does not answer at all if its count of them is wrong.
             if let Ok(Some(message)) = timeout(MAX_WAIT, batch.next()).await {
                 return message.map(Some).map_err(away);
             }
@@ -81,15 +82,24 @@ impl Buckets {
     /// Publishes messages about tasks, in this order, in place of others about them.
     pub(super) async fn publish_again(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
         for task in tasks {
-            self.purge_hint(task).await?;
+            self.remove_hint(task).await?;
         }
         self.publish(tasks).await
     }
 
-    /// Removes the message about a task.
-    pub(super) async fn purge_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
+    /// Removes the message about a task. A purge would do so too, but lets consumers of version 2.9 pass over the messages of other tasks.
+    pub(super) async fn remove_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
         let subject = self.subject(task.spec.priority, &task.id);
-        self.hints.purge().filter(subject).await.map_err(away).map(drop)
+        let message = match self.hints.get_last_raw_message_by_subject(&subject).await {
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(()),
+            message => message.map_err(away)?,
+        };
+        match self.hints.delete_message(message.sequence).await {
+            // It was acknowledged meanwhile.
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.kind(), DeleteMessageErrorKind::JetStream(_)) => Ok(()),
+            Err(error) => Err(away(error)),
+        }
     }
 
     /// Publishes messages about tasks, in this order, unless there are some.

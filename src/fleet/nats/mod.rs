@@ -243,6 +243,7 @@ impl NatsStore {
     ) -> Result<bool, QueueError> {
         loop {
             let (mut stored, revision) = self.existing(id).await?;
+            let before = stored.task.state;
             match change(&mut stored.task)? {
                 Change::Keep => return Ok(false),
                 Change::Write => {}
@@ -252,7 +253,7 @@ impl NatsStore {
             if self.buckets.write(stored, revision).await? == Written::Conflict {
                 continue;
             }
-            if task.state != TaskState::Claimed {
+            if task.state != before {
                 // If this fails, the message is delivered or published again later.
                 let _ = self.update_hint(&task).await;
             }
@@ -265,7 +266,7 @@ impl NatsStore {
         match task.state {
             TaskState::Queued => self.buckets.publish_again(&[task]).await,
             _ if was_held => Ok(()),
-            _ => self.buckets.purge_hint(task).await,
+            _ => self.buckets.remove_hint(task).await,
         }
     }
 
@@ -285,7 +286,7 @@ impl NatsStore {
             ended.push(stored);
         }
         for stored in &ended {
-            self.buckets.purge_hint(&stored.task).await?;
+            self.buckets.remove_hint(&stored.task).await?;
             self.buckets.remove(stored).await?;
         }
         Ok(())

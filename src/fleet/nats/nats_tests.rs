@@ -69,6 +69,25 @@ async fn what_a_killed_server_has_confirmed_is_there_when_it_starts_again() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_task_hides_no_message_of_another() {
+    let Some((_server, store)) = with_tasks(&["a", "b", "c", "d"], Duration::from_secs(30)).await else {
+        return;
+    };
+    assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, "a");
+    finish(&store, "a").await;
+    let settled = |task: &mut TaskRecord| {
+        task.settle();
+        Ok(Change::Write)
+    };
+    store.change_all(&["a".to_owned()], 2, &settled).await.unwrap();
+    let cancelled = |task: &mut TaskRecord| task.cancel(3).map(|()| Change::Write);
+    store.change_all(&["b".to_owned()], 3, &cancelled).await.unwrap();
+    for id in ["c", "d"] {
+        assert_eq!(store.claim("w", 3).await.unwrap().unwrap().id, id);
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_is_missing_or_not_delivered_is_published_again() {
     let Some((_server, store)) = with_tasks(&["missing", "held"], Duration::from_secs(30)).await else {
         return;

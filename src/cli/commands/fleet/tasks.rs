@@ -15,8 +15,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Time between two looks at tasks that are waited for.
+/// Time between two looks at tasks that are waited for, in a database.
 const LOOK: Duration = Duration::from_millis(100);
+/// The same on a server, which may be asked by many.
+const LOOK_AT_SERVER: Duration = Duration::from_secs(1);
 
 /// Arguments of `agent tasks`.
 #[derive(Debug, Clone, Args)]
@@ -161,7 +163,7 @@ pub async fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
         if has_ended || args.timeout.is_some_and(|timeout| waited >= timeout) {
             break (states, has_ended);
         }
-        sleep(LOOK).await;
+        sleep(if queue.is_shared() { LOOK_AT_SERVER } else { LOOK }).await;
     };
     let tasks = records(queue, &args.ids).await?;
     print(&app.terminal, &if args.json { document(tasks)? } else { lines(&tasks) })?;
