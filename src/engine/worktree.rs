@@ -210,9 +210,12 @@ impl<'a> Repository<'a> {
     /// The message of git, also if the branch or the directory exists.
     pub async fn add(&self, path: &Path, branch: &str, base: &str) -> Result<(), String> {
         let target = path.to_str().ok_or("the state directory is no text")?;
-        // Twice: one that git was killed in stays locked.
-        let words = ["worktree", "add", "--force", "--force", "--quiet", "-b", branch, target, base];
-        self.line(&self.workspace, &words).await.map(drop)
+        // Twice: one that git was killed in stays locked. The checkout of `git worktree add` locks `packed-refs`, which belongs to the user, and
+        // leaves the lock when it is killed.
+        let words =
+            ["worktree", "add", "--force", "--force", "--quiet", "--no-checkout", "-b", branch, target, base];
+        self.line(&self.workspace, &words).await?;
+        self.line(path, &["read-tree", "-u", "--reset", "--no-recurse-submodules", "HEAD"]).await.map(drop)
     }
 
     /// Creates `branch` at `commit`; one that is there already stays.
@@ -235,16 +238,16 @@ impl<'a> Repository<'a> {
     /// The message of git.
     pub async fn commit_all(&self, path: &Path, base: &str, message: &str) -> Result<Option<String>, String> {
         self.line(path, &["add", "--all", "--", ":/"]).await?;
-        let staged = self.run(path, &["diff", "--cached", "--quiet", "--no-ext-diff"], &[]).await?;
-        match staged.reason {
-            ExitReason::Code(0) => {}
-            ExitReason::Code(1) => {
-                self.line(path, &["commit", "--quiet", "--no-verify", "--message", message]).await?;
-            }
-            _ => return Err(error_text(&staged)),
+        let tree = self.line(path, &["write-tree"]).await?;
+        let known = self.line(path, &["rev-parse", "HEAD", "HEAD^{tree}"]).await?;
+        let (head, head_tree) = known.split_once('\n').ok_or("git does not know HEAD")?;
+        if tree == head_tree {
+            return Ok((head != base).then(|| head.to_owned()));
         }
-        let head = self.line(path, &["rev-parse", "HEAD"]).await?;
-        Ok((head != base).then_some(head))
+        // `git commit` locks `packed-refs`, which belongs to the user, and leaves the lock when it is killed.
+        let commit = self.line(path, &["commit-tree", &tree, "-p", head, "-m", message]).await?;
+        self.line(path, &["update-ref", "HEAD", &commit, head]).await?;
+        Ok(Some(commit))
     }
 
     /// Merges `branch` into the branch of the user's working tree, completely or not at all.
