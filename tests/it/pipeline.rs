@@ -508,22 +508,44 @@ fn what_a_command_had_changed_when_it_was_killed_is_undone_before_it_runs_again(
 
 #[test]
 fn files_that_were_changed_after_a_command_was_killed_are_not_undone() {
-    let lab = lab("steps: [{name: a, run: 'touch ready; test -e go || sleep 60'}]").file("mine.txt", "old");
+    let lab = lab("steps: [{name: a, run: 'touch ready; test -e go || sleep 60'}]")
+        .file("mine.txt", "old")
+        .file("deleted.txt", "old");
     let running = lab.start(&["pipeline", "../p.yaml"]);
     lab.wait_for_file("ready");
     running.signal(Signal::KILL);
     running.finish();
-    // The state of the file with the states before the command tells when it ran: here, an hour ago.
-    let states = lab.journal().with_file_name("before-1.json");
-    let hour_ago = SystemTime::now() - Duration::from_hours(1);
-    fs::File::open(&states).unwrap().set_modified(hour_ago).unwrap();
+    // These files tell when the command ran: here, two hours to one hour ago.
+    for (file, hours) in [("before-1.json", 2), ("running-1", 1)] {
+        let time = SystemTime::now() - Duration::from_hours(hours);
+        fs::File::open(lab.journal().with_file_name(file)).unwrap().set_modified(time).unwrap();
+    }
+    fs::remove_file(lab.ws().join("deleted.txt")).unwrap();
     for (file, text) in [("mine.txt", "mine"), ("go", "")] {
         fs::write(lab.ws().join(file), text).unwrap();
     }
     let id = newest_id(&lab);
     let done = lab.agent(&["pipeline", "resume", &id]).exits(0);
-    assert_eq!(lab.read("mine.txt"), "mine");
+    assert_eq!((lab.read("mine.txt"), lab.exists("deleted.txt")), ("mine".to_owned(), false));
     assert!(done.stderr.contains("were not undone") && done.stderr.contains("mine.txt"), "{}", done.stderr);
+}
+
+#[test]
+fn files_that_an_interrupted_command_only_made_visible_stay() {
+    let command = "rm .gitignore; mv built moved; touch ready; test -e keep/go || sleep 60";
+    let lab = lab(&format!("steps: [{{name: a, run: '{command}'}}]"))
+        .file(".gitignore", "secret.txt\nbuilt/\n")
+        .file("secret.txt", "mine")
+        .file("built/a.bin", "slow to build")
+        .file("keep/.gitignore", "go\n");
+    let running = lab.start(&["pipeline", "../p.yaml"]);
+    lab.wait_for_file("ready");
+    running.signal(Signal::KILL);
+    running.finish();
+    fs::write(lab.ws().join("keep/go"), "").unwrap();
+    let id = newest_id(&lab);
+    lab.agent(&["pipeline", "resume", &id]).exits(0);
+    assert_eq!((lab.read("secret.txt"), lab.read("moved/a.bin")), ("mine".into(), "slow to build".into()));
 }
 
 #[test]

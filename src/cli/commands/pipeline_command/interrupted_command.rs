@@ -1,6 +1,6 @@
 //! The command of a step that a kill interrupted: its changes to files are undone before it runs again.
 //!
-//! Files that were changed after the kill are left as they are: the file with the states is touched each second while the command
+//! Files that were changed before the command or after the kill are left as they are: a file is touched each second while the command
 //! runs, and the launcher ends a command within a second of the death of this process.
 
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
@@ -17,12 +17,13 @@ use crate::workspace::baseline::Baseline;
 use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-/// Time between two touches of the file with the states.
+/// Time between two touches of the file that tells when the command last ran.
 const TOUCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Seconds after the last touch in which the command may have changed a file.
@@ -33,10 +34,16 @@ const MAX_SECONDS_AFTER_TOUCH: i64 = 2;
 pub(super) struct StatesBefore {
     workspace: Workspace,
     contents: ContentStore,
+    /// The states, written just before the command starts.
     path: PathBuf,
+    /// A file that is touched while the command runs.
+    running: PathBuf,
     /// Directory for copies of the files that the undo replaces.
     replaced: PathBuf,
 }
+
+/// The times between which an interrupted command may have changed files, in seconds and nanoseconds since the epoch.
+type RunTimes = RangeInclusive<(i64, i64)>;
 
 /// What the undo of an interrupted command did.
 #[derive(Default)]
@@ -63,6 +70,7 @@ impl Steps<'_> {
             workspace: self.workspace.clone(),
             contents,
             path: dir.join(format!("before-{}.json", begun.index + 1)),
+            running: dir.join(format!("running-{}", begun.index + 1)),
             replaced: dir.join(format!("replaced-{}", self.app.source.short_id())),
         };
         let work = move || (states.undo(), states.write(), states);
@@ -86,7 +94,7 @@ impl Steps<'_> {
 }
 
 impl StatesBefore {
-    /// Waits for the command, and touches the file with the states meanwhile.
+    /// Waits for the command, and touches the file that tells when it ran.
     pub(super) async fn while_running<T>(&self, command: impl Future<Output = T>) -> T {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let now = Timestamps { last_access: now, last_modification: now };
@@ -96,7 +104,7 @@ impl StatesBefore {
             tokio::select! {
                 ended = &mut command => return ended,
                 // If it fails, fewer changes are undone after a kill.
-                _ = touches.tick() => drop(rustix::fs::utimensat(CWD, &self.path, &now, AtFlags::empty())),
+                _ = touches.tick() => drop(rustix::fs::utimensat(CWD, &self.running, &now, AtFlags::empty())),
             }
         }
     }
@@ -105,19 +113,23 @@ impl StatesBefore {
     pub(super) fn remove(&self) {
         // If it stays, the next command of the step undoes one that failed.
         let _ = rustix::fs::unlink(&self.path);
+        let _ = rustix::fs::unlink(&self.running);
     }
 
     /// Stores the states. If the files are too many, an empty file tells that a command has started.
     fn write(&self) -> io::Result<()> {
-        let _missing = rustix::fs::unlink(&self.path);
+        self.remove();
         private_file::create_new(&self.path, true)?;
         Baseline::new(self.workspace.clone(), Some(self.path.clone())).before_command();
-        Ok(())
+        private_file::create_new(&self.running, true).map(drop)
     }
 
     /// Restores the files that an interrupted command has changed; `None` if there is none.
     fn undo(&self) -> Option<Undone> {
-        let last = private_file::open(&self.path).ok()?.1.mtime().saturating_add(MAX_SECONDS_AFTER_TOUCH);
+        let (began, last) =
+            (private_file::open(&self.path).ok()?.1, private_file::open(&self.running).ok()?.1);
+        let times = (began.mtime(), began.mtime_nsec())
+            ..=(last.mtime().saturating_add(MAX_SECONDS_AFTER_TOUCH), last.mtime_nsec());
         let mut undone = Undone::default();
         let found = Baseline::load(self.workspace.clone(), &self.path).and_then(|mut it| it.after_command());
         let Some(changes) = found else {
@@ -125,7 +137,7 @@ impl StatesBefore {
             return Some(undone);
         };
         for change in &changes.listed {
-            match self.restore(change, last) {
+            match self.restore(change, &times) {
                 Ok(true) => undone.restored.push(change.path.clone()),
                 Ok(false) | Err(_) => undone.left.push(change.path.clone()),
             }
@@ -136,13 +148,13 @@ impl StatesBefore {
         (!(undone.restored.is_empty() && undone.left.is_empty())).then_some(undone)
     }
 
-    /// Restores a file after a copy of it was made; returns `false` if its earlier content is not stored, or it was changed after
-    /// the second `last` since the epoch.
-    fn restore(&self, change: &Change, last: i64) -> anyhow::Result<bool> {
+    /// Restores a file after a copy of it was made; returns `false` if its earlier content is not stored, or it was changed outside of
+    /// `times`. A file that was there before the command may be new to the states, such as one that is no longer ignored.
+    fn restore(&self, change: &Change, times: &RunTimes) -> anyhow::Result<bool> {
         let path = self.workspace.path(&change.path)?;
         let (now, wanted) = (self.workspace.state_of(&path)?, change.before_state());
-        let stat = rustix::fs::lstat(self.workspace.root().join(&change.path));
-        if wanted == FileState::Unknown || stat.is_ok_and(|stat| stat.st_ctime > last) {
+        let is_of_command = self.changed_at(&change.path).is_some_and(|time| times.contains(&time));
+        if wanted == FileState::Unknown || !is_of_command {
             return Ok(false);
         }
         if now != FileState::Absent {
@@ -152,6 +164,13 @@ impl StatesBefore {
         let is_restored = self.workspace.restore_stored(&path, &now, &wanted, &self.contents)?.is_some();
         self.workspace.remove_directories([(path, change.directories)]);
         Ok(is_restored)
+    }
+
+    /// Returns when a file, or the nearest directory of one that is gone, last changed.
+    fn changed_at(&self, path: &str) -> Option<(i64, i64)> {
+        let path = self.workspace.root().join(path);
+        let mut found = path.ancestors().filter_map(|path| path.symlink_metadata().ok());
+        found.next().map(|found| (found.ctime(), found.ctime_nsec()))
     }
 }
 
