@@ -138,7 +138,7 @@ pub struct TaskRecord {
     pub state: TaskState,
     /// Number of the newest attempt, from 1; 0 before the first. Only the worker of this attempt may change the task.
     pub attempt: u32,
-    /// Number of attempts that failed.
+    /// Number of attempts that failed, and of workers that were killed.
     pub failed_attempts: u32,
     /// The worker of the newest attempt.
     pub worker: Option<String>,

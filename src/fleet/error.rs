@@ -15,9 +15,11 @@ pub enum QueueError {
     TooLong(String, usize),
     /// The queue holds as many tasks as it may.
     Full(u64),
+    /// The record of a task cannot be read.
+    Unreadable(String, String),
     /// The database cannot be used, or the server refuses it.
     Storage(String),
-    /// The server does not answer, which may pass.
+    /// The server does not answer, or cannot do what it is asked for now.
     Away(String),
 }
 
@@ -35,8 +37,12 @@ impl Display for QueueError {
             Self::Full(most) => {
                 write!(formatter, "the queue holds {most} tasks; `agent tasks rm` removes ended ones")
             }
+            Self::Unreadable(id, why) => write!(
+                formatter,
+                "the task {id} cannot be read, a newer version of this program may have written it: {why}"
+            ),
             Self::Storage(why) => write!(formatter, "the queue cannot be used: {why}"),
-            Self::Away(why) => write!(formatter, "the server of the queue does not answer: {why}"),
+            Self::Away(why) => write!(formatter, "the server of the queue cannot be used now: {why}"),
         }
     }
 }

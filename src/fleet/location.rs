@@ -29,7 +29,7 @@ impl Location {
             Some("") => Ok(default()),
             Some(path) if Path::new(path).is_absolute() => Ok(Self::Sqlite(PathBuf::from(path))),
             _ => Err(format!(
-                "`{url}` is no queue: write `sqlite:/absolute/path`, or `sqlite:` for the default"
+                "`{url}` is no queue: write `sqlite:/absolute/path`, `sqlite:` for the default, `nats://HOST:PORT`, `tls://HOST:PORT`, or `nats:` for the configured server"
             )),
         }
     }

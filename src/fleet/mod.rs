@@ -1,5 +1,6 @@
 //! The queue of tasks: submitted by anyone, done by workers, kept in an `SQLite` database or on a NATS server.
 
+pub mod backoff;
 pub mod boot_clock;
 pub mod error;
 pub mod location;
@@ -12,3 +13,4 @@ pub mod queue;
 pub mod selection;
 pub mod sqlite;
 pub mod transitions;
+pub mod unreadable;

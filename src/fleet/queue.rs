@@ -28,7 +28,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// Returns the random id of the queue, which tells its worktrees from those of others.
+    /// Returns the id of the queue, which tells its worktrees from those of others.
     pub fn id(&self) -> &str {
         match self {
             Self::Sqlite(store) => &store.id,
@@ -96,7 +96,7 @@ impl Queue {
     /// Fails when the store cannot be used.
     pub async fn renew(&self, task: &TaskRecord) -> Result<bool, QueueError> {
         match self {
-            Self::Sqlite(store) => store.renew(&task.id, task.newest_attempt(), &BootTime::now()),
+            Self::Sqlite(store) => store.renew(task, &BootTime::now()),
             Self::Nats(store) => store.renew(task).await,
         }
     }
@@ -148,26 +148,28 @@ impl Queue {
         self.change_own(task, 0, &begun).await
     }
 
-    /// Lets `worker` go on with the attempt `task` of a worker that is no longer alive; returns its record, if the attempt is still the newest
-    /// one of that worker.
+    /// Lets `worker` go on with the attempt `task` of a worker that was killed; returns its record, unless another attempt has begun or the task
+    /// has failed too often.
     ///
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn adopt(&self, task: &TaskRecord, worker: &str) -> Result<Option<TaskRecord>, QueueError> {
-        let adopted = |record: &mut TaskRecord| {
-            if record.worker != task.worker {
-                return Change::Keep;
-            }
-            record.worker = Some(worker.to_owned());
-            Change::Write
-        };
-        if let Self::Nats(store) = self {
-            store.prepare_adoption(task.newest_attempt(), worker).await?;
+        let Self::Nats(store) = self else { return self.adopt_alive(task, worker).await };
+        store.renew_lease(worker).await?;
+        let adopted = self.adopt_alive(task, worker).await;
+        if adopted.is_err() {
+            store.doubt(task, worker);
         }
+        adopted
+    }
+
+    async fn adopt_alive(&self, task: &TaskRecord, worker: &str) -> Result<Option<TaskRecord>, QueueError> {
+        let adopted =
+            |record: &mut TaskRecord| if record.adopt(worker) { Change::Write } else { Change::Keep };
         if !self.change_own(task, 0, &adopted).await? {
             return Ok(None);
         }
-        let task = self.get(&task.id).await?;
+        let task = self.record(&task.id).await?;
         Ok(self.renew(&task).await?.then_some(task))
     }
 
@@ -211,7 +213,26 @@ impl Queue {
         }
     }
 
-    /// Returns the task with this id.
+    /// Returns the task with this id, on a server without the document of its run.
+    ///
+    /// # Errors
+    /// Fails if there is none.
+    pub async fn record(&self, id: &str) -> Result<TaskRecord, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.get(id),
+            Self::Nats(store) => store.record(id).await,
+        }
+    }
+
+    /// Returns and forgets what could not be read of the queue, and was left out.
+    pub fn take_unreadable(&self) -> Vec<String> {
+        match self {
+            Self::Sqlite(store) => store.unreadable.take(),
+            Self::Nats(store) => store.take_unreadable(),
+        }
+    }
+
+    /// Returns the task with this id, with the document of its run.
     ///
     /// # Errors
     /// Fails if there is none.
@@ -268,9 +289,8 @@ impl Queue {
         now: u64,
         change: &dyn Fn(&mut TaskRecord) -> Change,
     ) -> Result<bool, QueueError> {
-        let change = |record: &mut TaskRecord| {
-            Ok(if record.belongs_to(task.newest_attempt()) { change(record) } else { Change::Keep })
-        };
+        let change =
+            |record: &mut TaskRecord| Ok(if record.belongs_to(task) { change(record) } else { Change::Keep });
         match self.change_all(std::slice::from_ref(&task.id), now, &change).await {
             Err(QueueError::Unknown(_)) => Ok(false),
             changed => changed,

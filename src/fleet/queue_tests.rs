@@ -116,6 +116,29 @@ async fn another_worker_goes_on_with_an_attempt_once() {
         assert_eq!((adopted.attempt, adopted.worker.as_deref()), (1, Some("other")));
         assert_eq!((adopted.session_id.as_deref(), adopted.base.as_deref()), (Some("session"), Some("base")));
         assert_eq!(queue.adopt(&task, "third").await.unwrap(), None);
+        assert!(!queue.renew(&task).await.unwrap() && queue.renew(&adopted).await.unwrap());
+        assert!(!finish(&queue, &task, &Ending::Done(None)).await);
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_kills_its_workers_is_not_gone_on_with_for_ever() {
+    for Open { queue, .. } in queues_with(&["a"]).await {
+        let task = claim(&queue).await.unwrap();
+        let adopted = queue.adopt(&task, "second").await.unwrap().unwrap();
+        assert_eq!((adopted.failed_attempts, adopted.spec.max_attempts), (1, 2));
+        assert_eq!(queue.adopt(&adopted, "third").await.unwrap(), None);
+        assert!(queue.renew(&adopted).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn the_cause_of_a_failure_is_bounded() {
+    for Open { queue, .. } in queues_with(&["a"]).await {
+        let task = claim(&queue).await.unwrap();
+        assert!(finish(&queue, &task, &Ending::Failed("é".repeat(1 << 20))).await);
+        let cause = queue.record("a").await.unwrap().cause.unwrap();
+        assert_eq!(cause.len(), 4 << 10);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
 use crate::fleet::selection::Selection;
 use crate::fleet::transitions::Change;
+use crate::fleet::unreadable::Unreadable;
 use crate::runtime::private_file::{create_new, create_private_dir};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::cell::RefCell;
@@ -58,6 +59,8 @@ pub struct SqliteStore {
     pub id: String,
     /// Time after which a claim ends that is not renewed.
     pub lease: Duration,
+    /// Tasks that could not be read, and why.
+    pub unreadable: Unreadable,
 }
 
 impl SqliteStore {
@@ -86,13 +89,16 @@ impl SqliteStore {
             }
             VERSION => {}
             version => {
-                let why = format!("{} is of another version ({version})", path.display());
+                let why = format!(
+                    "{} was written by another version of this program (tables of version {version}, not {VERSION}); move it away, or set `fleet.queue` to another file",
+                    path.display()
+                );
                 return Err(QueueError::Storage(why));
             }
         }
         let id = change.query_row("SELECT id FROM queue", [], |row| row.get(0))?;
         change.commit()?;
-        Ok(Self { connection: RefCell::new(connection), id, lease })
+        Ok(Self { connection: RefCell::new(connection), id, lease, unreadable: Unreadable::default() })
     }
 
     /// Makes one change of the database: all of it, or nothing if `change` fails.
@@ -149,13 +155,13 @@ impl SqliteStore {
     pub fn claim(&self, worker: &str, time: &BootTime, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         self.transaction(|change| {
             let ended = "WHERE state = 'claimed' AND (boot <> ?1 OR wait_until < ?2)";
-            for mut task in records(change, ended, params![time.boot, time.millis])? {
+            for mut task in self.records(change, ended, params![time.boot, time.millis], usize::MAX)? {
                 task.take_back(now);
                 write(change, &task, Some(time))?;
             }
             let next = "WHERE state = 'queued' AND (wait_until IS NULL OR boot <> ?1 OR wait_until <= ?2)
-                ORDER BY priority, number LIMIT 1";
-            let mut next = records(change, next, params![time.boot, time.millis])?;
+                ORDER BY priority, number";
+            let mut next = self.records(change, next, params![time.boot, time.millis], 1)?;
             let Some(mut task) = next.pop() else { return Ok(None) };
             task.claim(worker, now);
             write(change, &task, Some(&time.after(self.lease)))?;
@@ -167,12 +173,12 @@ impl SqliteStore {
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn renew(&self, id: &str, key: AttemptKey, time: &BootTime) -> Result<bool, QueueError> {
-        let lease_until = time.after(self.lease);
+    pub fn renew(&self, task: &TaskRecord, time: &BootTime) -> Result<bool, QueueError> {
+        let (until, AttemptKey { task: number, attempt }) = (time.after(self.lease), task.newest_attempt());
         let changed = self.connection.borrow().execute(
-            "UPDATE task SET boot = ?4, wait_until = ?5 WHERE id = ?1 AND number = ?2 AND state = 'claimed'
-             AND record ->> 'attempt' = ?3",
-            params![id, signed(key.task), key.attempt, lease_until.boot, lease_until.millis],
+            "UPDATE task SET boot = ?4, wait_until = ?5 WHERE number = ?1 AND state = 'claimed'
+             AND record ->> 'attempt' = ?2 AND record ->> 'worker' = ?3",
+            params![signed(number), attempt, task.worker, until.boot, until.millis],
         )?;
         Ok(changed == 1)
     }
@@ -245,17 +251,40 @@ impl SqliteStore {
     pub fn select(&self, selection: Selection, time: &BootTime) -> Result<Vec<TaskRecord>, QueueError> {
         let connection = self.connection.borrow();
         match selection {
-            Selection::All => records(&connection, "ORDER BY number", []),
+            Selection::All => self.records(&connection, "ORDER BY number", [], usize::MAX),
             Selection::InState(state) => {
-                records(&connection, "WHERE state = ?1 ORDER BY number", [state.name()])
+                self.records(&connection, "WHERE state = ?1 ORDER BY number", [state.name()], usize::MAX)
             }
-            Selection::Unsettled { until } => records(
+            Selection::Unsettled { until } => self.records(
                 &connection,
                 "WHERE is_settled = 0 AND changed_at <= ?3 AND (state IN ('done', 'failed', 'dead')
                  OR state = 'cancelled' AND record ->> 'attempt' > 0 AND (boot <> ?1 OR wait_until < ?2)) ORDER BY number",
                 params![time.boot, time.millis, signed(until)],
+                usize::MAX,
             ),
         }
+    }
+
+    /// Returns up to `most` tasks; those that cannot be read are left out and noted.
+    fn records<P: rusqlite::Params>(
+        &self,
+        connection: &Connection,
+        condition: &str,
+        values: P,
+        most: usize,
+    ) -> Result<Vec<TaskRecord>, QueueError> {
+        let mut statement = connection.prepare(&format!("{COLUMNS} {condition}"))?;
+        let mut rows = statement.query(values)?;
+        let mut tasks = Vec::new();
+        while tasks.len() < most
+            && let Some(row) = rows.next()?
+        {
+            match record(row) {
+                Ok(task) => tasks.push(task),
+                Err(error) => self.unreadable.note(error.to_string()),
+            }
+        }
+        Ok(tasks)
     }
 
     /// Checks whether a task waits, or is claimed.
@@ -263,34 +292,26 @@ impl SqliteStore {
     /// # Errors
     /// Fails when the database cannot be used.
     pub fn has_open_tasks(&self) -> Result<bool, QueueError> {
-        let text = "SELECT EXISTS (SELECT 1 FROM task WHERE state IN ('queued', 'claimed'))";
-        Ok(self.connection.borrow().query_row(text, [], |row| row.get(0))?)
+        let open = "WHERE state IN ('queued', 'claimed')";
+        Ok(!self.records(&self.connection.borrow(), open, [], 1)?.is_empty())
     }
 }
 
 fn find(connection: &Connection, id: &str) -> Result<TaskRecord, QueueError> {
-    records(connection, "WHERE id = ?1", [id])?.pop().ok_or_else(|| QueueError::Unknown(id.to_owned()))
+    let mut statement = connection.prepare(&format!("{COLUMNS} WHERE id = ?1"))?;
+    let mut rows = statement.query([id])?;
+    rows.next()?.map_or_else(|| Err(QueueError::Unknown(id.to_owned())), record)
 }
 
-fn records<P: rusqlite::Params>(
-    connection: &Connection,
-    condition: &str,
-    values: P,
-) -> Result<Vec<TaskRecord>, QueueError> {
-    let mut statement =
-        connection.prepare(&format!("SELECT number, record, result FROM task {condition}"))?;
-    let mut rows = statement.query(values)?;
-    let mut tasks = Vec::new();
-    while let Some(row) = rows.next()? {
-        tasks.push(record(row)?);
-    }
-    Ok(tasks)
-}
+/// Start of a query for rows that `record` reads.
+const COLUMNS: &str = "SELECT number, record, result, id FROM task";
 
 fn record(row: &Row<'_>) -> Result<TaskRecord, QueueError> {
+    let id: String = row.get(3)?;
+    let unreadable = |error: serde_json::Error| QueueError::Unreadable(id.clone(), error.to_string());
     let (record, result) = (row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?);
-    let record: TaskRecord = serde_json::from_str(&record)?;
-    let result = result.map(|text| serde_json::from_str(&text)).transpose()?;
+    let record: TaskRecord = serde_json::from_str(&record).map_err(unreadable)?;
+    let result = result.map(|text| serde_json::from_str(&text)).transpose().map_err(unreadable)?;
     let number = u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default();
     Ok(TaskRecord { number, result, ..record })
 }

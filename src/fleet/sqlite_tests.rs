@@ -38,14 +38,14 @@ fn change(store: &SqliteStore, id: &str, from: i64, change: impl Fn(&mut TaskRec
 #[test]
 fn b08_a_claim_that_is_not_renewed_is_taken_back_by_any_process() {
     let open = open(&["a"]);
-    assert_eq!(claim(&open.store, 0), Some(("a".to_owned(), 1)));
+    let claimed = open.store.claim("w", &at(0), 1).unwrap().unwrap();
+    assert_eq!((claimed.id.as_str(), claimed.attempt), ("a", 1));
     let other = SqliteStore::open(&open.directory.path().join("fleet/tasks.sqlite"), lease()).unwrap();
     assert_eq!(claim(&other, LEASE - 1), None);
-    let key = AttemptKey { task: 1, attempt: 1 };
-    assert!(open.store.renew("a", key, &at(LEASE - 1)).unwrap());
+    assert!(open.store.renew(&claimed, &at(LEASE - 1)).unwrap());
     assert_eq!(claim(&other, LEASE + 1), None);
     assert_eq!(claim(&other, 2 * LEASE), Some(("a".to_owned(), 2)));
-    assert!(!open.store.renew("a", key, &at(2 * LEASE)).unwrap());
+    assert!(!open.store.renew(&claimed, &at(2 * LEASE)).unwrap());
 }
 
 #[test]
@@ -80,6 +80,21 @@ fn the_worker_of_a_cancelled_task_may_be_at_work_until_its_claim_ends() {
     let unsettled =
         |millis, until| open.store.select(Selection::Unsettled { until }, &at(millis)).unwrap().len();
     assert_eq!((unsettled(LEASE - 1, 9), unsettled(LEASE + 1, 9), unsettled(LEASE + 1, 1)), (0, 1, 0));
+}
+
+#[test]
+fn a_task_that_cannot_be_read_is_left_out_and_reported_once() {
+    let open = open(&["a", "b"]);
+    let broken = "UPDATE task SET record = '{\"new\": 1}' WHERE id = 'a'";
+    open.store.connection.borrow().execute(broken, []).unwrap();
+    assert_eq!(claim(&open.store, 0), Some(("b".to_owned(), 1)));
+    assert_eq!(open.store.select(Selection::All, &at(0)).unwrap().len(), 1);
+    let reported = open.store.unreadable.take();
+    assert!(reported.len() == 1 && reported[0].starts_with("the task a cannot be read"), "{reported:?}");
+    assert_eq!(claim(&open.store, 0), None);
+    assert_eq!(open.store.unreadable.take(), Vec::<String>::new());
+    change(&open.store, "b", 0, |task| Change::WriteAndWait(task.finish(&Ending::Done(None), None, 2)));
+    assert!(!open.store.has_open_tasks().unwrap());
 }
 
 #[test]

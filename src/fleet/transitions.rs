@@ -10,6 +10,9 @@ const FIRST_WAIT: Duration = Duration::from_secs(2);
 /// Longest wait after a failed attempt.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
+/// Maximum bytes of the cause in a record.
+const MAX_CAUSE_BYTES: usize = 4 << 10;
+
 /// How an attempt ended.
 #[derive(Debug, Clone)]
 pub enum Ending {
@@ -60,9 +63,12 @@ impl TaskRecord {
         AttemptKey { task: self.number, attempt: self.attempt }
     }
 
-    /// Checks whether `attempt` may change the task: it is claimed, and no later attempt has begun.
-    pub fn belongs_to(&self, attempt: AttemptKey) -> bool {
-        self.state == TaskState::Claimed && self.newest_attempt() == attempt
+    /// Checks whether `attempt`, an earlier state of the record, may change the task: it is claimed, no later attempt has begun, and no other
+    /// worker goes on with this one.
+    pub fn belongs_to(&self, attempt: &Self) -> bool {
+        self.state == TaskState::Claimed
+            && self.newest_attempt() == attempt.newest_attempt()
+            && self.worker == attempt.worker
     }
 
     /// Begins an attempt of `worker`.
@@ -73,13 +79,24 @@ impl TaskRecord {
         (self.session_id, self.base, self.settled) = (None, None, false);
     }
 
+    /// Lets `worker` go on with the attempt of a worker that was killed, which counts as a failed one; returns whether the task may have another.
+    pub fn adopt(&mut self, worker: &str) -> bool {
+        let failed_attempts = self.failed_attempts.saturating_add(1);
+        if failed_attempts >= self.spec.max_attempts {
+            return false;
+        }
+        (self.failed_attempts, self.worker) = (failed_attempts, Some(worker.to_owned()));
+        true
+    }
+
     /// Ends the attempt of a worker that has not renewed its claim.
     pub fn take_back(&mut self, now: u64) {
         let worker = self.worker.as_deref().unwrap_or_default();
         self.fail(format!("the worker {worker} has ended without a result"), now);
     }
 
-    fn fail(&mut self, cause: String, now: u64) {
+    fn fail(&mut self, mut cause: String, now: u64) {
+        cause.truncate(cause.floor_char_boundary(MAX_CAUSE_BYTES));
         self.failed_attempts = self.failed_attempts.saturating_add(1);
         let is_dead = self.failed_attempts >= self.spec.max_attempts;
         self.set_state(if is_dead { TaskState::Dead } else { TaskState::Queued }, now);

@@ -166,7 +166,7 @@ fn b08_the_next_worker_of_the_machine_resumes_the_session_of_a_killed_one() {
     let task = task(&lab, "a");
     assert_eq!(
         (&task["state"], &task["attempt"], &task["failed_attempts"]),
-        (&json!("done"), &json!(1), &json!(0))
+        (&json!("done"), &json!(1), &json!(1))
     );
     assert_eq!((&task["session_id"], &task["result"]["output"]), (&session, &json!("the rest is done")));
     assert_eq!(again.requests().len(), 1);

@@ -19,11 +19,15 @@ const WORKERS: usize = 4;
 /// Time after which the claim of a stopped worker has ended: more than `fleet.lease_seconds`.
 const STOPPED: Duration = Duration::from_secs(5);
 
-/// Each command leaves the line that is there; a command that was interrupted is followed by another.
+/// Longest wait for the end of the tasks.
+const LONGEST: Duration = Duration::from_mins(2);
+
+/// Each command adds the name of its worktree, which tells the attempt, unless it is there: a command that was interrupted is followed by
+/// another.
 const TURNS: &str = "turns:
-  - calls: [{name: run_command, arguments: {command: 'grep -qs line log.txt || echo line >> log.txt'}}]
-  - calls: [{name: run_command, arguments: {command: 'grep -qs line log.txt || echo line >> log.txt; true'}}]
-  - calls: [{name: run_command, arguments: {command: 'test -f log.txt || echo line >> log.txt'}}]
+  - calls: [{name: run_command, arguments: {command: 'a=$(basename $PWD); grep -qsx $a log.txt || echo $a >> log.txt'}}]
+  - calls: [{name: run_command, arguments: {command: 'a=$(basename $PWD); grep -qsx $a log.txt || echo $a >> log.txt; true'}}]
+  - calls: [{name: run_command, arguments: {command: 'a=$(basename $PWD); grep -qsx $a log.txt || echo $a >> log.txt; :'}}]
   - {text: done, repeat: 9}
 ";
 
@@ -103,9 +107,16 @@ impl Fleet {
         is_empty("queued") && is_empty("claimed")
     }
 
-    /// Waits until the workers have nothing to do, and returns the tasks.
+    /// Waits until the workers have nothing to do, and returns the tasks. A last worker removes what killed ones have left.
     fn finish(mut self) -> (Lab, Vec<Value>) {
         self.wake(true);
+        let began = Instant::now();
+        while !self.has_ended() {
+            let tasks = || self.lab.agent(&["tasks", "list", "--json"]).stdout;
+            assert!(began.elapsed() < LONGEST, "the tasks do not end: {}", tasks());
+            sleep(Duration::from_millis(200));
+        }
+        self.start_worker();
         for worker in self.workers.drain(..).chain(self.gone.drain(..).map(|(worker, _)| worker)) {
             worker.finish();
         }
@@ -146,12 +157,17 @@ fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
                 "{task}"
             );
             let branch = task["branch"].as_str().unwrap();
-            assert_eq!(lab.git(&["show", &format!("{branch}:log.txt")]), "line\n", "{task}");
+            let log = lab.git(&["show", &format!("{branch}:log.txt")]);
+            let of_attempt = format!("-{}-{}", task["number"], task["attempt"]);
+            assert!(log.lines().count() == 1 && log.trim_end().ends_with(&of_attempt), "{log}{task}");
         }
         let branches = lab.git(&["branch", "--format=%(refname:short)"]).lines().count() as u64;
         assert_eq!((branches, lab.git(&["worktree", "list"]).lines().count()), (tasks + 1, 1));
         assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "");
-        let attempts: u64 = done.iter().map(|task| task["attempt"].as_u64().unwrap()).sum();
+        let sum = |field: &str| done.iter().map(|task| task[field].as_u64().unwrap()).sum::<u64>();
+        let (attempts, failed) = (sum("attempt"), sum("failed_attempts"));
+        assert!(failed > 0 && (attempts > tasks || tasks < 1_000), "{attempts} attempts, {failed} failed");
+        assert!(kills > 0 && (restarts > 0 || nats().is_none()), "{kills} kills, {restarts} restarts");
         eprintln!(
             "seed {seed}: {tasks} tasks, {attempts} attempts, {kills} workers killed or stopped, {restarts} restarts of the server, {:?}",
             began.elapsed()

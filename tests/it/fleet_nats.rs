@@ -127,7 +127,7 @@ fn a_server_that_is_killed_and_started_again_loses_no_task_and_no_result() {
     let running = fleet.start_worker(&model, &["--drain"]);
     model.wait_for_request(1);
     fleet.nats.kill();
-    running.wait_for_stderr("does not answer");
+    running.wait_for_stderr("cannot be used now");
     fleet.nats.restart();
     running.finish().exits(0);
     for id in ["a", "b"] {
@@ -136,11 +136,45 @@ fn a_server_that_is_killed_and_started_again_loses_no_task_and_no_result() {
 }
 
 #[test]
+fn a_task_whose_worker_is_ended_while_the_server_is_away_has_not_failed() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    let hangs = Server::start("turns: [{fault: hang}]");
+    let running = fleet.start_worker(&hangs, &["--grace", "0"]);
+    hangs.wait_for_request(1);
+    fleet.nats.kill();
+    running.signal(Signal::TERM);
+    running.finish();
+    fleet.nats.restart();
+    fleet.start_worker(&appends(), &["--drain"]).finish().exits(0);
+    assert_eq!(fleet.task("a")["state"], "done");
+}
+
+#[test]
+fn waiting_for_a_task_outlasts_the_server() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    let waiting = fleet.lab.start(&["tasks", "wait", "a"]);
+    let hangs = Server::start("turns: [{fault: hang}]");
+    let running = fleet.start_worker(&hangs, &[]);
+    // The other command has been connected for longer.
+    hangs.wait_for_request(1);
+    fleet.nats.kill();
+    waiting.wait_for_stderr("cannot be used now");
+    fleet.nats.restart();
+    running.signal(Signal::KILL);
+    running.finish();
+    fleet.start_worker(&appends(), &["--drain"]).finish().exits(0);
+    let waited = waiting.finish().exits(0);
+    assert!(waited.stdout.starts_with("a  done"), "{}", waited.stdout);
+}
+
+#[test]
 fn a_submission_without_a_server_fails_and_says_what_is_stored() {
     let Some(mut fleet) = Fleet::start() else { return };
     fleet.nats.kill();
     let done = fleet.submit(&["x"]).exits(1);
-    for text in ["no task is stored", "the server of the queue does not answer"] {
+    for text in ["no task is stored", "the server of the queue cannot be used now"] {
         assert!(done.stderr.contains(text), "{}", done.stderr);
     }
     assert_eq!(done.stdout, "");

@@ -3,6 +3,7 @@
 use crate::core::fleet::Priority;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::connection::NatsServer;
+use crate::fleet::unreadable::Unreadable;
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull;
@@ -14,6 +15,11 @@ use std::time::Duration;
 
 /// Messages that workers may hold at the same time, those of all of them.
 const MAX_HELD: i64 = 100_000;
+
+/// Least time after which a key of the leases may end.
+const MIN_LEASE: Duration = Duration::from_secs(1);
+/// Time after which a document is removed whose record was not: longer than records of ended tasks are kept.
+const MAX_RESULT_AGE: Duration = Duration::from_hours(60 * 24);
 
 /// The stream and the buckets.
 pub struct Buckets {
@@ -29,6 +35,8 @@ pub struct Buckets {
     pub results: ObjectStore,
     /// Time after which the server removes a key of `leases`.
     pub lease: Duration,
+    /// Records that could not be read.
+    pub unreadable: Unreadable,
     prefix: String,
 }
 
@@ -56,8 +64,24 @@ impl Buckets {
         let records = open_bucket(&context, bucket("STATE", Duration::ZERO)).await?;
         let leases = open_bucket(&context, bucket("LEASE", lease)).await?;
         let lease = leases.status().await.map_err(away)?.max_age();
+        if lease < MIN_LEASE {
+            let why = format!(
+                "the bucket {prefix}_LEASE has a maximum age of {} s, which is too short; delete it, or set `fleet.nats.prefix`",
+                lease.as_secs()
+            );
+            return Err(QueueError::Storage(why));
+        }
         let results = open_results(&context, format!("{prefix}_SESSIONS"), server.replicas).await?;
-        Ok(Self { context, hints, records, leases, results, lease, prefix })
+        Ok(Self {
+            context,
+            hints,
+            records,
+            leases,
+            results,
+            lease,
+            unreadable: Unreadable::default(),
+            prefix,
+        })
     }
 
     /// Returns the subject of the message of a task.
@@ -120,7 +144,12 @@ async fn open_results(
     if let Ok(store) = context.get_object_store(&bucket).await {
         return Ok(store);
     }
-    let config = object_store::Config { bucket, num_replicas, ..object_store::Config::default() };
+    let config = object_store::Config {
+        bucket,
+        max_age: MAX_RESULT_AGE,
+        num_replicas,
+        ..object_store::Config::default()
+    };
     context.create_object_store(config).await.map_err(away)
 }
 

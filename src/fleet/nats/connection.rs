@@ -1,5 +1,6 @@
 //! The connection to a NATS server: who may be asked, with which credentials, and for how long.
 
+use crate::fleet::backoff::{MAX_WAIT, wait_after};
 use crate::fleet::error::QueueError;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use std::net::IpAddr;
@@ -10,10 +11,8 @@ use tokio::time::{Instant, sleep};
 
 /// How long a server is tried before the command fails.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
-/// First wait between two tries; each further one waits twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// Longest wait between two tries.
-const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Least time for one try.
+const MIN_CONNECT_TIME: Duration = Duration::from_secs(1);
 
 /// What identifies this client to the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,7 +49,9 @@ impl NatsServer {
     /// # Errors
     /// Fails for an address that is none, one with credentials, and for a server of another machine without TLS.
     fn address(&self) -> Result<ServerAddr, String> {
-        let wrong = |why: &str| Err(format!("`{}` is no NATS server: {why}", self.url));
+        // What may be a password is not repeated.
+        let shown = self.url.rsplit('@').next().unwrap_or_default();
+        let wrong = |why: &str| Err(format!("`{shown}` is no NATS server: {why}"));
         let Ok(address) = ServerAddr::from_str(&self.url) else {
             return wrong("write `nats://HOST:PORT` or `tls://HOST:PORT`");
         };
@@ -85,9 +86,11 @@ impl NatsServer {
     /// Fails when there is no answer, and when the server refuses the credentials.
     pub async fn connect(&self) -> Result<Client, QueueError> {
         let address = self.address().map_err(QueueError::Storage)?;
-        let (began, mut wait) = (Instant::now(), FIRST_WAIT);
+        let (began, mut tries) = (Instant::now(), 0);
         loop {
-            let error = match self.options(&address).connect(address.clone()).await {
+            let left = MAX_CONNECT_TIME.saturating_sub(began.elapsed()).clamp(MIN_CONNECT_TIME, MAX_WAIT);
+            let options = self.options(&address).connection_timeout(left);
+            let error = match options.connect(address.clone()).await {
                 Ok(client) => return Ok(client),
                 Err(error) => error,
             };
@@ -99,11 +102,12 @@ impl NatsServer {
             if is_final {
                 return Err(QueueError::Storage(why));
             }
+            let wait = wait_after(tries);
             if began.elapsed().saturating_add(wait) > MAX_CONNECT_TIME {
                 return Err(QueueError::Away(why));
             }
-            sleep(jittered(wait)).await;
-            wait = wait.saturating_mul(2).min(MAX_WAIT);
+            sleep(wait).await;
+            tries += 1;
         }
     }
 
@@ -111,14 +115,7 @@ impl NatsServer {
         let options = ConnectOptions::new()
             .name("agent")
             .require_tls(address.tls_required())
-            .connection_timeout(MAX_WAIT)
-            .reconnect_delay_callback(|attempts| match attempts {
-                0 | 1 => Duration::ZERO,
-                more => {
-                    let doublings = u32::try_from(more.min(10)).unwrap_or(10);
-                    jittered(FIRST_WAIT.saturating_mul(1 << doublings).min(MAX_WAIT))
-                }
-            });
+            .reconnect_delay_callback(|tries| if tries < 2 { Duration::ZERO } else { wait_after(tries) });
         // Without TLS, a server could name others, which are not on this machine.
         let options = if address.tls_required() { options } else { options.ignore_discovered_servers() };
         let options = match &self.ca_file {
@@ -136,12 +133,6 @@ impl NatsServer {
 fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// Returns between half of `wait` and all of it, so that many clients do not come at the same moment.
-fn jittered(wait: Duration) -> Duration {
-    let random = getrandom::u32().unwrap_or_default();
-    (wait / 2).saturating_add(wait / 2 * (random % 1_000) / 1_000)
 }
 
 #[cfg(test)]
@@ -179,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_has_at_least_half_of_its_length() {
-        for _ in 0..100 {
-            let wait = jittered(MAX_WAIT);
-            assert!(wait >= MAX_WAIT / 2 && wait <= MAX_WAIT, "{wait:?}");
+    fn a_message_about_an_address_has_no_password() {
+        for url in ["nats://user:secret@", "http://user:secret@host", "nats://user:secret@host:x"] {
+            let error = server(url, false).address().unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
         }
     }
 }

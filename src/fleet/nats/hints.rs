@@ -1,4 +1,4 @@
-//! Messages that say that there is something to do about a task. They are held while a worker does it.
+//! Messages that tell workers to look at the record of a task. A worker holds the message while it does the task.
 
 use crate::core::fleet::{AttemptKey, TaskRecord};
 use crate::fleet::error::QueueError;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-/// Error of a server that has a message about the task already.
+/// Error of a server which has a message about the task already.
 const HAS_ONE: &str = "maximum messages per subject exceeded";
 
 /// Longest wait for a message.
@@ -27,8 +27,8 @@ const MAX_UNCONFIRMED: usize = 256;
 #[derive(Default)]
 pub(super) struct Hints {
     consumers: OnceCell<Vec<PullConsumer>>,
-    /// The attempts of this worker; an attempt of a killed worker has no message.
-    held: RefCell<HashMap<AttemptKey, Option<Message>>>,
+    /// Those about the attempts of this worker.
+    held: RefCell<HashMap<AttemptKey, Message>>,
 }
 
 impl Hints {
@@ -45,18 +45,18 @@ impl Hints {
     }
 
     /// Holds the message about a task while an attempt is made.
-    pub(super) fn hold(&self, attempt: AttemptKey, message: Option<Message>) {
+    pub(super) fn hold(&self, attempt: AttemptKey, message: Message) {
         self.held.borrow_mut().insert(attempt, message);
     }
 
-    /// Checks whether this worker makes the attempt.
-    pub(super) fn is_held(&self, attempt: AttemptKey) -> bool {
-        self.held.borrow().contains_key(&attempt)
+    /// Forgets the message about an attempt that another one has replaced.
+    pub(super) fn forget(&self, attempt: AttemptKey) {
+        self.held.borrow_mut().remove(&attempt);
     }
 
     /// Keeps the server from giving the message of an attempt to another worker.
     pub(super) async fn renew(&self, attempt: AttemptKey) -> Result<(), QueueError> {
-        let message = self.held.borrow().get(&attempt).cloned().flatten();
+        let message = self.held.borrow().get(&attempt).cloned();
         match message {
             Some(message) => message.ack_with(AckKind::Progress).await.map_err(away),
             None => Ok(()),
@@ -65,7 +65,7 @@ impl Hints {
 
     /// Removes the message of an attempt that has ended; returns whether this worker had one.
     pub(super) async fn release(&self, attempt: AttemptKey) -> Result<bool, QueueError> {
-        let message = self.held.borrow_mut().remove(&attempt).flatten();
+        let message = self.held.borrow_mut().remove(&attempt);
         match message {
             Some(message) => message.double_ack().await.map_err(away).map(|()| true),
             None => Ok(false),

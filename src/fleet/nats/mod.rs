@@ -8,7 +8,7 @@ pub mod connection;
 mod hints;
 mod records;
 
-use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState};
+use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, away};
 use crate::fleet::nats::connection::NatsServer;
@@ -21,7 +21,7 @@ use async_nats::jetstream::Message;
 use async_nats::jetstream::kv::CreateErrorKind;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -44,6 +44,10 @@ pub struct NatsStore {
     clock: Rc<Clock>,
     /// When the lease of this worker was last renewed.
     renewed: Cell<Option<Instant>>,
+    /// Claims of this worker whose confirmation was lost, if the server has written them.
+    doubtful: RefCell<Vec<TaskRecord>>,
+    /// When all records were last searched for open tasks.
+    searched: Cell<Option<Instant>>,
 }
 
 impl NatsStore {
@@ -54,7 +58,13 @@ impl NatsStore {
     pub async fn open(server: &NatsServer, lease: Duration, clock: Rc<Clock>) -> Result<Self, QueueError> {
         let buckets = Buckets::open(server.connect().await?, server, lease).await?;
         let id = server.prefix.to_ascii_lowercase();
-        Ok(Self { id, buckets, hints: Hints::default(), clock, renewed: Cell::default() })
+        let (hints, renewed, doubtful, searched) = Default::default();
+        Ok(Self { id, buckets, hints, clock, renewed, doubtful, searched })
+    }
+
+    /// Returns and forgets why tasks could not be read.
+    pub fn take_unreadable(&self) -> Vec<String> {
+        self.buckets.unreadable.take()
     }
 
     /// Returns the time after which a claim ends that is not renewed.
@@ -74,18 +84,22 @@ impl NatsStore {
             .zip(first..)
             .map(|((id, spec), number)| Stored::new(TaskRecord::new(id, number, spec, now)))
             .collect();
-        let known: Vec<bool> = stream::iter(&new)
-            .map(|stored| self.is_known(&stored.task))
+        let known: Vec<Option<TaskRecord>> = stream::iter(&new)
+            .map(|stored| self.known(&stored.task))
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
+        let is_new = known.iter().map(Option::is_none);
         let new: Vec<&Stored> =
-            new.iter().zip(known).filter(|(_, known)| !known).map(|(stored, _)| stored).collect();
+            new.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(stored, _)| stored).collect();
         if self.buckets.count().await?.saturating_add(new.len() as u64) > most {
             return Err(QueueError::Full(most));
         }
         let added = Cell::new(0_usize);
-        let done = self.add(&new, &added).await;
+        // The messages of known ones are missing if an earlier submission was interrupted.
+        let waiting: Vec<&TaskRecord> =
+            known.iter().flatten().filter(|task| task.state == TaskState::Queued).collect();
+        let done = self.add(&new, &waiting, &added).await;
         done.map_err(|error| match error {
             QueueError::Away(why) => QueueError::Away(format!(
                 "{why}; {} of {} tasks are stored, submit them again",
@@ -96,34 +110,40 @@ impl NatsStore {
         })
     }
 
-    async fn add(&self, new: &[&Stored], added: &Cell<usize>) -> Result<(), QueueError> {
+    async fn add(
+        &self,
+        new: &[&Stored],
+        waiting: &[&TaskRecord],
+        added: &Cell<usize>,
+    ) -> Result<(), QueueError> {
         let created = stream::iter(new).map(|stored| async {
             let stored: &Stored = stored;
-            if self.buckets.create(stored).await? == Written::Conflict && !self.is_known(&stored.task).await?
-            {
+            let is_created = self.buckets.create(stored).await? == Written::Done;
+            if !is_created && self.known(&stored.task).await?.is_none() {
                 return Err(away("the task was removed"));
             }
             added.set(added.get() + 1);
             Ok(())
         });
         created.buffered(CONCURRENCY).try_collect::<()>().await?;
-        let tasks: Vec<&TaskRecord> = new.iter().map(|stored| &stored.task).collect();
+        let tasks: Vec<&TaskRecord> =
+            waiting.iter().copied().chain(new.iter().map(|stored| &stored.task)).collect();
         self.buckets.publish(&tasks).await
     }
 
-    /// Checks whether the task exists.
+    /// Returns the task if it exists.
     ///
     /// # Errors
     /// Fails if it has another spec.
-    async fn is_known(&self, task: &TaskRecord) -> Result<bool, QueueError> {
+    async fn known(&self, task: &TaskRecord) -> Result<Option<TaskRecord>, QueueError> {
         match self.buckets.read(&task.id).await? {
-            Some((known, _)) if known.task.spec == task.spec => Ok(true),
+            Some((known, _)) if known.task.spec == task.spec => Ok(Some(known.task)),
             Some(_) => Err(QueueError::Different(task.id.clone())),
-            None => Ok(false),
+            None => Ok(None),
         }
     }
 
-    /// Returns the number of the next task: the time, and random digits, so that no other task has it.
+    /// Returns the number of the next task: the time, and random digits. An earlier task with the same id has another one.
     fn first_number(&self) -> u64 {
         let millis = u64::try_from(self.clock.unix_time().as_millis()).unwrap_or_default();
         (millis << NUMBER_BITS) | (self.clock.random() >> (64 - NUMBER_BITS + 1))
@@ -135,14 +155,36 @@ impl NatsStore {
     /// Fails when the server does not answer.
     pub async fn claim(&self, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         self.renew_lease(worker).await?;
+        self.give_doubtful_back(now).await?;
         for _ in 0..MAX_HINTS {
             let Some(message) = self.hints.next(&self.buckets).await? else { break };
             if let Some(task) = self.claim_hinted(&message, worker, now).await? {
-                self.hints.hold(task.newest_attempt(), Some(message));
+                self.hints.hold(task.newest_attempt(), message);
                 return Ok(Some(task));
             }
         }
         Ok(None)
+    }
+
+    /// Gives back tasks that the server has given to this worker without its knowledge.
+    async fn give_doubtful_back(&self, now: u64) -> Result<(), QueueError> {
+        let next = || self.doubtful.borrow().last().cloned();
+        while let Some(claim) = next() {
+            let given_back = |task: &mut TaskRecord| {
+                let is_own = task.belongs_to(&claim);
+                Ok(if is_own {
+                    task.give_back(now);
+                    Change::WriteAndWait(Duration::ZERO)
+                } else {
+                    Change::Keep
+                })
+            };
+            match self.change(&claim.id, now, &given_back).await {
+                Ok(_) | Err(QueueError::Unknown(_)) => drop(self.doubtful.borrow_mut().pop()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     async fn claim_hinted(
@@ -153,17 +195,9 @@ impl NatsStore {
     ) -> Result<Option<TaskRecord>, QueueError> {
         loop {
             let id = String::from_utf8_lossy(&message.payload);
-            let Some((mut stored, revision)) = self.buckets.read(&id).await? else {
+            let Some((mut stored, revision)) = self.buckets.readable(&id).await? else {
                 return message.ack().await.map_err(away).map(|()| None);
             };
-            let is_mine = stored.task.worker.as_deref() == Some(worker);
-            if is_mine
-                && stored.task.state == TaskState::Claimed
-                && !self.hints.is_held(stored.task.newest_attempt())
-            {
-                // The server has written a claim whose confirmation was lost.
-                stored.task.give_back(now);
-            }
             let claimable = self.buckets.make_claimable(&mut stored, now).await?;
             match claimable {
                 Claimable::Later(wait) => return postpone(message, wait).await.map(|()| None),
@@ -173,7 +207,11 @@ impl NatsStore {
             }
             stored.not_before = 0;
             let task = stored.task.clone();
-            match (self.buckets.write(stored, revision).await?, claimable) {
+            let written = self.buckets.write(stored, revision).await;
+            if written.is_err() && claimable == Claimable::Now {
+                self.doubt(&task, worker);
+            }
+            match (written?, claimable) {
                 (Written::Conflict, _) => {}
                 (Written::Done, Claimable::Now) => return Ok(Some(task)),
                 (Written::Done, _) => return message.ack().await.map_err(away).map(|()| None),
@@ -189,20 +227,24 @@ impl NatsStore {
         self.renew_lease(task.worker.as_deref().unwrap_or_default()).await?;
         self.hints.renew(task.newest_attempt()).await?;
         let read = self.buckets.read(&task.id).await?;
-        Ok(read.is_some_and(|(stored, _)| stored.task.belongs_to(task.newest_attempt())))
+        let is_own = read.is_some_and(|(stored, _)| stored.task.belongs_to(task));
+        if !is_own {
+            self.hints.forget(task.newest_attempt());
+        }
+        Ok(is_own)
     }
 
-    /// Prepares to go on with an attempt of a killed worker, as `worker`.
-    ///
-    /// # Errors
-    /// Fails when the server does not answer.
-    pub async fn prepare_adoption(&self, attempt: AttemptKey, worker: &str) -> Result<(), QueueError> {
-        self.hints.hold(attempt, None);
-        self.renew_lease(worker).await
+    /// Notes that the server may have given an attempt to `worker` although it did not answer: it is given back before the next claim.
+    pub fn doubt(&self, attempt: &TaskRecord, worker: &str) {
+        let claim = TaskRecord { worker: Some(worker.to_owned()), ..attempt.clone() };
+        self.doubtful.borrow_mut().push(claim);
     }
 
     /// Renews the lease of a worker, unless that was done a moment ago.
-    async fn renew_lease(&self, worker: &str) -> Result<(), QueueError> {
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn renew_lease(&self, worker: &str) -> Result<(), QueueError> {
         let now = Instant::now();
         // A third of the lease is the time between two renewals.
         let is_due = self.renewed.get().is_none_or(|last| now.duration_since(last) >= self.buckets.lease / 4);
@@ -292,6 +334,14 @@ impl NatsStore {
         Ok(())
     }
 
+    /// Returns the task with this id.
+    ///
+    /// # Errors
+    /// Fails if there is none, and when the server does not answer.
+    pub async fn record(&self, id: &str) -> Result<TaskRecord, QueueError> {
+        Ok(self.existing(id).await?.0.task)
+    }
+
     /// Returns the task with this id, and the document of its run.
     ///
     /// # Errors
@@ -341,11 +391,17 @@ impl NatsStore {
         Ok(tasks)
     }
 
-    /// Checks whether a task waits, or is claimed.
+    /// Checks whether a task waits, or is claimed. All records are searched only if no message is left, or once in the time of a lease: after a
+    /// server was killed, its number of messages may be too high.
     ///
     /// # Errors
     /// Fails when the server does not answer.
     pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
+        let is_recent = self.searched.get().is_some_and(|last| last.elapsed() < self.buckets.lease);
+        if is_recent && self.buckets.count_hints().await? > 0 {
+            return Ok(true);
+        }
+        self.searched.set(Some(Instant::now()));
         Ok(self.buckets.all().await?.iter().any(|(stored, _)| !stored.task.state.has_ended()))
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::core::fleet::Priority;
+use crate::core::run_result::RunResult;
 use crate::fleet::nats::connection::Credentials;
 use crate::fleet::nats_server;
 use crate::fleet::transitions::Ending;
@@ -101,6 +102,66 @@ async fn a_message_that_is_missing_or_not_delivered_is_published_again() {
     for id in ["missing", "held"] {
         assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, id);
     }
+}
+
+#[tokio::test]
+async fn a_claim_whose_confirmation_was_lost_is_given_back_by_its_worker() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    let claimed = store.claim("w", 1).await.unwrap().unwrap();
+    store.doubt(&claimed, "w");
+    let again = claim_at_last(&store, "w").await;
+    assert_eq!((again.attempt, again.failed_attempts), (2, 0));
+}
+
+#[tokio::test]
+async fn a_second_submission_publishes_what_an_interrupted_one_did_not() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    store.buckets.hints.purge().await.unwrap();
+    store.submit(&[("a".to_owned(), TaskSpec::example("a", Priority::Normal))], 1, 10).await.unwrap();
+    assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, "a");
+}
+
+#[tokio::test]
+async fn records_and_messages_that_cannot_be_read_stop_no_worker() {
+    let Some((_server, store)) = with_tasks(&["a", "b"], Duration::from_secs(30)).await else { return };
+    store.buckets.records.put("a", "no record".into()).await.unwrap();
+    for (number, payload) in ["", "a b", "../x", "gone"].into_iter().enumerate() {
+        let subject = store.buckets.subject(Priority::High, &format!("x{number}"));
+        store.buckets.context.publish(subject, payload.into()).await.unwrap().await.unwrap();
+    }
+    assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, "b");
+    assert_eq!(store.select(Selection::All).await.unwrap().len(), 1);
+    let reported = store.take_unreadable();
+    assert!(reported.len() == 1 && reported[0].starts_with("the task a cannot be read"), "{reported:?}");
+    let mut stored = store.existing("b").await.unwrap().0;
+    stored.task.worker = Some("no name\n".to_owned());
+    assert!(!store.buckets.is_alive(stored.task.worker.as_deref()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_task_whose_document_is_gone_can_be_shown() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    let with_result = |task: &mut TaskRecord| {
+        task.claim("w", 1);
+        Ok(Change::WriteAndWait(task.finish(&Ending::Done(None), Some(RunResult::default()), 2)))
+    };
+    assert!(store.change("a", 2, &with_result).await.unwrap());
+    assert!(store.get("a").await.unwrap().result.is_some());
+    let stored = store.existing("a").await.unwrap().0;
+    store
+        .buckets
+        .results
+        .delete("a/".to_owned() + &format!("{}-1/result.json", stored.task.number))
+        .await
+        .unwrap();
+    assert_eq!(store.get("a").await.unwrap().result, None);
+}
+
+#[tokio::test]
+async fn a_bucket_of_leases_that_never_end_is_refused() {
+    let Some(server) = nats_server::NatsServer::start() else { return };
+    let error = open(&server.url(), Duration::ZERO).await.err().unwrap();
+    assert!(error.to_string().contains("AGENT_LEASE has a maximum age of 0 s"), "{error}");
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! The records of tasks in a bucket of NATS, and the documents of their runs beside them.
 
-use crate::core::fleet::{TaskRecord, TaskState};
+use crate::core::fleet::{TaskRecord, TaskState, check_id};
 use crate::core::run_result::RunResult;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, away};
 use async_nats::jetstream::kv::{CreateErrorKind, Entry, Operation, UpdateErrorKind};
+use async_nats::jetstream::object_store::GetErrorKind;
 use bytes::Bytes;
 use futures_util::stream::StreamExt;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
@@ -51,18 +53,17 @@ impl Stored {
         if wait > MAX_NOT_BEFORE { 0 } else { wait }
     }
 
-    fn object(&self) -> String {
+    fn object(&self, attempt: u32) -> String {
         let TaskRecord { id, number, .. } = &self.task;
-        format!("{id}/{number}-{}/result.json", self.task.attempt)
+        format!("{id}/{number}-{attempt}/result.json")
     }
 
     fn parse(entry: &Entry) -> Result<Option<(Self, u64)>, QueueError> {
         if entry.operation != Operation::Put {
             return Ok(None);
         }
-        let stored = serde_json::from_slice(&entry.value).map_err(|error| {
-            QueueError::Storage(format!("the record of {} cannot be read: {error}", entry.key))
-        })?;
+        let stored = serde_json::from_slice(&entry.value)
+            .map_err(|error| QueueError::Unreadable(entry.key.clone(), error.to_string()))?;
         Ok(Some((stored, entry.revision)))
     }
 
@@ -78,6 +79,20 @@ impl Buckets {
         entry.map_or(Ok(None), |entry| Stored::parse(&entry))
     }
 
+    /// Returns a record and its revision, unless it does not exist or cannot be read, which is noted.
+    pub(super) async fn readable(&self, id: &str) -> Result<Option<(Stored, u64)>, QueueError> {
+        if check_id(id).is_err() {
+            return Ok(None);
+        }
+        match self.read(id).await {
+            Err(error @ QueueError::Unreadable(..)) => {
+                self.unreadable.note(error.to_string());
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
     /// Creates a record, unless it exists.
     pub(super) async fn create(&self, stored: &Stored) -> Result<Written, QueueError> {
         match self.records.create(&stored.task.id, stored.bytes()?).await {
@@ -87,18 +102,27 @@ impl Buckets {
         }
     }
 
-    /// Writes a record whose revision must be `revision`; the document of its run before, if it has one.
+    /// Writes a record whose revision must be `revision`; the document of its run before, if it has one, and that of an earlier run is removed.
     pub(super) async fn write(&self, mut stored: Stored, revision: u64) -> Result<Written, QueueError> {
+        let mut unneeded = None;
         if let Some(result) = stored.task.result.take() {
             let text = serde_json::to_vec(&result)?;
-            self.results.put(stored.object().as_str(), &mut text.as_slice()).await.map_err(away)?;
-            stored.result_of = Some(stored.task.attempt);
+            self.results
+                .put(stored.object(stored.task.attempt).as_str(), &mut text.as_slice())
+                .await
+                .map_err(away)?;
+            unneeded = stored.result_of.replace(stored.task.attempt).filter(|of| *of != stored.task.attempt);
         }
         match self.records.update(&stored.task.id, stored.bytes()?, revision).await {
-            Ok(_) => Ok(Written::Done),
-            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(Written::Conflict),
-            Err(error) => Err(away(error)),
+            Ok(_) => {}
+            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => return Ok(Written::Conflict),
+            Err(error) => return Err(away(error)),
         }
+        if let Some(attempt) = unneeded {
+            // Otherwise the server removes it when it is old.
+            let _ = self.results.delete(stored.object(attempt)).await;
+        }
+        Ok(Written::Done)
     }
 
     /// Returns the document of the newest run of a task.
@@ -106,19 +130,24 @@ impl Buckets {
         if stored.result_of != Some(stored.task.attempt) {
             return Ok(None);
         }
-        let object = self.results.get(stored.object()).await.map_err(away)?;
-        let mut text = Vec::new();
-        object.take(MAX_RESULT_BYTES).read_to_end(&mut text).await.map_err(away)?;
-        Ok(Some(serde_json::from_slice(&text)?))
+        let read = async {
+            let object = match self.results.get(stored.object(stored.task.attempt)).await {
+                Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
+                object => object.map_err(away)?,
+            };
+            let mut text = Vec::new();
+            object.take(MAX_RESULT_BYTES).read_to_end(&mut text).await.map_err(away)?;
+            Ok(Some(serde_json::from_slice(&text)?))
+        };
+        // A document that has lost a part is waited for.
+        timeout(MAX_WAIT, read).await.map_err(away)?
     }
 
-    /// Removes a record and the documents of its runs.
+    /// Removes a record and the document of its run.
     pub(super) async fn remove(&self, stored: &Stored) -> Result<(), QueueError> {
-        let mut stored = stored.clone();
-        while stored.task.attempt > 0 {
-            // Most attempts have none.
-            let _ = self.results.delete(stored.object()).await;
-            stored.task.attempt -= 1;
+        if let Some(attempt) = stored.result_of {
+            // Otherwise the server removes it when it is old.
+            let _ = self.results.delete(stored.object(attempt)).await;
         }
         let subject = format!("$KV.{}.{}", self.records.name, stored.task.id);
         self.records.stream.purge().filter(subject).await.map_err(away).map(drop)
@@ -129,7 +158,12 @@ impl Buckets {
         Ok(self.records.stream.get_info().await.map_err(away)?.state.messages)
     }
 
-    /// Returns all records with their revisions.
+    /// Returns the number of messages, which may be too high after the server was killed.
+    pub(super) async fn count_hints(&self) -> Result<u64, QueueError> {
+        Ok(self.hints.get_info().await.map_err(away)?.state.messages)
+    }
+
+    /// Returns all records with their revisions. Those that cannot be read are noted.
     pub(super) async fn all(&self) -> Result<Vec<(Stored, u64)>, QueueError> {
         for _ in 0..TRIES {
             if self.count().await? == 0 {
@@ -145,20 +179,28 @@ impl Buckets {
     /// Returns all records, unless the last one was removed while they were read.
     async fn all_at_once(&self) -> Result<Option<Vec<(Stored, u64)>>, QueueError> {
         let mut entries = self.records.watch_with_history(">").await.map_err(away)?;
-        let mut found = Vec::new();
+        let mut found = BTreeMap::new();
         loop {
             let Ok(Some(entry)) = timeout(MAX_WAIT, entries.next()).await else { return Ok(None) };
             let entry = entry.map_err(away)?;
-            found.extend(Stored::parse(&entry)?);
+            // A record that is changed meanwhile comes twice.
+            match Stored::parse(&entry) {
+                Ok(Some(stored)) => drop(found.insert(entry.key, stored)),
+                Ok(None) => drop(found.remove(&entry.key)),
+                Err(error) => {
+                    found.remove(&entry.key);
+                    self.unreadable.note(error.to_string());
+                }
+            }
             if entry.seen_current {
-                return Ok(Some(found));
+                return Ok(Some(found.into_values().collect()));
             }
         }
     }
 
     /// Checks whether a worker has renewed its lease.
     pub(super) async fn is_alive(&self, worker: Option<&str>) -> Result<bool, QueueError> {
-        let Some(worker) = worker else { return Ok(false) };
+        let Some(worker) = worker.filter(|name| check_id(name).is_ok()) else { return Ok(false) };
         let entry = self.leases.entry(lease_key(worker)).await.map_err(away)?;
         Ok(entry.is_some_and(|entry| entry.operation == Operation::Put))
     }

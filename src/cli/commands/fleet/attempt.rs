@@ -109,8 +109,8 @@ impl<'a> Attempt<'a> {
             never = self.renew(&interrupt) => match never {},
         };
         let Err(error) = ended else { return Ok(()) };
-        if error.kind == FailureKind::Quota {
-            // The money of all tasks together is used up, which says nothing about this one.
+        // The money of all tasks together is used up, or the worker ends, which says nothing about this one.
+        if error.kind == FailureKind::Quota || self.worker.stop.is_cancelled() {
             return self.give_back().await;
         }
         let is_own = self.finish(ending_of(error.kind, error.to_string()), None).await?;
@@ -142,13 +142,17 @@ impl<'a> Attempt<'a> {
         }
         let place = Place::new(self.worker, &repository, &settings, self.key());
         if self.task.session_id.is_none() {
-            place.create(&base).await?;
+            if let Err(error) = place.create(&base).await {
+                // A part may exist, also if another attempt has removed it meanwhile.
+                place.remove().await;
+                return Err(error);
+            }
         } else if !place.path.is_dir() {
             return Err(may_pass(messages::ATTEMPT_IS_GONE));
         }
         let done = Box::pin(self.run_in((&place, &base), &settings, interrupt)).await;
         let record =
-            self.worker.until_answered(async || self.worker.queue.get(&self.task.id).await).await.ok();
+            self.worker.until_answered(async || self.worker.queue.record(&self.task.id).await).await.ok();
         let own = record.filter(|record| record.newest_attempt() == self.key());
         let published = match &own {
             Some(record) => place.publish(record).await,
@@ -312,7 +316,7 @@ fn ending_of_run(result: &RunResult) -> Ending {
 /// Returns how an attempt ended whose run could not start: with the same configuration no other one would.
 fn ending_of(kind: FailureKind, message: String) -> Ending {
     match kind {
-        FailureKind::Internal | FailureKind::Session => Ending::Retry(message),
+        FailureKind::Internal | FailureKind::Session | FailureKind::Network => Ending::Retry(message),
         _ => Ending::Failed(message),
     }
 }

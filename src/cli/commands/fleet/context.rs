@@ -4,16 +4,13 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::error::CliResult;
 use crate::core::language::Language;
+use crate::fleet::backoff::wait_after;
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
-use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-
-/// Wait between two calls of a server that does not answer.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// What the attempts of a worker share.
 pub struct WorkerContext<'a> {
@@ -57,6 +54,7 @@ impl WorkerContext<'_> {
     /// # Errors
     /// Fails as the call does.
     pub async fn until_answered<T>(&self, call: impl AsyncFn() -> Result<T, QueueError>) -> CliResult<T> {
+        let mut tries = 0;
         loop {
             let answer = call().await;
             if self.stop.is_cancelled() {
@@ -64,8 +62,9 @@ impl WorkerContext<'_> {
             }
             match self.or_later(answer)? {
                 Some(value) => return Ok(value),
-                None => sleep(RETRY).await,
+                None => sleep(wait_after(tries)).await,
             }
+            tries += 1;
         }
     }
 

@@ -7,6 +7,7 @@ pub mod submit;
 pub mod tasks;
 pub mod worker;
 mod worker_lock;
+mod worker_name;
 
 use crate::cli::commands::fleet::submit::SubmitArgs;
 use crate::cli::commands::fleet::tasks::TasksArgs;

@@ -26,7 +26,7 @@ const TEXT_CHARS: usize = 60;
 impl From<QueueError> for CliError {
     fn from(error: QueueError) -> Self {
         let kind = match error {
-            QueueError::Storage(_) => FailureKind::Session,
+            QueueError::Storage(_) | QueueError::Unreadable(..) => FailureKind::Session,
             QueueError::Away(_) => FailureKind::Network,
             QueueError::Unknown(_)
             | QueueError::Different(_)

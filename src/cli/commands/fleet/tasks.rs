@@ -8,8 +8,10 @@ use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
+use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::fleet::selection::Selection;
+use crate::terminal::Style;
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -34,7 +36,7 @@ pub struct TasksArgs {
 /// Arguments about the queue.
 #[derive(Debug, Clone, Args)]
 pub struct QueueArgs {
-    /// The queue: `sqlite:` and the absolute path of a file
+    /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
     #[arg(long, value_name = "URL", global = true)]
     pub queue: Option<String>,
     /// Configuration and workspace.
@@ -119,6 +121,9 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
     let text = match args.command.unwrap_or(TasksCommand::List { state: None, json: false }) {
         TasksCommand::List { state, json } => {
             let tasks = queue.select(state.map_or(Selection::All, Selection::InState)).await?;
+            for why in queue.take_unreadable() {
+                app.notify(Style::Warning, &app.redact(&why));
+            }
             match (json, tasks.is_empty()) {
                 (true, _) => {
                     let ids: Vec<String> = tasks.into_iter().map(|task| task.id).collect();
@@ -155,13 +160,26 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
 /// # Errors
 /// Fails for an unknown task, and when the queue cannot be used.
 pub async fn wait(app: &App, queue: &Queue, args: &WaitArgs) -> CliResult<u8> {
-    let begun = app.source.elapsed();
+    let (begun, mut is_away) = (app.source.elapsed(), false);
     let (states, has_ended) = loop {
-        let states = queue.states(&args.ids).await?;
-        let has_ended = states.iter().all(|state| state.has_ended());
+        let states = queue.states(&args.ids).await;
         let waited = app.source.elapsed().saturating_sub(begun).as_secs();
-        if has_ended || args.timeout.is_some_and(|timeout| waited >= timeout) {
-            break (states, has_ended);
+        let is_over = args.timeout.is_some_and(|timeout| waited >= timeout);
+        match states {
+            Ok(states) => {
+                is_away = false;
+                let has_ended = states.iter().all(|state| state.has_ended());
+                if has_ended || is_over {
+                    break (states, has_ended);
+                }
+            }
+            Err(error @ QueueError::Away(_)) if !is_over => {
+                // Once in an outage.
+                if !std::mem::replace(&mut is_away, true) {
+                    app.notify(Style::Warning, &app.redact(&error.to_string()));
+                }
+            }
+            Err(error) => return Err(error.into()),
         }
         sleep(if queue.is_shared() { LOOK_AT_SERVER } else { LOOK }).await;
     };

@@ -5,6 +5,7 @@ use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::records::{directories, open_queue};
 use crate::cli::commands::fleet::worker_lock::WorkerLock;
+use crate::cli::commands::fleet::worker_name::WorkerName;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
@@ -17,9 +18,11 @@ use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
 use clap::Args;
 use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +30,10 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Time between two looks at a queue that has nothing to do.
+/// Time between two looks at a database that has nothing to do.
 const IDLE: Duration = Duration::from_millis(500);
+/// The same on a server.
+const IDLE_AT_SERVER: Duration = Duration::from_secs(1);
 
 /// Arguments of `agent worker`.
 #[derive(Debug, Clone, Args)]
@@ -45,7 +50,7 @@ pub struct WorkerArgs {
     /// After SIGTERM or Ctrl+C: time for the tasks under way to end before they are given back
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub grace: u64,
-    /// The queue: `sqlite:` and the absolute path of a file
+    /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
     #[arg(long, value_name = "URL")]
     pub queue: Option<String>,
     /// Options of all runs; a task never exceeds them.
@@ -57,13 +62,13 @@ pub struct WorkerArgs {
 struct Worker<'a> {
     context: WorkerContext<'a>,
     /// Its name in the records.
-    name: String,
+    name: WorkerName,
     lock: WorkerLock,
     /// Tasks of killed workers of this machine, whose sessions it resumes.
     left: RefCell<VecDeque<TaskRecord>>,
     /// Numbers of tasks that could not be settled, which was reported.
     not_settled: RefCell<BTreeSet<u64>>,
-    /// When a shared queue was last looked through.
+    /// When the queue was last looked through.
     looked_through: Cell<Option<Instant>>,
 }
 
@@ -102,11 +107,11 @@ struct Limits {
 
 impl<'a> Worker<'a> {
     fn new(context: WorkerContext<'a>) -> CliResult<Self> {
-        let name = worker_name(context.app);
-        let directory = directories(context.app)?.state.join("fleet").join("workers");
-        let lock = WorkerLock::new(&directory, &name).map_err(|error| {
-            CliError::new(FailureKind::Session, format!("{}: {error}", directory.display()))
-        })?;
+        let fleet = directories(context.app)?.state.join("fleet");
+        let unusable =
+            |error: io::Error| CliError::new(FailureKind::Session, format!("{}: {error}", fleet.display()));
+        let name = WorkerName::new(&fleet, &context.app.source).map_err(unusable)?;
+        let lock = WorkerLock::new(&fleet.join("workers"), &name.text).map_err(unusable)?;
         let (left, not_settled, looked_through) = Default::default();
         Ok(Self { context, name, lock, left, not_settled, looked_through })
     }
@@ -114,10 +119,12 @@ impl<'a> Worker<'a> {
     /// Finds the tasks of killed workers of this machine whose runs have begun.
     async fn find_left(&self) -> CliResult<()> {
         let was_killed = |task: &TaskRecord| {
-            task.session_id.is_some()
-                && task.worker.as_ref().is_some_and(|worker| self.lock.was_killed(worker))
+            let was_killed =
+                |worker: &String| self.name.is_of_machine(worker) && self.lock.was_killed(worker);
+            task.session_id.is_some() && task.worker.as_ref().is_some_and(was_killed)
         };
-        let claimed = self.context.queue.select(Selection::InState(TaskState::Claimed)).await?;
+        let claimed = self.context.queue.select(Selection::InState(TaskState::Claimed)).await;
+        let Some(claimed) = self.context.or_later(claimed)? else { return Ok(()) };
         let left: VecDeque<TaskRecord> = claimed.into_iter().filter(was_killed).collect();
         self.lock.remove_left(|name| left.iter().any(|task| task.worker.as_deref() == Some(name)));
         self.left.replace(left);
@@ -129,20 +136,21 @@ impl<'a> Worker<'a> {
         self.find_left().await?;
         self.settle_all(self.context.now()).await?;
         // A claim goes on while tasks run, and is never dropped: the store may have made it.
-        let (mut running, mut claiming) = (FuturesUnordered::new(), FuturesUnordered::new());
+        let mut running: FuturesUnordered<LocalBoxFuture<'_, CliResult<Option<TaskState>>>> =
+            FuturesUnordered::new();
+        let (mut claiming, mut looking) = (FuturesUnordered::new(), FuturesUnordered::new());
         let mut after_grace = pin!(self.after_grace(&interrupt, limits.grace));
         let (mut claimed, mut all_done, mut failed) = (0_usize, true, None);
         let (mut found_nothing, mut next_claim) = (false, Instant::now());
         loop {
             let is_enough = limits.once && claimed > 0 || self.is_used_up();
             let claims = !interrupt.is_cancelled() && failed.is_none() && !is_enough;
-            if running.is_empty() && claiming.is_empty() {
-                if !claims || found_nothing && self.may_end(limits).await? {
-                    break;
-                }
-                if found_nothing {
-                    self.look_through().await?;
-                }
+            let is_idle = running.is_empty() && claiming.is_empty();
+            if is_idle && looking.is_empty() && (!claims || found_nothing && self.may_end(limits).await?) {
+                break;
+            }
+            if found_nothing && claims && looking.is_empty() && self.is_look_due(is_idle) {
+                looking.push(self.look_through());
             }
             if claims && claiming.is_empty() && running.len() < limits.jobs && next_claim <= Instant::now() {
                 claiming.push(self.claim());
@@ -156,13 +164,14 @@ impl<'a> Worker<'a> {
                 Some(claim) = claiming.next() => {
                     found_nothing = matches!(claim, Ok(None));
                     match claim {
-                        Ok(Some(task)) if interrupt.is_cancelled() => self.give_back(&task).await?,
-                        Ok(Some(task)) => running.push(self.perform(task)),
-                        Ok(None) => next_claim = Instant::now() + IDLE,
+                        Ok(Some(task)) if interrupt.is_cancelled() => running.push(Box::pin(self.give_back(task))),
+                        Ok(Some(task)) => running.push(Box::pin(self.perform(task))),
+                        Ok(None) => next_claim = Instant::now() + self.idle_time(),
                         Err(error) => failed = Some(error),
                     }
                     claimed += usize::from(!found_nothing);
                 }
+                Some(looked) = looking.next() => failed = failed.or(looked.err()),
                 () = sleep_until(next_claim), if waits => {}
                 () = interrupt.cancelled(), if waits => {}
                 () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
@@ -175,9 +184,10 @@ impl<'a> Worker<'a> {
     }
 
     /// Gives back a task that was claimed when a signal arrived.
-    async fn give_back(&self, task: &TaskRecord) -> CliResult<()> {
+    async fn give_back(&self, task: TaskRecord) -> CliResult<Option<TaskState>> {
         let context = &self.context;
-        context.until_answered(async || context.queue.give_back(task, context.now()).await).await.map(drop)
+        let given_back = async || context.queue.give_back(&task, context.now()).await;
+        context.until_answered(given_back).await.map(|_| None)
     }
 
     /// Lets the first signal end the worker after a time of grace, and the second one end it at once.
@@ -214,12 +224,12 @@ impl<'a> Worker<'a> {
     async fn claim(&self) -> CliResult<Option<TaskRecord>> {
         let next = || self.left.borrow_mut().pop_front();
         while let Some(task) = next() {
-            let adopted = self.context.queue.adopt(&task, &self.name).await;
+            let adopted = self.context.queue.adopt(&task, &self.name.text).await;
             if let Some(Some(task)) = self.context.or_later(adopted)? {
                 return Ok(Some(task));
             }
         }
-        let claimed = self.context.queue.claim(&self.name, self.context.now()).await;
+        let claimed = self.context.queue.claim(&self.name.text, self.context.now()).await;
         Ok(self.context.or_later(claimed)?.flatten())
     }
 
@@ -228,29 +238,40 @@ impl<'a> Worker<'a> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
         Box::pin(Attempt::new(&self.context, &task).perform()).await?;
-        let task = match self.context.queue.get(&task.id).await {
-            Err(QueueError::Unknown(_)) => return Ok(None),
-            task => self.context.or_later(task)?,
+        let ended = async || match self.context.queue.record(&task.id).await {
+            Err(QueueError::Unknown(_)) => Ok(None),
+            task => task.map(Some),
         };
-        let Some(task) = task else { return Ok(None) };
+        let Some(task) = self.context.until_answered(ended).await? else { return Ok(None) };
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));
         Ok(Some(task.state))
     }
 
-    /// Looks for what killed workers have left, and for tasks that wait although nothing was found to claim. A queue that other machines
-    /// share is looked through only once in the time of a lease.
+    /// Returns the time between two looks at a queue that has nothing to do.
+    fn idle_time(&self) -> Duration {
+        if self.context.queue.is_shared() { IDLE_AT_SERVER } else { IDLE }
+    }
+
+    /// Checks whether the queue is to be looked through: once in the time of a lease; in a database, which itself finds the tasks that wait,
+    /// only when this worker has nothing else to do.
+    fn is_look_due(&self, is_idle: bool) -> bool {
+        let queue = &self.context.queue;
+        let is_recent = self.looked_through.get().is_some_and(|last| last.elapsed() < queue.lease());
+        !is_recent && (is_idle || queue.is_shared())
+    }
+
+    /// Looks for what killed workers have left, and for tasks that wait although nothing was found to claim.
     async fn look_through(&self) -> CliResult<()> {
         let Worker { context, looked_through, .. } = self;
-        let lease = context.queue.lease();
-        let is_recent = looked_through.get().is_some_and(|last| last.elapsed() < lease);
-        if context.queue.is_shared() && is_recent {
-            return Ok(());
-        }
         looked_through.set(Some(Instant::now()));
         context.or_later(context.queue.sweep(context.now()).await)?;
         // Tasks that ended a moment ago are still settled by their own workers.
-        self.settle_all(context.now().saturating_sub(lease.as_secs())).await
+        self.settle_all(context.now().saturating_sub(context.queue.lease().as_secs())).await?;
+        for why in context.queue.take_unreadable() {
+            context.log(Style::Warning, &why);
+        }
+        Ok(())
     }
 
     /// Creates the branches of tasks whose worker was killed before it could, and removes what such workers of this machine have left; of
@@ -259,35 +280,22 @@ impl<'a> Worker<'a> {
         let Worker { context, not_settled, .. } = self;
         let tasks = context.or_later(context.queue.select(Selection::Unsettled { until }).await)?;
         for task in tasks.unwrap_or_default() {
-            let is_here =
-                !context.queue.is_shared() || task.worker.as_deref().is_some_and(is_of_this_machine);
+            let is_here = !context.queue.is_shared()
+                || task.worker.as_deref().is_some_and(|worker| self.name.is_of_machine(worker));
             if !is_here || not_settled.borrow().contains(&task.number) {
                 continue;
             }
-            if let Err(error) = settle(context, &task).await {
-                context.app.report_error(&error);
-                not_settled.borrow_mut().insert(task.number);
+            match settle(context, &task).await {
+                Ok(()) => {}
+                Err(error) if error.kind == FailureKind::Network => {
+                    context.log(Style::Warning, &error.to_string());
+                }
+                Err(error) => {
+                    context.app.report_error(&error);
+                    not_settled.borrow_mut().insert(task.number);
+                }
             }
         }
         Ok(())
     }
-}
-
-/// Returns a name for this process that no other one has.
-fn worker_name(app: &App) -> String {
-    format!("{}-{}-{}", machine_name(), std::process::id(), app.source.short_id())
-}
-
-/// Checks whether a worker with this name runs or ran on this machine.
-fn is_of_this_machine(worker: &str) -> bool {
-    let mut parts = worker.rsplitn(3, '-');
-    parts.nth(2).is_some_and(|machine| machine == machine_name())
-}
-
-fn machine_name() -> String {
-    let machine = rustix::system::uname();
-    let is_plain = |char: &char| char.is_ascii_alphanumeric() || "-_".contains(*char);
-    let name: String = machine.nodename().to_string_lossy().chars().filter(is_plain).take(30).collect();
-    let name = name.trim_start_matches('-');
-    if name.is_empty() { "machine".to_owned() } else { name.to_owned() }
 }
