@@ -1,7 +1,9 @@
 //! The section `fleet` of the configuration.
 
+use super::executors::Executor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The queue of tasks, and its workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,8 +15,22 @@ pub struct FleetSettings {
     /// Time after which a task is taken from a worker that has not renewed its claim, which it does at each third.
     #[schemars(range(min = 3, max = 3_600), extend("x-scope" = "never-from-project", "x-unit" = "seconds"))]
     pub lease_seconds: u32,
+    /// Programs that may do tasks with `agent submit --executor NAME`, by name; `enabled: true` allows a built-in one (`agent help fleet`).
+    #[serde(default)]
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "provider-name"))]
+    pub executors: BTreeMap<String, Executor>,
     /// The NATS server of a queue for several machines.
     pub nats: NatsSettings,
+}
+
+impl FleetSettings {
+    /// Returns the names of the user's variables whose values executors get.
+    pub fn mapped_variables(&self) -> impl Iterator<Item = &str> {
+        // Those of the built-in ones are variables of providers.
+        let sources =
+            self.executors.values().flat_map(|executor| executor.env.iter().flat_map(BTreeMap::values));
+        sources.filter_map(|source| source.from.as_deref())
+    }
 }
 
 /// A NATS server with `JetStream` (`agent help fleet`).

@@ -9,6 +9,7 @@ pub mod environment;
 pub mod error;
 pub mod eval_tasks;
 pub mod evaluation;
+pub mod executors;
 pub mod fact_cache;
 pub mod flags;
 pub mod fleet;

@@ -13,8 +13,20 @@ pub const MAX_ATTEMPTS: u32 = 1_000;
 /// Highest limit of steps.
 const MAX_STEPS: u64 = 10_000;
 /// Keys of a task.
-const KEYS: [&str; 11] =
-    ["prompt", "id", "dir", "priority", "agent", "model", "mode", "max_steps", "timeout", "budget", "checks"];
+const KEYS: [&str; 12] = [
+    "prompt",
+    "id",
+    "dir",
+    "priority",
+    "agent",
+    "model",
+    "mode",
+    "max_steps",
+    "timeout",
+    "budget",
+    "executor",
+    "checks",
+];
 /// The remaining key: the number of attempts.
 const ATTEMPTS: &str = "max_attempts";
 
@@ -94,6 +106,7 @@ fn task(fields: &mut Fields, node: &Node, defaults: &TaskSpec) -> Option<ListedT
             "max_steps" => spec.max_steps = small(fields.whole("max_steps", value, MAX_STEPS, "steps")),
             "timeout" => spec.timeout = fields.seconds("timeout", value),
             "budget" => spec.budget = fields.dollars("budget", value),
+            "executor" => spec.executor = fields.filled("executor", value),
             "checks" => spec.checks = fields.list(value, |fields, item| fields.filled("checks", item)),
             ATTEMPTS => {
                 let attempts = small(fields.whole(ATTEMPTS, value, MAX_ATTEMPTS.into(), "attempts"));
@@ -129,6 +142,7 @@ mod tests {
             max_steps: None,
             timeout: None,
             budget: None,
+            executor: None,
             checks: Vec::new(),
         }
     }

@@ -99,6 +99,9 @@ pub struct TaskSpec {
     /// Maximum cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<f64>,
+    /// The program that does the task, of `fleet.executors` of the worker; absent: the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
     /// Commands that must succeed before the task counts as done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
@@ -119,6 +122,7 @@ impl TaskSpec {
             max_steps: None,
             timeout: None,
             budget: None,
+            executor: None,
             checks: Vec::new(),
         }
     }

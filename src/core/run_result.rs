@@ -192,6 +192,19 @@ impl<T: Into<String>> From<T> for Output {
     }
 }
 
+/// The program that did a task in place of the agent's own loop (`fleet.executors`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExecutorUse {
+    /// Its name.
+    pub name: String,
+    /// The code with which it exited; null if it did not.
+    pub exit_code: Option<i32>,
+    /// Tokens that it says to have sent; null if its output does not tell.
+    pub tokens_input: Option<u64>,
+    /// Tokens that it says to have received; null if its output does not tell.
+    pub tokens_output: Option<u64>,
+}
+
 /// A call that needs the user's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingApproval {
@@ -277,6 +290,9 @@ pub struct RunResult {
     /// Figures on the code before and after the run; absent without `--health`, or if it could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<CodeHealth>,
+    /// The program that did the work; absent if it was the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Box<ExecutorUse>>,
     /// The sandbox of commands; null if no run started.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

@@ -1,6 +1,8 @@
 //! Worktrees and branches for runs beside the user's working tree: made, committed, merged and removed without hooks, filters,
 //! submodules and signatures.
 
+use crate::core::file_change::{ChangeAction, ChangedBy};
+use crate::core::run_result::ModifiedFile;
 use crate::core::work::LeftOut;
 use crate::engine::git::{command, commit_id, error_text, stdout_text, without_filters};
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
@@ -248,6 +250,28 @@ impl<'a> Repository<'a> {
         let commit = self.line(path, &["commit-tree", &tree, "-p", head, "-m", message]).await?;
         self.line(path, &["update-ref", "HEAD", &commit, head]).await?;
         Ok(Some(commit))
+    }
+
+    /// Returns the files that differ between two commits.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn changed_files(&self, base: &str, commit: &str) -> Result<Vec<ModifiedFile>, String> {
+        let words = ["diff-tree", "-r", "-z", "--no-renames", "--name-status", base, commit];
+        let text = self.line(&self.workspace, &words).await?;
+        // The last part is empty, or cut.
+        let (whole, _) = text.rsplit_once('\0').unwrap_or_default();
+        let parts: Vec<&str> = whole.split('\0').collect();
+        let files = parts.chunks_exact(2).map(|pair| {
+            let (kind, path) = (pair.first().copied(), pair.last().copied().unwrap_or_default());
+            let action = match kind {
+                Some("A") => ChangeAction::Created,
+                Some("D") => ChangeAction::Deleted,
+                _ => ChangeAction::Modified,
+            };
+            ModifiedFile { path: path.to_owned(), action, by: ChangedBy::Command }
+        });
+        Ok(files.collect())
     }
 
     /// Merges `branch` into the branch of the user's working tree, completely or not at all.

@@ -2,6 +2,7 @@
 
 use crate::core::fleet::TaskRecord;
 use crate::core::language::Language;
+use crate::core::quality_gate::GateResult;
 use crate::text::lines::one_line;
 
 /// Characters of a prompt in a line.
@@ -57,4 +58,55 @@ pub fn branch_exists(branch: &str) -> String {
 /// A task names an agent, and its worker was started with another one.
 pub fn worker_has_agent(agent: &str) -> String {
     format!("the worker was started with `--agent {agent}`, which no task replaces")
+}
+
+/// A check of a task failed.
+pub fn check_failed(gate: &GateResult) -> String {
+    format!("the check `{}` failed: {}", gate.name, gate.output.trim())
+}
+
+/// A task names an executor that acts without asking, and its worker or the task asks.
+pub fn executor_needs_yolo(name: &str) -> String {
+    format!(
+        "the executor {name} acts without asking: start the worker with `--mode yolo`, and submit the task without another mode"
+    )
+}
+
+/// A task or its worker has a limit that an executor would not keep.
+pub fn executor_has_no_budget(name: &str) -> String {
+    format!(
+        "the executor {name} does not keep `--budget`, `--budget-total`, `--max-tokens` and `--max-steps`: leave them out, or submit the task without it"
+    )
+}
+
+/// A task names an agent, and an executor that has none.
+pub fn executor_has_no_agent(name: &str) -> String {
+    format!("the executor {name} does not use the agents of this program: submit the task without `--agent`")
+}
+
+/// The program of an executor does not exist.
+pub fn executor_not_installed(name: &str, command: &str, install: Option<&str>) -> String {
+    let how = install.map_or_else(String::new, |install| format!(": {install}"));
+    format!("the executor {name} is not installed, `{command}` is not on PATH{how}")
+}
+
+/// A pattern of an executor is none.
+pub fn executor_figures(name: &str, why: &str) -> String {
+    format!("fleet.executors.{name}.figures: {why}")
+}
+
+/// An executor exceeded its time limit.
+pub fn executor_timed_out(seconds: u64) -> String {
+    format!("execution timed out after {seconds} seconds")
+}
+
+/// An executor failed.
+pub fn executor_failed(name: &str, cause: &str, end: &str, has_network: bool) -> String {
+    let end = if end.is_empty() { String::new() } else { format!(": {end}") };
+    let hint = if has_network {
+        String::new()
+    } else {
+        format!(" (it had no network: set `fleet.executors.{name}.allowed_hosts` or `network: true`)")
+    };
+    format!("the executor {name} {cause}{hint}{end}")
 }

@@ -162,7 +162,7 @@ fn simple_words(line: &str) -> Option<Vec<&str>> {
 }
 
 /// Finds the file that bash would execute for `name` with the search path `path`. `None` if that depends on anything else.
-fn find_in_path(name: &str, path: &str) -> Option<PathBuf> {
+pub fn find_in_path(name: &str, path: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(name.into());
     }

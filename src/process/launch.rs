@@ -60,8 +60,10 @@ pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Launcher {
     environment: Arc<BTreeMap<String, String>>,
     secrets: Arc<[Secret]>,
+    /// Variables that the user has mapped for the children. They may contain secrets.
+    mapped: Arc<BTreeMap<String, String>>,
     executable: Arc<Path>,
-    fork_server: ForkServer,
+    pub(super) fork_server: ForkServer,
     tier: Tier,
     /// File that caches the tier for this machine.
     tier_cache: Option<Arc<Path>>,
@@ -81,6 +83,7 @@ impl Launcher {
         Self {
             environment: environment.into(),
             secrets: secrets.into(),
+            mapped: Arc::default(),
             executable: Path::new(OWN_EXECUTABLE).into(),
             fork_server: ForkServer::default(),
             tier: Tier::Group,
@@ -118,6 +121,12 @@ impl Launcher {
         Self { limits, ..self }
     }
 
+    /// Returns this launcher with variables for each child, which may contain secrets.
+    #[must_use]
+    pub fn with_mapped_variables(self, mapped: BTreeMap<String, String>) -> Self {
+        Self { mapped: mapped.into(), ..self }
+    }
+
     /// Returns this launcher with `barrier`: children are prepared at once and start when it is lifted.
     #[must_use]
     pub fn with_barrier(self, barrier: Barrier) -> Self {
@@ -138,19 +147,6 @@ impl Launcher {
     /// Returns why the proxy refused requests of commands in the background since they were taken last, each in one line.
     pub fn take_refusals(&self) -> Vec<String> {
         self.proxy.as_ref().map(CommandProxy::take_refusals).unwrap_or_default()
-    }
-
-    /// Returns a launcher for a server with a `confinement` of its own: it shares neither the temporary directory, the snapshot
-    /// of protected files nor the network of the commands.
-    #[must_use]
-    pub fn for_server(&self, confinement: Option<Confinement>) -> Self {
-        Self {
-            confinement: confinement.map(Arc::new),
-            fork_server: ForkServer::default(),
-            network: Arc::default(),
-            proxy: None,
-            ..self.clone()
-        }
     }
 
     /// Returns this launcher with `tier`.
@@ -337,6 +333,7 @@ impl Launcher {
         let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env.clone());
         environment::drop_secrets(&mut env, &self.secrets);
+        env.extend(self.mapped.iter().map(|(name, value)| (name.clone(), value.clone())));
         let stdin = server.map(|server| {
             env.extend(server.env);
             server.stdin

@@ -9,7 +9,7 @@ mod command_registry;
 pub mod editor;
 pub mod environment;
 #[cfg(target_os = "linux")]
-mod exec;
+pub mod exec;
 mod fd_passing;
 mod fork_server;
 #[cfg(target_os = "linux")]

@@ -1,9 +1,11 @@
 //! Long-lived child that the agent talks to over its standard input and output, confined and ended like a command.
 
 use super::command::{CommandSpec, ExitReason, ServerInput};
+use super::fork_server::ForkServer;
 use super::launch::Launcher;
 use super::protected::ProtectedChange;
 use super::running_command::{GuardError, RunningCommand};
+use super::sandbox::confinement::Confinement;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +20,20 @@ const STDERR_BYTES: usize = 64 * 1024;
 
 /// Time between SIGTERM and SIGKILL.
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
+
+impl Launcher {
+    /// Returns a launcher for a server with a `confinement` of its own: it shares neither the temporary directory, the snapshot
+    /// of protected files nor the network of the commands.
+    #[must_use]
+    pub fn for_server(&self, confinement: Option<Confinement>) -> Self {
+        let mut launcher = self.clone();
+        launcher.confinement = confinement.map(Arc::new);
+        launcher.fork_server = ForkServer::default();
+        launcher.network = Arc::default();
+        launcher.proxy = None;
+        launcher
+    }
+}
 
 /// A started server.
 #[derive(Debug)]

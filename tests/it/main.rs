@@ -39,6 +39,7 @@ mod eval_tasks;
 mod evaluation;
 mod events;
 mod exec;
+mod executors;
 mod fallback;
 mod faults;
 mod file_modes;

@@ -25,6 +25,7 @@ impl Session {
             files_modified: self.tally.files.clone(),
             executables: Executables::default(),
             health: None,
+            executor: None,
             instructions: self.tally.instructions.clone(),
             images: self.tally.images.clone(),
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,

@@ -16,7 +16,8 @@ const API_KEY_NAME: &str = "API key";
 /// Returns all secrets with their names.
 pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret> {
     let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
-    let mapped = settings.mcp.mapped_variables().filter(|name| !is_allowed(name));
+    let mapped = settings.mcp.mapped_variables().chain(settings.fleet.mapped_variables());
+    let mapped = mapped.filter(|name| !is_allowed(name));
     let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
     let chosen = chosen.chain(settings.fleet.nats.variables());
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));

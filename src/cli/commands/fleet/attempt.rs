@@ -1,7 +1,8 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::fleet::context::WorkerContext;
+use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
+use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
 use crate::cli::commands::work::next_run::NextRun;
 use crate::cli::commands::work::workers::concurrent_options;
@@ -24,7 +25,8 @@ use crate::messages;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -80,6 +82,7 @@ impl<'a> Place<'a> {
         let _turn = self.worker.git.lock().await;
         let removed = async {
             self.repository.remove_locks(&self.path, &self.branch).await?;
+            remove_home(&home_of(&self.path))?;
             self.repository.remove(&self.path).await?;
             self.repository.delete_branch(&self.branch, "", true).await
         };
@@ -167,8 +170,12 @@ impl<'a> Attempt<'a> {
 
     /// Loads the settings of the task's directory; the options of the worker bound those of the task.
     fn settings(&self) -> CliResult<Settings> {
+        self.settings_of(Path::new(&self.task.spec.dir))
+    }
+
+    fn settings_of(&self, workspace: &Path) -> CliResult<Settings> {
         let mut options = self.worker.options.clone();
-        options.common.workspace = Some(PathBuf::from(&self.task.spec.dir));
+        options.common.workspace = Some(workspace.to_owned());
         let settings = self.worker.app.load_and_notify(&options.flags())?.settings;
         directories::prepare(&settings)?;
         Ok(settings)
@@ -180,8 +187,16 @@ impl<'a> Attempt<'a> {
         settings: &Settings,
         interrupt: &CancellationToken,
     ) -> CliResult<()> {
+        let directory = place.path.join(&place.repository.prefix);
+        let own = &self.worker.options;
+        if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &self.task.spec)? {
+            let settings = self.settings_of(&directory)?;
+            let home = home_of(&place.path);
+            let result = Box::pin(executor.run(settings, (&directory, &home), interrupt)).await?;
+            return Box::pin(self.record(place, base, result)).await;
+        }
         let mut options = concurrent_options(self.options(settings)?, interrupt);
-        options.common.workspace = Some(place.path.join(&place.repository.prefix));
+        options.common.workspace = Some(directory);
         let app = self.worker.app.for_worker();
         let sessions = (&session_store(settings), self.task.session_id.as_deref());
         let prompt = (self.task.spec.prompt.clone(), Preparation::default());
@@ -197,17 +212,31 @@ impl<'a> Attempt<'a> {
                 Box::pin(run_for_client(&app, &options, task)).await?.result
             }
         };
+        Box::pin(self.record(place, base, result)).await
+    }
+
+    /// Records how the run of the attempt ended.
+    async fn record(&self, place: &Place<'_>, base: &str, result: RunResult) -> CliResult<()> {
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
                 return self.give_back().await;
             }
             return self.finish(ending_of_run(&result), Some(&result)).await.map(drop);
         }
+        Box::pin(self.record_success(place, base, result)).await
+    }
+
+    /// Commits the changes in the worktree, and records that the task is done.
+    async fn record_success(&self, place: &Place<'_>, base: &str, mut result: RunResult) -> CliResult<()> {
         let message = subject(&self.task.spec.prompt);
         let commit = {
             let _turn = self.worker.git.lock().await;
             place.repository.commit_all(&place.path, base, &message).await
         };
+        if let (Some(_), Ok(Some(commit))) = (&result.executor, &commit) {
+            let changed = place.repository.changed_files(base, commit).await;
+            result.files_modified = changed.map_err(|why| may_pass(&why))?;
+        }
         let ending = match commit {
             Ok(commit) => Ending::Done(commit),
             Err(why) => Ending::Retry(messages::not_committed(&why)),
@@ -293,9 +322,13 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
     Ok(())
 }
 
-/// Returns an error of git or of the file system that another attempt may not have.
-fn may_pass(why: &str) -> CliError {
-    CliError::new(FailureKind::Session, why)
+/// Removes the home directory of an executor, if there was one.
+#[expect(clippy::disallowed_methods, reason = "a directory that only its attempt has used")]
+fn remove_home(home: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(home) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", home.display())),
+        _ => Ok(()),
+    }
 }
 
 /// Checks whether a run was interrupted because its worker ended, not because of what it did.
@@ -306,10 +339,11 @@ fn was_interrupted(result: &RunResult) -> bool {
 /// Returns how an attempt ended whose run ended without success.
 fn ending_of_run(result: &RunResult) -> Ending {
     let reason = result.stop_reason.map_or_else(|| result.status.name(), |reason| reason.name());
+    let failed_check = result.quality_gates.iter().find(|gate| gate.required && !gate.passed);
     match &result.error {
         Some(failure) if failure.retryable => Ending::Retry(failure.message.clone()),
         Some(failure) => Ending::Failed(failure.message.clone()),
-        None => Ending::Failed(reason.to_owned()),
+        None => Ending::Failed(failed_check.map_or_else(|| reason.to_owned(), messages::check_failed)),
     }
 }
 

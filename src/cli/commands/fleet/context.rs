@@ -2,7 +2,8 @@
 
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::fleet::backoff::wait_after;
 use crate::fleet::error::QueueError;
@@ -74,4 +75,9 @@ impl WorkerContext<'_> {
             self.app.notify(style, &self.app.redact(text));
         }
     }
+}
+
+/// Returns an error of git or of the file system that another attempt may not have.
+pub fn may_pass(why: &str) -> CliError {
+    CliError::new(FailureKind::Session, why)
 }

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod context;
+mod executor;
 mod records;
 pub mod submit;
 pub mod tasks;

@@ -54,6 +54,9 @@ pub struct SubmitArgs {
     /// Maximum cost
     #[arg(long, value_parser = parse_budget, value_name = "USD")]
     pub budget: Option<f64>,
+    /// The program that does the task, one of `fleet.executors` of the worker, instead of the agent itself
+    #[arg(long, value_name = "NAME")]
+    pub executor: Option<String>,
     /// How many attempts may fail, such as by a server that is down, before the task is dead
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
     pub max_attempts: u32,
@@ -150,6 +153,7 @@ fn defaults(args: &SubmitArgs, workspace: &Path) -> TaskSpec {
         max_steps: args.max_steps,
         timeout: args.timeout,
         budget: args.budget,
+        executor: args.executor.clone(),
         checks: args.check.clone(),
     }
 }

@@ -131,7 +131,7 @@ impl<'a> Iterations<'a> {
         if self.in_worktree {
             return Box::pin(self.run_in_worktree(work)).await;
         }
-        let ended = self.iterations(&work, &work.options).await;
+        let ended = Box::pin(self.iterations(&work, &work.options)).await;
         work.end(ended, |_| ())
     }
 
@@ -145,7 +145,7 @@ impl<'a> Iterations<'a> {
         options.common.workspace = Some(directory);
         self.use_workspace(&options)?;
         work.log(Style::Bold, &messages::works_on(&worktree.branch, work.language));
-        let ended = self.iterations(&work, &options).await;
+        let ended = Box::pin(self.iterations(&work, &options)).await;
         let task = work.record.start().task;
         let worktree = worktrees.commit(COMMAND, &task, worktree).await?;
         work.end(ended, |result| result.worktree = Some(worktree))

@@ -1,0 +1,225 @@
+//! The executors of `fleet.executors`: programs that do tasks in place of the agent's own loop.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The executors with today's flags, as they are in the configuration.
+const PRESETS: &str = include_str!("../../config/executors.yaml");
+
+/// Time limit of an executor that sets none, in seconds.
+const DEFAULT_TIMEOUT: u64 = 300;
+
+/// Part of an argument that is replaced by the prompt.
+const PROMPT: &str = "{prompt}";
+/// Part of an argument that is replaced by the model.
+const MODEL: &str = "{model}";
+
+/// How an executor gets the prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptInput {
+    /// As `{prompt}` in its arguments; its standard input is closed.
+    #[default]
+    Arg,
+    /// On its standard input.
+    Stdin,
+}
+
+/// What an executor writes to standard output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputFormat {
+    /// Text, which is the answer.
+    #[default]
+    Text,
+    /// A JSON document.
+    Json,
+}
+
+/// Where the figures of a run are in its output: regular expressions with one group, or JSON pointers (RFC 6901) in a JSON document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FigurePlaces {
+    /// The answer; absent: the whole output.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub answer: Option<String>,
+    /// Tokens that it sent.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub tokens_input: Option<String>,
+    /// Tokens that it received.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub tokens_output: Option<String>,
+    /// Its cost in US dollars.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub cost_usd: Option<String>,
+}
+
+impl FigurePlaces {
+    /// Returns these places, with those that are missing from `preset`.
+    fn or(self, preset: Self) -> Self {
+        Self {
+            answer: self.answer.or(preset.answer),
+            tokens_input: self.tokens_input.or(preset.tokens_input),
+            tokens_output: self.tokens_output.or(preset.tokens_output),
+            cost_usd: self.cost_usd.or(preset.cost_usd),
+        }
+    }
+}
+
+/// Where the value of a variable of an executor comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExecutorVariable {
+    /// Name of an environment variable of yours.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "variable"))]
+    pub from: Option<String>,
+    /// The value itself.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub value: Option<String>,
+}
+
+/// A program that does tasks (`agent help fleet`). What is absent is that of the built-in executor with the same name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Executor {
+    /// Whether it may be used (true); one that no key names may not.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub enabled: Option<bool>,
+    /// The program, on `PATH` or an absolute path.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub command: Option<String>,
+    /// Its arguments, in which `{prompt}` and `{model}` are replaced. No shell reads them.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub args: Option<Vec<String>>,
+    /// Arguments after them for a task that names a model.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub model_args: Option<Vec<String>>,
+    /// Environment variables, besides `PATH` and the like: `{from: VARIABLE}` of yours, left out if it is not set, or `{value: TEXT}`.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "variable"))]
+    pub env: Option<BTreeMap<String, ExecutorVariable>>,
+    /// How it gets the prompt: as `{prompt}` in an `arg`, or on `stdin`.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub prompt: Option<PromptInput>,
+    /// What it writes to standard output: `text`, or a `json` document.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub output: Option<OutputFormat>,
+    /// Where tokens, cost and answer are in its output.
+    pub figures: FigurePlaces,
+    /// Time limit of a run (300).
+    #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "never-from-project", "x-unit" = "seconds"))]
+    pub timeout_seconds: Option<u64>,
+    /// Whether it reaches the network (false).
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub network: Option<bool>,
+    /// Hosts that it reaches without that, as in `sandbox.allowed_hosts`.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "host-port"))]
+    pub allowed_hosts: Option<Vec<String>>,
+    /// How it is installed, for the message if it is not.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub install: Option<String>,
+}
+
+impl Executor {
+    /// Returns this executor, with what it leaves out from `preset`.
+    fn or(self, preset: Self) -> Self {
+        Self {
+            command: self.command.or(preset.command),
+            args: self.args.or(preset.args),
+            model_args: self.model_args.or(preset.model_args),
+            env: self.env.or(preset.env),
+            prompt: self.prompt.or(preset.prompt),
+            output: self.output.or(preset.output),
+            figures: self.figures.or(preset.figures),
+            enabled: self.enabled.or(preset.enabled),
+            timeout_seconds: self.timeout_seconds.or(preset.timeout_seconds),
+            network: self.network.or(preset.network),
+            allowed_hosts: self.allowed_hosts.or(preset.allowed_hosts),
+            install: self.install.or(preset.install),
+        }
+    }
+
+    /// Returns the program and its arguments.
+    pub fn argv(&self, prompt: &str, model: Option<&str>) -> Vec<String> {
+        let args = self.args.iter().flatten();
+        let model_args = self.model_args.iter().flatten().filter(|_| model.is_some());
+        let words = args.chain(model_args).map(|word| {
+            // What is put in is not looked at again.
+            let parts = word.split(PROMPT).map(|part| part.replace(MODEL, model.unwrap_or_default()));
+            parts.collect::<Vec<_>>().join(prompt)
+        });
+        self.command.iter().cloned().chain(words).collect()
+    }
+
+    /// Returns the time limit of a run in seconds.
+    pub fn timeout(&self) -> u64 {
+        self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT)
+    }
+}
+
+/// Returns the executor `name` of the user, with what it leaves out from the built-in one.
+///
+/// # Errors
+/// Fails if the user has not named it, and if it has no program or nowhere for the prompt.
+pub fn executor(users: &BTreeMap<String, Executor>, name: &str) -> Result<Executor, String> {
+    let Some(own) = users.get(name).filter(|own| own.enabled != Some(false)) else {
+        let known: Vec<&str> = users.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(format!(
+            "the executor {name} is not among those of `fleet.executors` ({known}); `fleet: {{executors: {{{name}: {{enabled: true}}}}}}` in your configuration allows it"
+        ));
+    };
+    let executor = own.clone().or(presets()?.remove(name).unwrap_or_default());
+    if executor.command.is_none() {
+        return Err(format!("the executor {name} has no `fleet.executors.{name}.command`"));
+    }
+    let takes_prompt = executor.args.iter().flatten().any(|word| word.contains(PROMPT));
+    if executor.prompt.unwrap_or_default() == PromptInput::Arg && !takes_prompt {
+        return Err(format!(
+            "the executor {name} gets no prompt: write `{{prompt}}` in `fleet.executors.{name}.args`, or set `prompt: stdin`"
+        ));
+    }
+    Ok(executor)
+}
+
+/// Returns the built-in executors.
+fn presets() -> Result<BTreeMap<String, Executor>, String> {
+    serde_yaml::from_str(PRESETS).map_err(|error| format!("the built-in executors: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn users(yaml: &str) -> BTreeMap<String, Executor> {
+        serde_yaml::from_str(yaml).unwrap()
+    }
+
+    #[test]
+    fn every_built_in_executor_has_a_program_and_gets_the_prompt() {
+        for name in presets().unwrap().keys() {
+            let executor = executor(&users(&format!("{name}: {{}}")), name).unwrap();
+            assert!(executor.install.is_some(), "{name}");
+            // It would be an option.
+            let is_alone = executor.argv("--do it", None).contains(&"--do it".to_owned());
+            assert!(!is_alone || name.ends_with("-seed"), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_executor_is_the_built_in_one_with_what_the_user_sets() {
+        let users = users(
+            "aider: {network: true, args: ['--message={prompt}']}\nmine: {args: [x]}\nold: {command: x}",
+        );
+        let aider = executor(&users, "aider").unwrap();
+        assert_eq!(
+            aider.argv("a {model} {prompt}", Some("m")),
+            ["aider", "--message=a {model} {prompt}", "--model", "m"]
+        );
+        assert_eq!((aider.network, aider.timeout()), (Some(true), 300));
+        for (name, why) in [("goose", "is not among"), ("mine", "has no"), ("old", "gets no prompt")] {
+            let error = executor(&users, name).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Tasks that another program does: `agent submit --executor NAME` and `fleet.executors`.
+
+use crate::support::mcp::processes_with;
+use crate::support::run::{Finished, Lab};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Writes what it got into files, and says the key and its figures.
+const FAKE: &str = r#"printf '%s\n' "$@" > args.txt
+env | sort > env.txt
+cat > stdin.txt
+echo more >> a.txt
+echo "$SERVICE_KEY" > "$HOME/key.txt"
+echo "the key is $SERVICE_KEY"
+echo "Tokens: 1.2k sent, 45 received."
+"#;
+
+const FIGURES: &str =
+    r"figures: {tokens_input: 'Tokens: ([\d.]+k?) sent', tokens_output: 'sent, (\d+) received'}";
+
+/// A repository with the program `fake.sh`, which is the executor `fake` with more keys.
+fn lab(script: &str, keys: &str) -> Lab {
+    let lab = Lab::new().file("fake.sh", script).file("a.txt", "first\n").config(&format!(
+        "fleet: {{executors: {{fake: {{command: /bin/sh, args: [fake.sh, '{{prompt}}', '--said={{prompt}}'], {keys}}}}}}}"
+    ));
+    lab.commit_all();
+    lab
+}
+
+/// Submits a task and lets a worker do it; returns the task and what the worker wrote.
+fn done(lab: &Lab, submit: &[&str], worker: &[&str]) -> (Value, Finished) {
+    lab.agent(&[&["submit", "--id", "a"], submit].concat()).exits(0);
+    let worked = lab.agent(&[&["worker", "--drain"], worker].concat());
+    let listed = lab.agent(&["tasks", "show", "a", "--json"]).exits(0).json();
+    (listed["tasks"][0].clone(), worked)
+}
+
+const YOLO: &[&str] = &["--mode", "yolo"];
+
+fn published(lab: &Lab, file: &str) -> String {
+    lab.git(&["show", &format!("agent/task/a:{file}")])
+}
+
+#[test]
+fn a20_an_executor_works_in_a_worktree_with_a_home_of_its_own_and_only_the_mapped_key() {
+    let keys = format!(
+        "model_args: ['--model={{model}}'], env: {{SERVICE_KEY: {{from: MY_SERVICE_KEY}}, LEVEL: {{value: high}}}}, {FIGURES}"
+    );
+    let lab =
+        lab(FAKE, &keys).env("MY_SERVICE_KEY", "sk-4f9a8b7c6d5e").env("OTHER_API_KEY", "sk-other-5e6d7c8b");
+    let prompt = "$(touch x) `touch x` {model} {prompt}\n--second 'line'";
+    let (task, _) = done(&lab, &[prompt, "--executor", "fake", "--model", "m/1"], YOLO);
+    assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)), "{task}");
+    assert_eq!(published(&lab, "args.txt"), format!("{prompt}\n--said={prompt}\n--model=m/1\n"));
+    assert_eq!(
+        (published(&lab, "stdin.txt"), published(&lab, "a.txt")),
+        (String::new(), "first\nmore\n".to_owned())
+    );
+    let env = published(&lab, "env.txt");
+    let has = |line: &str| env.lines().any(|known| known == line);
+    assert!(has("SERVICE_KEY=sk-4f9a8b7c6d5e") && has("LEVEL=high"), "{env}");
+    assert!(
+        !env.contains("MY_SERVICE_KEY") && !env.contains("sk-other") && !env.contains("API_KEY"),
+        "{env}"
+    );
+    let home = env.lines().find_map(|line| line.strip_prefix("HOME=")).unwrap();
+    assert!(home.contains("worktrees") && !Path::new(home).exists(), "{home}");
+    let result = &task["result"];
+    assert_eq!(
+        result["executor"],
+        json!({"name": "fake", "exit_code": 0, "tokens_input": 1_200, "tokens_output": 45})
+    );
+    assert_eq!((&result["usage"]["input"], &result["cost"]["total_usd"]), (&json!(1_200), &Value::Null));
+    let files: Vec<&str> = result["files_modified"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(files, ["a.txt", "args.txt", "env.txt", "stdin.txt"]);
+    assert!(!result["output"].as_str().unwrap().contains("sk-4f9a"), "{result}");
+    assert_eq!(lab.read("a.txt"), "first\n");
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a20_tokens_that_cannot_be_read_are_null_and_json_is_read_by_pointers() {
+    let keys = "output: json, figures: {answer: /result, tokens_input: /usage/in, tokens_output: /usage/out, cost_usd: /cost}";
+    let answer = r#"echo '{"result": "it is done", "usage": {"in": 7}, "cost": 0.25}'"#;
+    let (task, _) = done(&lab(answer, keys), &["x", "--executor", "fake"], YOLO);
+    let result = &task["result"];
+    assert_eq!(
+        (&result["output"], &result["cost"]["total_usd"]),
+        (&json!("it is done"), &json!(0.25)),
+        "{task}"
+    );
+    assert_eq!(
+        (&result["executor"]["tokens_input"], &result["executor"]["tokens_output"]),
+        (&json!(7), &Value::Null)
+    );
+    assert_eq!((&task["state"], &task["branch"]), (&json!("done"), &Value::Null), "nothing was changed");
+}
+
+#[test]
+fn a20_an_executor_that_runs_out_of_time_is_killed_with_its_children() {
+    let lab = lab("sleep 4711.25 & sleep 4711.25", "timeout_seconds: 1");
+    let (task, _) = done(&lab, &["x", "--executor", "fake"], YOLO);
+    assert_eq!(task["state"], "failed");
+    let cause = task["cause"].as_str().unwrap();
+    assert!(cause.contains("timed out after 1 seconds"), "{cause}");
+    assert_eq!(task["result"]["stop_reason"], "timeout");
+    assert_eq!(processes_with("4711.25"), 0);
+    assert_eq!(lab.git(&["branch", "--format=%(refname:short)"]), "main\n");
+}
+
+#[test]
+fn a20_a_program_that_fails_or_whose_checks_fail_publishes_nothing() {
+    let lab = lab(
+        "echo more >> a.txt; test \"$1\" = good || { echo broken pipe >&2; exit 7; }",
+        "timeout_seconds: 9",
+    );
+    let (task, _) = done(&lab, &["bad", "--executor", "fake"], YOLO);
+    let cause = task["cause"].as_str().unwrap().to_owned();
+    assert_eq!(task["result"]["executor"]["exit_code"], 7);
+    for part in ["exited with code 7", "broken pipe", "fleet.executors.fake.allowed_hosts"] {
+        assert!(cause.contains(part), "{cause}");
+    }
+    lab.agent(&["submit", "good", "--id", "b", "--executor", "fake", "--check", "grep -q other a.txt"])
+        .exits(0);
+    lab.agent(&["submit", "good", "--id", "c", "--executor", "fake", "--check", "grep -q more a.txt"])
+        .exits(0);
+    lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
+    let waited = lab.agent(&["tasks", "wait", "b", "c"]).exits(2).stdout;
+    assert!(
+        waited.contains("b  failed") && waited.contains("the check `grep -q other a.txt` failed"),
+        "{waited}"
+    );
+    assert_eq!(lab.git(&["branch", "--format=%(refname:short)"]), "agent/task/c\nmain\n");
+}
+
+#[test]
+fn a20_an_executor_starts_only_if_the_user_allows_it_and_no_limit_would_be_exceeded() {
+    let refused = |lab: &Lab, submit: &[&str], worker: &[&str], why: &str| {
+        let (task, _) = done(lab, submit, worker);
+        let cause = task["cause"].as_str().unwrap_or_default();
+        assert!(task["state"] == "failed" && cause.contains(why), "{task}");
+        assert_eq!(lab.git(&["branch", "--format=%(refname:short)"]), "main\n");
+        lab.agent(&["tasks", "rm", "a"]).exits(0);
+    };
+    let lab = lab("echo x > started", "timeout_seconds: 9");
+    let fake = ["x", "--executor", "fake"];
+    refused(&lab, &fake, &[], "`--mode yolo`");
+    refused(&lab, &[&fake[..], &["--mode", "confirm-all"]].concat(), YOLO, "`--mode yolo`");
+    refused(&lab, &[&fake[..], &["--budget", "1"]].concat(), YOLO, "does not keep `--budget`");
+    refused(&lab, &fake, &["--mode", "yolo", "--budget-total", "1"], "does not keep `--budget`");
+    refused(&lab, &[&fake[..], &["--agent", "build"]].concat(), YOLO, "`--agent`");
+    refused(&lab, &["x", "--executor", "aider"], YOLO, "not among those of `fleet.executors` (fake)");
+    let lab = Lab::new()
+        .config("fleet: {executors: {aider: {enabled: true}}}")
+        .env("PATH", "/usr/bin:/bin")
+        .file("a", "");
+    lab.commit_all();
+    refused(&lab, &["x", "--executor", "aider"], YOLO, "python3 -m pip install aider-chat");
+}
+
+#[test]
+fn a20_executors_of_a_project_are_refused() {
+    let lab = Lab::new().file(".agent/config.yaml", "fleet: {executors: {fake: {command: /bin/sh}}}");
+    let told = lab.agent(&["tasks"]);
+    assert!(told.stderr.contains("fleet.executors"), "{}", told.stderr);
+}
+
+#[test]
+fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
+    // Commands have a `/tmp` of their own, in which these programs would not be.
+    let programs = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for name in ["claude", "goose", "aider", "opencode"] {
+        let program = programs.path().join(name);
+        fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\" > args.txt; cat > stdin.txt; echo done\n")
+            .unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.path().display());
+    let lab = Lab::new()
+        .config("fleet: {executors: {claude-code: {enabled: true}, goose: {enabled: true}, aider: {enabled: true}, opencode: {enabled: true}}}")
+        .env("PATH", &path);
+    let lab = lab.file("a", "");
+    lab.commit_all();
+    let called = |executor: &str| {
+        lab.agent(&["submit", "--id", executor, "--model", "m", "--executor", executor, "--", "--do it"])
+            .exits(0);
+        lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
+        let file = |name: &str| lab.git(&["show", &format!("agent/task/{executor}:{name}")]);
+        (file("args.txt").replace('\n', " "), file("stdin.txt"))
+    };
+    let (args, stdin) = called("claude-code");
+    assert_eq!(
+        (args.as_str(), stdin.as_str()),
+        ("-p --output-format json --dangerously-skip-permissions --model m ", "--do it")
+    );
+    assert_eq!(
+        called("goose"),
+        ("run --no-session --instructions - --model m ".to_owned(), "--do it".to_owned())
+    );
+    let (args, stdin) = called("aider");
+    assert!(
+        args.starts_with("--yes-always --no-git ") && args.ends_with(" --message=--do it --model m "),
+        "{args}"
+    );
+    assert_eq!(stdin, "");
+    assert_eq!(called("opencode"), ("run --model m ".to_owned(), "--do it".to_owned()));
+}
