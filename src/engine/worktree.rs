@@ -239,6 +239,23 @@ impl<'a> Repository<'a> {
     /// # Errors
     /// The message of git.
     pub async fn commit_all(&self, path: &Path, base: &str, message: &str) -> Result<Option<String>, String> {
+        // One call where nothing is to be committed, as after a run that only answers.
+        let status = self
+            .line(
+                path,
+                &[
+                    "status",
+                    "--porcelain=v2",
+                    "--branch",
+                    "--untracked-files=all",
+                    "--ignore-submodules=dirty",
+                ],
+            )
+            .await?;
+        let head = status.lines().find_map(|line| line.strip_prefix("# branch.oid "));
+        if status.lines().all(|line| line.starts_with("# ")) {
+            return Ok(head.filter(|head| *head != base).map(str::to_owned));
+        }
         self.line(path, &["add", "--all", "--", ":/"]).await?;
         let tree = self.line(path, &["write-tree"]).await?;
         let known = self.line(path, &["rev-parse", "HEAD", "HEAD^{tree}"]).await?;
