@@ -3,7 +3,7 @@
 use crate::core::run_result::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr};
+use strum::{EnumIter, EnumString, IntoStaticStr};
 
 /// Version of the document of tasks.
 pub const TASKS_SCHEMA_VERSION: u32 = 1;
@@ -38,7 +38,7 @@ pub enum Priority {
 
 /// How far a task is.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, EnumString, IntoStaticStr,
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, EnumIter, EnumString, IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -9,6 +9,7 @@ use crate::fleet::selection::Selection;
 use crate::fleet::sqlite::SqliteStore;
 use crate::fleet::transitions::{Change, Ending};
 use std::time::Duration;
+use strum::IntoEnumIterator;
 
 /// Maximum number of tasks.
 const MAX_TASKS: u64 = 1_000_000;
@@ -200,6 +201,23 @@ impl Queue {
             Self::Sqlite(store) => store.select(selection, &BootTime::now()),
             Self::Nats(store) => store.select(selection).await,
         }
+    }
+
+    /// Returns how many tasks are in each state.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn counts(&self) -> Result<Vec<(TaskState, u64)>, QueueError> {
+        let count = |state: TaskState, found: &[(TaskState, u64)]| {
+            (state, found.iter().filter(|(known, _)| *known == state).map(|(_, count)| count).sum())
+        };
+        let found = match self {
+            Self::Sqlite(store) => store.counts()?,
+            Self::Nats(store) => {
+                store.select(Selection::All).await?.iter().map(|task| (task.state, 1)).collect()
+            }
+        };
+        Ok(TaskState::iter().map(|state| count(state, &found)).collect())
     }
 
     /// Checks whether a task waits, or is claimed.

@@ -239,7 +239,7 @@ impl SqliteStore {
         let mut state = |id: &String| {
             let name: Option<String> = statement.query_row([id], |row| row.get(0)).optional()?;
             let name = name.ok_or_else(|| QueueError::Unknown(id.clone()))?;
-            name.parse().map_err(|_| QueueError::Storage(format!("unknown state {name}")))
+            parse_state(&name)
         };
         ids.iter().map(&mut state).collect()
     }
@@ -263,6 +263,24 @@ impl SqliteStore {
                 usize::MAX,
             ),
         }
+    }
+
+    /// Returns how many tasks are in each state that has some.
+    ///
+    /// # Errors
+    /// Fails when the database cannot be used.
+    pub fn counts(&self) -> Result<Vec<(TaskState, u64)>, QueueError> {
+        let connection = self.connection.borrow();
+        let mut statement = connection.prepare("SELECT state, count(*) FROM task GROUP BY state")?;
+        let mut rows = statement.query([])?;
+        let mut counts = Vec::new();
+        while let Some(row) = rows.next()? {
+            counts.push((
+                parse_state(&row.get::<_, String>(0)?)?,
+                u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
+            ));
+        }
+        Ok(counts)
     }
 
     /// Returns up to `most` tasks; those that cannot be read are left out and noted.
@@ -336,6 +354,10 @@ fn write(connection: &Connection, task: &TaskRecord, until: Option<&BootTime>) -
             result
         ])?;
     Ok(())
+}
+
+fn parse_state(name: &str) -> Result<TaskState, QueueError> {
+    name.parse().map_err(|_| QueueError::Storage(format!("unknown state {name}")))
 }
 
 fn signed(number: u64) -> i64 {

@@ -275,6 +275,16 @@ impl Terminal {
         self.deliver(&painted.collect::<String>(), "")
     }
 
+    /// Like [`print`](Self::print), in place of the last `rows` rows of a terminal.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn redraw(&self, text: &str, rows: usize) -> io::Result<PrintOutcome> {
+        // CPL and ED of ECMA-48: to the start of an earlier line, and erase what follows.
+        let start = if rows > 0 { format!("\x1b[{rows}F\x1b[J") } else { String::new() };
+        self.deliver(&format!("{start}{}", sanitize_prose(text)), "")
+    }
+
     fn deliver(&self, text: &str, end: &str) -> io::Result<PrintOutcome> {
         self.hide_status();
         if self.info.stdout == StdoutTarget::SameTerminal {

@@ -212,3 +212,18 @@ fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
     assert_eq!(stdin, "");
     assert_eq!(called("opencode"), ("run --model m ".to_owned(), "--do it".to_owned()));
 }
+
+#[test]
+fn a20_doctor_tells_which_executors_are_installed() {
+    let lab = Lab::new()
+        .config("fleet: {executors: {aider: {enabled: true}, mine: {command: sh, prompt: stdin}, none: {enabled: true}}}")
+        .env("PATH", "/usr/bin:/bin");
+    let shown = lab.agent(&["doctor"]).stdout;
+    for line in [
+        "aider: the executor aider is not installed",
+        "mine: ok: /usr/bin/sh",
+        "none: the executor none has no `fleet",
+    ] {
+        assert!(shown.contains(&format!("executor       {line}")), "{shown}");
+    }
+}

@@ -366,3 +366,23 @@ fn a_run_opens_no_queue() {
     lab.agent(&["run", "--mode", "yolo", "--model", &appends(&lab), "x"]).exits(0);
     assert!(!lab.home().join("state/fleet").exists());
 }
+
+#[test]
+fn tasks_top_shows_how_many_tasks_are_in_each_state_and_what_workers_do() {
+    let lab = repository();
+    assert!(!lab.agent(&["doctor"]).stdout.contains("queue"), "there is none yet");
+    let hangs = Server::start("turns: [{fault: hang}]");
+    for id in ["a", "b"] {
+        submit(&lab, &["fix it", "--id", id]).exits(0);
+    }
+    let running = start_worker(&lab, &hangs, &["--drain"]);
+    hangs.wait_for_request(1);
+    let shown = lab.agent(&["tasks", "top"]).exits(0).stdout;
+    assert!(shown.starts_with("1 queued, 1 claimed, 0 done, 0 failed"), "{shown}");
+    let line: Vec<&str> = shown.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!((line[1], line[2], line[4..].join(" ").as_str()), ("a", "1", "fix it"));
+    let doctor = lab.agent(&["doctor"]).stdout;
+    assert!(doctor.contains("queue          ok: 1 queued, 1 claimed in /"), "{doctor}");
+    running.signal(Signal::KILL);
+    running.finish();
+}

@@ -1,6 +1,7 @@
 //! `agent doctor`: checks machine and configuration, and prints for each part what is missing and how to fix it.
 
 use crate::cli::args::DoctorArgs;
+use crate::cli::commands::fleet::readiness::queue_readiness;
 use crate::cli::commands::mcp_readiness;
 use crate::cli::commands::model_readiness::{self, Readiness};
 use crate::cli::commands::trust;
@@ -48,9 +49,9 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     directories::prepare(settings)?;
     let launcher = compose::freshly_probed_launcher(app, settings)?;
     let prices = user_prices(&settings.costs)?;
-    let (models, servers) = app.block_on(async {
+    let (models, servers, queue) = app.block_on(async {
         let models = models(app, settings, &prices, args.online).await;
-        Ok((models, mcp_readiness::servers(app, &loaded).await?))
+        Ok((models, mcp_readiness::servers(app, &loaded).await?, queue_readiness(app, settings).await))
     })?;
     let store = session_store(settings);
     let sessions = match store.list() {
@@ -71,6 +72,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let _ = writeln!(text, "keys           {}", model_readiness::set_key_variables(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
     text.push_str(&servers);
+    text.push_str(&queue);
     let _ = writeln!(text, "sandbox        {}", sandbox_status(settings, launcher.tier()));
     for tried in launcher.tiers() {
         let found = match launcher.probe_tier(tried) {

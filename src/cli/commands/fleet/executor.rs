@@ -82,7 +82,8 @@ impl<'a> ExecutorRun<'a> {
         (directory, home): (&Path, &Path),
         interrupt: &CancellationToken,
     ) -> CliResult<RunResult> {
-        let program = self.program(directory)?;
+        let program = program_of(self.app, &self.executor, self.name, directory)
+            .map_err(|why| CliError::new(FailureKind::Config, why))?;
         create_private_dir(home).map_err(|error| may_pass(&format!("{}: {error}", home.display())))?;
         let checks = compose::launcher(self.app, &settings)?;
         settings.sandbox.network = self.executor.network.unwrap_or_default();
@@ -116,20 +117,6 @@ impl<'a> ExecutorRun<'a> {
             }
         }
         Ok(result)
-    }
-
-    /// Returns the path of the program.
-    fn program(&self, directory: &Path) -> CliResult<String> {
-        let name = self.executor.command.as_deref().unwrap_or_default();
-        let path = self.app.environment.get("PATH").unwrap_or_default();
-        // A repository does not decide which program gets the key.
-        let found =
-            find_in_path(name, path).filter(|found| found.is_absolute() && !found.starts_with(directory));
-        let found = found.filter(|found| found.is_file()).and_then(|found| found.to_str().map(str::to_owned));
-        let install = self.executor.install.as_deref();
-        found.ok_or_else(|| {
-            CliError::new(FailureKind::Config, messages::executor_not_installed(self.name, name, install))
-        })
     }
 
     /// Returns the variables that are mapped for it; one that the user has not set is left out.
@@ -189,6 +176,19 @@ impl<'a> ExecutorRun<'a> {
             ..RunResult::default()
         })
     }
+}
+
+/// Returns the path of the program of the executor `name`, which is not in `directory`: a repository does not decide which program gets the key.
+///
+/// # Errors
+/// Says how it is installed if it is not.
+pub fn program_of(app: &App, executor: &Executor, name: &str, directory: &Path) -> Result<String, String> {
+    let command = executor.command.as_deref().unwrap_or_default();
+    let path = app.environment.get("PATH").unwrap_or_default();
+    let is_usable = |found: &PathBuf| found.is_absolute() && found.is_file() && !found.starts_with(directory);
+    let found = find_in_path(command, path).filter(is_usable);
+    let found = found.and_then(|found| found.to_str().map(str::to_owned));
+    found.ok_or_else(|| messages::executor_not_installed(name, command, executor.install.as_deref()))
 }
 
 /// Returns the variables that let a program keep its files in `home`.

@@ -3,9 +3,11 @@
 mod attempt;
 mod context;
 mod executor;
+pub mod readiness;
 mod records;
 pub mod submit;
 pub mod tasks;
+mod top;
 pub mod worker;
 mod worker_lock;
 mod worker_name;

@@ -2,6 +2,7 @@
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::fleet::records::{document, lines, open_queue, records};
+use crate::cli::commands::fleet::top::top;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
@@ -80,6 +81,12 @@ pub enum TasksCommand {
     },
     /// Wait until tasks have ended: exit code 0 if all are done, 2 if not, 5 after --timeout
     Wait(WaitArgs),
+    /// Show a table of the queue and of what its workers do, until Ctrl+C
+    Top {
+        /// Time between two looks
+        #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        interval: u64,
+    },
     /// Cancel tasks; the run of one that is under way ends
     Cancel {
         /// Ids of the tasks
@@ -136,6 +143,9 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
         TasksCommand::Show { id, json } => {
             let task = queue.get(&id).await?;
             if json { document(vec![task])? } else { shown(&task) }
+        }
+        TasksCommand::Top { interval } => {
+            return top(app, &queue, Duration::from_secs(interval)).await.map(|()| 0);
         }
         TasksCommand::Wait(args) => return wait(app, &queue, &args).await,
         TasksCommand::Cancel { ids } => {

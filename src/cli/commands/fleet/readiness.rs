@@ -1,0 +1,46 @@
+//! What `agent doctor` tells about the queue and the executors.
+
+use crate::cli::commands::fleet::executor::program_of;
+use crate::cli::commands::fleet::records::{directories, open_queue};
+use crate::cli::compose::app::App;
+use crate::cli::error::CliResult;
+use crate::config::executors::executor;
+use crate::config::settings::Settings;
+use crate::fleet::location::Location;
+use std::fmt::Write as _;
+
+/// Returns a line about the queue, if there is one, and one about each executor that the user allows.
+pub async fn queue_readiness(app: &App, settings: &Settings) -> String {
+    let queue = match queue(app, settings).await {
+        Ok(Some(text)) => format!("queue          {text}\n"),
+        Ok(None) => String::new(),
+        Err(error) => format!("queue          not usable: {}\n", app.redact(&error.to_string())),
+    };
+    let executors = settings.fleet.executors.keys().fold(String::new(), |mut text, name| {
+        let found = executor(&settings.fleet.executors, name)
+            .and_then(|executor| program_of(app, &executor, name, &settings.workspace));
+        let found = found.map_or_else(|why| why, |program| format!("ok: {program}"));
+        let _infallible = writeln!(text, "executor       {name}: {found}");
+        text
+    });
+    queue + &executors
+}
+
+/// Returns the tasks in each state; `None` if there is no queue yet. Nothing is created.
+async fn queue(app: &App, settings: &Settings) -> CliResult<Option<String>> {
+    let location = Location::parse(settings.fleet.queue.as_deref(), &directories(app)?.state);
+    let place = match location {
+        Ok(Location::Sqlite(path)) if !path.exists() => return Ok(None),
+        Ok(Location::Sqlite(path)) => path.display().to_string(),
+        Ok(Location::Nats(url)) => url.unwrap_or_else(|| settings.fleet.nats.url.clone()),
+        Err(why) => return Ok(Some(why)),
+    };
+    let counts = open_queue(app, settings, None).await?.counts().await?;
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(state, count)| format!("{count} {}", state.name()))
+        .collect();
+    let counts = if counts.is_empty() { "no tasks".to_owned() } else { counts.join(", ") };
+    Ok(Some(format!("ok: {counts} in {place}")))
+}
