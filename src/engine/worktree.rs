@@ -185,17 +185,18 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Removes the locks on the worktree `path` and on `branch` that a git process has left which was killed. Nobody else may use them.
+    /// Removes the locks on the worktree `path`, and on its `branch` if it has one, that a git process has left which was killed. Nobody else may
+    /// use them.
     ///
     /// # Errors
     /// The message of git, or of the system.
     #[expect(clippy::disallowed_methods, reason = "this module owns the worktrees")]
-    pub async fn remove_locks(&self, path: &Path, branch: &str) -> Result<(), String> {
+    pub async fn remove_locks(&self, path: &Path, branch: Option<&str>) -> Result<(), String> {
         let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let repository = PathBuf::from(self.line(&self.workspace, &words).await?);
         let own = repository.join("worktrees").join(path.file_name().unwrap_or_default());
-        let reference = repository.join("refs/heads").join(format!("{branch}.lock"));
-        for lock in [own.join("index.lock"), own.join("HEAD.lock"), reference] {
+        let reference = branch.map(|branch| repository.join("refs/heads").join(format!("{branch}.lock")));
+        for lock in [own.join("index.lock"), own.join("HEAD.lock")].into_iter().chain(reference) {
             match std::fs::remove_file(&lock) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(format!("{}: {error}", lock.display()));
@@ -206,16 +207,17 @@ impl<'a> Repository<'a> {
         Ok(())
     }
 
-    /// Creates the worktree `path` with the new branch `branch` at `base`.
+    /// Creates the worktree `path` with the new branch `branch`, or with none, at `base`.
     ///
     /// # Errors
     /// The message of git, also if the branch or the directory exists.
-    pub async fn add(&self, path: &Path, branch: &str, base: &str) -> Result<(), String> {
+    pub async fn add(&self, path: &Path, branch: Option<&str>, base: &str) -> Result<(), String> {
         let target = path.to_str().ok_or("the state directory is no text")?;
         // Twice: one that git was killed in stays locked. The checkout of `git worktree add` locks `packed-refs`, which belongs to the user, and
         // leaves the lock when it is killed.
-        let words =
-            ["worktree", "add", "--force", "--force", "--quiet", "--no-checkout", "-b", branch, target, base];
+        let mut words = vec!["worktree", "add", "--force", "--force", "--quiet", "--no-checkout"];
+        words.extend(branch.map_or(vec!["--detach"], |branch| vec!["-b", branch]));
+        words.extend([target, base]);
         self.line(&self.workspace, &words).await?;
         self.line(path, &["read-tree", "-u", "--reset", "--no-recurse-submodules", "HEAD"]).await.map(drop)
     }
@@ -328,10 +330,11 @@ impl<'a> Repository<'a> {
         let target = path.to_str().ok_or("the state directory is no text")?;
         if path.symlink_metadata().is_ok() {
             let words = ["worktree", "remove", "--force", "--force", target];
-            if self.line(&self.workspace, &words).await.is_err() {
-                // git refuses one that it was killed in.
-                std::fs::remove_dir_all(path).map_err(|error| format!("{target}: {error}"))?;
+            if self.line(&self.workspace, &words).await.is_ok() {
+                return Ok(());
             }
+            // git refuses one that it was killed in.
+            std::fs::remove_dir_all(path).map_err(|error| format!("{target}: {error}"))?;
         }
         self.line(&self.workspace, &["worktree", "prune"]).await.map(drop)
     }

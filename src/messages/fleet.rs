@@ -31,11 +31,11 @@ pub fn task_ended(task: &TaskRecord, language: Language) -> String {
     format!("{task_word} {id}: {state}{more}")
 }
 
-/// The worktree or branch of an attempt could not be removed.
-pub fn attempt_not_removed(branch: &str, why: &str, language: Language) -> String {
+/// The worktree of an attempt could not be removed.
+pub fn attempt_not_removed(path: &str, why: &str, language: Language) -> String {
     match language {
-        Language::En => format!("the worktree of {branch} could not be removed: {why}"),
-        Language::Es => format!("no se pudo eliminar el worktree de {branch}: {why}"),
+        Language::En => format!("the worktree {path} could not be removed: {why}"),
+        Language::Es => format!("no se pudo eliminar el worktree {path}: {why}"),
     }
 }
 

@@ -42,8 +42,6 @@ struct Place<'a> {
     worker: &'a WorkerContext<'a>,
     repository: &'a Repository<'a>,
     path: PathBuf,
-    /// Branch of the worktree.
-    branch: String,
 }
 
 impl<'a> Place<'a> {
@@ -56,7 +54,7 @@ impl<'a> Place<'a> {
     ) -> Self {
         let name = format!("{}-{task}-{attempt}", worker.queue.id());
         let path = settings.state.join(WORKTREES).join(&name);
-        Self { worker, repository, path, branch: format!("agent/attempt/{name}") }
+        Self { worker, repository, path }
     }
 
     /// Creates the worktree, which begins with the commit `base`.
@@ -65,7 +63,7 @@ impl<'a> Place<'a> {
         let directory = self.path.parent().unwrap_or(&self.path);
         create_private_dir(directory)
             .map_err(|error| may_pass(&format!("{}: {error}", directory.display())))?;
-        self.repository.add(&self.path, &self.branch, base).await.map_err(|why| may_pass(&why))
+        self.repository.add(&self.path, None, base).await.map_err(|why| may_pass(&why))
     }
 
     /// Creates the branch of a task that is done.
@@ -77,17 +75,16 @@ impl<'a> Place<'a> {
         self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
     }
 
-    /// Removes worktree and branch, if they exist; returns whether that succeeded.
+    /// Removes the worktree, if it exists; returns whether that succeeded.
     async fn remove(&self) -> bool {
         let _turn = self.worker.git.lock().await;
         let removed = async {
-            self.repository.remove_locks(&self.path, &self.branch).await?;
             remove_home(&home_of(&self.path))?;
-            self.repository.remove(&self.path).await?;
-            self.repository.delete_branch(&self.branch, "", true).await
+            self.repository.remove(&self.path).await
         };
         if let Err(why) = removed.await {
-            let text = messages::attempt_not_removed(&self.branch, &why, self.worker.language);
+            let path = self.path.display().to_string();
+            let text = messages::attempt_not_removed(&path, &why, self.worker.language);
             self.worker.log(Style::Warning, &text);
             return false;
         }
@@ -152,6 +149,8 @@ impl<'a> Attempt<'a> {
             }
         } else if !place.path.is_dir() {
             return Err(may_pass(messages::ATTEMPT_IS_GONE));
+        } else {
+            repository.remove_locks(&place.path, None).await.map_err(|why| may_pass(&why))?;
         }
         let done = Box::pin(self.run_in((&place, &base), &settings, interrupt)).await;
         let record =
@@ -161,7 +160,7 @@ impl<'a> Attempt<'a> {
             Some(record) => place.publish(record).await,
             None => Ok(()),
         };
-        // The branch of an attempt keeps a commit that could not be published.
+        // The worktree keeps a commit that could not be published.
         if published.is_ok() && place.remove().await && own.is_some_and(|record| record.state.has_ended()) {
             self.worker.until_answered(async || self.worker.queue.set_settled(self.task).await).await?;
         }

@@ -34,6 +34,8 @@ use tokio_util::sync::CancellationToken;
 const IDLE: Duration = Duration::from_millis(500);
 /// The same on a server.
 const IDLE_AT_SERVER: Duration = Duration::from_secs(1);
+/// The same where the worker ends when the last tasks have.
+const IDLE_AT_END: Duration = Duration::from_millis(200);
 
 /// Arguments of `agent worker`.
 #[derive(Debug, Clone, Args)]
@@ -166,7 +168,7 @@ impl<'a> Worker<'a> {
                     match claim {
                         Ok(Some(task)) if interrupt.is_cancelled() => running.push(Box::pin(self.give_back(task))),
                         Ok(Some(task)) => running.push(Box::pin(self.perform(task))),
-                        Ok(None) => next_claim = Instant::now() + self.idle_time(),
+                        Ok(None) => next_claim = Instant::now() + self.idle_time(limits),
                         Err(error) => failed = Some(error),
                     }
                     claimed += usize::from(!found_nothing);
@@ -249,8 +251,12 @@ impl<'a> Worker<'a> {
     }
 
     /// Returns the time between two looks at a queue that has nothing to do.
-    fn idle_time(&self) -> Duration {
-        if self.context.queue.is_shared() { IDLE_AT_SERVER } else { IDLE }
+    fn idle_time(&self, limits: &Limits) -> Duration {
+        match (limits.drain, self.context.queue.is_shared()) {
+            (true, _) => IDLE_AT_END,
+            (false, true) => IDLE_AT_SERVER,
+            (false, false) => IDLE,
+        }
     }
 
     /// Checks whether the queue is to be looked through: once in the time of a lease; in a database, which itself finds the tasks that wait,

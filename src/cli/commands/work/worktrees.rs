@@ -117,7 +117,7 @@ impl<'a> Worktrees<'a> {
     /// Removes what a process that was killed has left of a worktree: its locks, and if its run has not begun all of it.
     async fn remove_interrupted(&self, worktree: &Worktree, has_begun: bool) -> Result<(), String> {
         let path = Path::new(&worktree.path);
-        self.repository.remove_locks(path, &worktree.branch).await?;
+        self.repository.remove_locks(path, Some(&worktree.branch)).await?;
         if !has_begun {
             self.repository.remove(path).await?;
             self.repository.delete_branch(&worktree.branch, "", true).await?;
@@ -164,7 +164,7 @@ impl RunDirectories for Worktrees<'_> {
         };
         let path = Path::new(&worktree.path);
         if !has_begun {
-            let added = self.repository.add(path, &worktree.branch, &self.base).await;
+            let added = self.repository.add(path, Some(&worktree.branch), &self.base).await;
             added.map_err(|why| unusable(&why))?;
         }
         Ok((worktree.clone(), path.join(&self.repository.prefix)))
