@@ -199,13 +199,14 @@ pub(super) async fn untracked_files(launcher: &Launcher, root: &Path) -> Result<
     listed_paths(&git(launcher, root, &words, Vec::new(), &[]).await?)
 }
 
-/// Returns settings that disable the filter programs in the repository's configuration.
+/// Returns settings that disable the filter programs in the repository's configuration, and its merge drivers: files that need one of these
+/// are in conflict.
 pub(super) async fn without_filters(
     launcher: &Launcher,
     root: &Path,
 ) -> Result<Vec<(String, &'static str)>, String> {
-    let words =
-        ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
+    const PROGRAMS: &str = r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver)$";
+    let words = ["config", "--null", "--name-only", "--get-regexp", PROGRAMS];
     let exit = git(launcher, root, &words, Vec::new(), &[]).await?;
     let names = &exit.stdout;
     // Exit code 1 means that there are no filters. An incomplete list is an error because an unlisted filter would run.
@@ -215,7 +216,8 @@ pub(super) async fn without_filters(
     let names = std::str::from_utf8(&names.head)
         .map_err(|_| "its configuration names a filter that is no text".to_owned())?;
     let off = |name: &str| {
-        let value = if name.ends_with(".required") { "false" } else { "" };
+        let is_filter = name.starts_with("filter.") && !name.ends_with(".required");
+        let value = if is_filter { "" } else { "false" };
         (name.to_owned(), value)
     };
     Ok(names.split('\0').filter(|name| !name.is_empty()).map(off).collect())

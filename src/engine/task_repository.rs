@@ -20,9 +20,10 @@ pub async fn create(launcher: &Launcher, root: &Path) -> Result<String, String> 
     stdout_text(&init.map_err(|error| error.to_string())?)?;
     let repository = Repository::open(launcher, root).await?;
     repository.line(root, &["add", "--all", "--force"]).await?;
-    let message = ["commit", "--quiet", "--no-verify", "--allow-empty", "--message", "agent: the task"];
-    repository.line(root, &message).await?;
-    repository.line(root, &["rev-parse", "HEAD"]).await
+    let tree = repository.line(root, &["write-tree"]).await?;
+    let commit = repository.commit_tree(root, &["-m", "agent: the task", &tree]).await?;
+    repository.line(root, &["update-ref", "HEAD", &commit]).await?;
+    Ok(commit)
 }
 
 /// Writes the files of `commit` of the repository with the working tree `clone` to the directory `to`, through an index of its own at `index`. The

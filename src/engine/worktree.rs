@@ -15,7 +15,12 @@ use tokio_util::sync::CancellationToken;
 const MAX_TIME: Duration = Duration::from_mins(5);
 
 /// Author and committer if the user has not configured any.
-const IDENTITY: [(&str, &str); 2] = [("user.name", "agent"), ("user.email", "agent@localhost")];
+const IDENTITY: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "agent"),
+    ("GIT_AUTHOR_EMAIL", "agent@localhost"),
+    ("GIT_COMMITTER_NAME", "agent"),
+    ("GIT_COMMITTER_EMAIL", "agent@localhost"),
+];
 
 /// Settings without signatures, editors and programs in the background; commits and references survive a power failure.
 const SETTINGS: [(&str, &str); 5] = [
@@ -61,21 +66,11 @@ impl<'a> Repository<'a> {
             settings: SETTINGS.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             prefix: String::new(),
         };
-        opened.prefix = opened.line(workspace, &["rev-parse", "--show-prefix"]).await?;
-        opened.settings.extend(without_filters(launcher, workspace).await?);
-        // A merge driver is a program: with this one, files that need it are in conflict.
-        let words = ["config", "--null", "--name-only", "--get-regexp", r"^merge\..*\.driver$"];
-        let drivers = opened.run(workspace, &words, &[]).await?;
-        if !matches!(drivers.reason, ExitReason::Code(0 | 1)) {
-            return Err(error_text(&drivers));
-        }
-        let names = String::from_utf8_lossy(&drivers.stdout.head).into_owned();
-        let names = names.split('\0').filter(|name| !name.is_empty());
-        opened.settings.extend(names.map(|name| (name.to_owned(), "false")));
-        let has_identity = opened.line(workspace, &["var", "GIT_COMMITTER_IDENT"]).await.is_ok();
-        if !has_identity {
-            opened.settings.extend(IDENTITY.map(|(name, value)| (name.to_owned(), value)));
-        }
+        let words = ["rev-parse", "--show-prefix"];
+        let (prefix, programs) =
+            tokio::join!(opened.line(workspace, &words), without_filters(launcher, workspace));
+        opened.prefix = prefix?;
+        opened.settings.extend(programs?);
         Ok(opened)
     }
 
@@ -95,6 +90,14 @@ impl<'a> Repository<'a> {
 
     pub(super) async fn line(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
         Ok(stdout_text(&self.run(directory, words, &[]).await?)?.trim_end().to_owned())
+    }
+
+    /// Creates a commit, by the user or, if git knows none, by this program.
+    pub(super) async fn commit_tree(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
+        let is_known = self.line(&self.workspace, &["var", "GIT_COMMITTER_IDENT"]).await.is_ok();
+        let identity: &[_] = if is_known { &[] } else { &IDENTITY };
+        let commit = self.run(directory, &[&["commit-tree"], words].concat(), identity).await?;
+        Ok(stdout_text(&commit)?.trim().to_owned())
     }
 
     /// Returns the commit that `reference` names.
@@ -168,7 +171,7 @@ impl<'a> Repository<'a> {
         step(&["read-tree", base]).await?;
         step(&["add", "--all", "--", "."]).await?;
         let tree = step(&["write-tree"]).await?;
-        step(&["commit-tree", &tree, "-p", base, "-m", message]).await
+        self.commit_tree(&top, &["-p", base, "-m", message, &tree]).await
     }
 
     /// Checks that neither the branch nor the directory of a new worktree exists.
@@ -266,7 +269,7 @@ impl<'a> Repository<'a> {
             return Ok((head != base).then(|| head.to_owned()));
         }
         // `git commit` locks `packed-refs`, which belongs to the user, and leaves the lock when it is killed.
-        let commit = self.line(path, &["commit-tree", &tree, "-p", head, "-m", message]).await?;
+        let commit = self.commit_tree(path, &["-p", head, "-m", message, &tree]).await?;
         self.line(path, &["update-ref", "HEAD", &commit, head]).await?;
         Ok(Some(commit))
     }
@@ -312,8 +315,7 @@ impl<'a> Repository<'a> {
             }
             _ => return Err(error_text(&merged)),
         };
-        let words = ["commit-tree", &tree, "-p", &ours, "-p", &theirs, "-m", message];
-        let commit = self.line(root, &words).await?;
+        let commit = self.commit_tree(root, &["-p", &ours, "-p", &theirs, "-m", message, &tree]).await?;
         let forward = self.run(root, &["merge", "--ff-only", "--quiet", &commit], &[]).await?;
         Ok(match forward.reason {
             ExitReason::Code(0) => Merge::Merged(commit),

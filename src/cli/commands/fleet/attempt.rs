@@ -128,14 +128,13 @@ impl<'a> Attempt<'a> {
         let settings = self.settings()?;
         let launcher = git_launcher(self.worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
-        let base = match &self.task.base {
-            Some(base) => base.clone(),
-            None => repository.commit_of("HEAD").await.map_err(|why| unusable(&why))?,
-        };
-        let branch = branch_name(&self.task.id);
-        if repository.commit_of(&format!("refs/heads/{branch}")).await.is_ok() {
+        let (branch, head) = (branch_name(&self.task.id), self.task.base.as_deref().unwrap_or("HEAD"));
+        let reference = format!("refs/heads/{branch}");
+        let (base, existing) = tokio::join!(repository.commit_of(head), repository.commit_of(&reference));
+        if existing.is_ok() {
             return Err(unusable(&messages::branch_exists(&branch)));
         }
+        let base = base.map_err(|why| unusable(&why))?;
         for attempt in 1..self.task.attempt {
             let earlier = AttemptKey { attempt, ..self.key() };
             Place::new(self.worker, &repository, &settings, earlier).remove().await;

@@ -30,10 +30,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Time between two looks at a database that has nothing to do.
-const IDLE: Duration = Duration::from_millis(500);
-/// The same on a server.
-const IDLE_AT_SERVER: Duration = Duration::from_secs(1);
+/// Time between two looks at a queue that has nothing to do.
+const IDLE: Duration = Duration::from_secs(1);
 /// The same where the worker ends when the last tasks have.
 const IDLE_AT_END: Duration = Duration::from_millis(200);
 
@@ -168,7 +166,7 @@ impl<'a> Worker<'a> {
                     match claim {
                         Ok(Some(task)) if interrupt.is_cancelled() => running.push(Box::pin(self.give_back(task))),
                         Ok(Some(task)) => running.push(Box::pin(self.perform(task))),
-                        Ok(None) => next_claim = Instant::now() + self.idle_time(limits),
+                        Ok(None) => next_claim = Instant::now() + if limits.drain { IDLE_AT_END } else { IDLE },
                         Err(error) => failed = Some(error),
                     }
                     claimed += usize::from(!found_nothing);
@@ -248,15 +246,6 @@ impl<'a> Worker<'a> {
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));
         Ok(Some(task.state))
-    }
-
-    /// Returns the time between two looks at a queue that has nothing to do.
-    fn idle_time(&self, limits: &Limits) -> Duration {
-        match (limits.drain, self.context.queue.is_shared()) {
-            (true, _) => IDLE_AT_END,
-            (false, true) => IDLE_AT_SERVER,
-            (false, false) => IDLE,
-        }
     }
 
     /// Checks whether the queue is to be looked through: once in the time of a lease; in a database, which itself finds the tasks that wait,
