@@ -132,7 +132,11 @@ fn a20_a_program_that_fails_or_whose_checks_fail_publishes_nothing() {
     lab.agent(&["submit", "good", "--id", "c", "--executor", "fake", "--check", "grep -q more a.txt"])
         .exits(0);
     lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
-    let waited = lab.agent(&["tasks", "wait", "b", "c"]).exits(2).stdout;
+    lab.agent(&["submit", "good", "--id", "d", "--executor", "fake"]).exits(0);
+    let of_worker = ["--check", "grep -q another a.txt"];
+    lab.agent(&[&["worker", "--drain"], YOLO, &of_worker[..]].concat()).exits(0);
+    let waited = lab.agent(&["tasks", "wait", "b", "c", "d"]).exits(2).stdout;
+    assert!(waited.contains("d  failed") && waited.contains("the check `grep -q another a.txt`"), "{waited}");
     assert!(
         waited.contains("b  failed") && waited.contains("the check `grep -q other a.txt` failed"),
         "{waited}"
@@ -155,6 +159,7 @@ fn a20_an_executor_starts_only_if_the_user_allows_it_and_no_limit_would_be_excee
     refused(&lab, &[&fake[..], &["--mode", "confirm-all"]].concat(), YOLO, "`--mode yolo`");
     refused(&lab, &[&fake[..], &["--budget", "1"]].concat(), YOLO, "does not keep `--budget`");
     refused(&lab, &fake, &["--mode", "yolo", "--budget-total", "1"], "does not keep `--budget`");
+    refused(&lab, &fake, &["--mode", "yolo", "--max-steps", "9"], "`--max-steps`");
     refused(&lab, &[&fake[..], &["--agent", "build"]].concat(), YOLO, "`--agent`");
     refused(&lab, &["x", "--executor", "aider"], YOLO, "not among those of `fleet.executors` (fake)");
     let lab = Lab::new()

@@ -3,7 +3,7 @@
 
 use crate::cli::commands::fleet::context::may_pass;
 use crate::cli::commands::run_args::RunOptions;
-use crate::cli::commands::work::checks::{check_gate, run_gates};
+use crate::cli::commands::work::checks::run_gates;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
@@ -15,7 +15,6 @@ use crate::core::price::Usd;
 use crate::core::run_result::{Cost, ExecutorUse, RESULT_SCHEMA_VERSION, RunResult};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
-use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::policy::Mode;
 use crate::messages;
 use crate::process::capture::Captured;
@@ -38,6 +37,8 @@ pub struct ExecutorRun<'a> {
     name: &'a str,
     executor: Executor,
     spec: &'a TaskSpec,
+    /// Commands that must succeed, besides the configured gates.
+    checks: Vec<String>,
 }
 
 impl<'a> ExecutorRun<'a> {
@@ -62,17 +63,19 @@ impl<'a> ExecutorRun<'a> {
             return wrong(messages::executor_needs_yolo(name));
         }
         let costs = &settings.costs;
-        let has_bounds = spec.budget.is_some() || spec.max_steps.is_some() || options.total_budget.is_some();
+        let has_steps = spec.max_steps.or(options.max_steps).is_some();
+        let has_bounds = has_steps || spec.budget.is_some() || options.total_budget.is_some();
         if has_bounds || costs.budget_usd.is_some() || costs.max_tokens.is_some() {
             return wrong(messages::executor_has_no_budget(name));
         }
         if spec.agent.is_some() {
             return wrong(messages::executor_has_no_agent(name));
         }
-        Ok(Some(Self { app, name, executor, spec }))
+        let checks = options.check.iter().chain(&spec.checks).cloned().collect();
+        Ok(Some(Self { app, name, executor, spec, checks }))
     }
 
-    /// Runs the executor in `directory` of a worktree, with `home` as its home directory, and then the checks of the task.
+    /// Runs the executor in `directory` of a worktree, with `home` as its home directory, and then the quality gates and the checks.
     ///
     /// # Errors
     /// Fails if it is not installed, or cannot be started.
@@ -85,7 +88,9 @@ impl<'a> ExecutorRun<'a> {
         let program = program_of(self.app, &self.executor, self.name, directory)
             .map_err(|why| CliError::new(FailureKind::Config, why))?;
         create_private_dir(home).map_err(|error| may_pass(&format!("{}: {error}", home.display())))?;
-        let checks = compose::launcher(self.app, &settings)?;
+        let commands = compose::launcher(self.app, &settings)?;
+        settings.guardrails.set_gates(&self.checks, false);
+        let gates = settings.guardrails.quality_gates.clone();
         settings.sandbox.network = self.executor.network.unwrap_or_default();
         settings.sandbox.allowed_hosts = self.executor.allowed_hosts.clone().unwrap_or_default();
         settings.sandbox.writable.push(home.to_string_lossy().into_owned());
@@ -98,21 +103,21 @@ impl<'a> ExecutorRun<'a> {
         }
         let is_stdin = self.executor.prompt.unwrap_or_default() == PromptInput::Stdin;
         let stdin = if is_stdin { self.spec.prompt.clone().into_bytes() } else { Vec::new() };
-        let limit = self.spec.timeout.unwrap_or(u64::MAX).min(self.executor.timeout());
+        let limits = [self.spec.timeout.map(Duration::from_secs), settings.timeout];
+        let limit = Duration::from_secs(self.executor.timeout());
+        let limit = limits.into_iter().flatten().fold(limit, Duration::min);
         let env = home_variables(home);
-        let command =
-            CommandSpec { argv, cwd: directory.to_owned(), env, stdin, timeout: Duration::from_secs(limit) };
+        let command = CommandSpec { argv, cwd: directory.to_owned(), env, stdin, timeout: limit };
         let ended =
             launcher.launch(command, interrupt).await.map_err(|error| may_pass(&error.to_string()))?;
         let mut result = self.result(&ended, limit)?;
         result.sandbox = Some(launcher.tier().name().to_owned());
         if result.status == Status::Success {
-            let gates: Vec<QualityGate> = self.spec.checks.iter().map(|check| check_gate(check)).collect();
-            let runs = run_gates((&checks, directory), &gates, &BTreeMap::new(), interrupt).await;
+            let runs = run_gates((&commands, directory), &gates, &BTreeMap::new(), interrupt).await;
             result.quality_gates = runs.into_iter().map(|run| run.result).collect();
             if interrupt.is_cancelled() {
                 (result.status, result.stop_reason) = (Status::Partial, Some(StopReason::UserInterrupt));
-            } else if result.quality_gates.iter().any(|gate| !gate.passed) {
+            } else if result.quality_gates.iter().any(|gate| gate.required && !gate.passed) {
                 result.status = Status::Partial;
             }
         }
@@ -130,7 +135,7 @@ impl<'a> ExecutorRun<'a> {
         .collect()
     }
 
-    fn result(&self, ended: &CommandOutcome, limit: u64) -> CliResult<RunResult> {
+    fn result(&self, ended: &CommandOutcome, limit: Duration) -> CliResult<RunResult> {
         let stdout = text(&ended.stdout);
         let (format, places) = (self.executor.output.unwrap_or_default(), &self.executor.figures);
         let figures = Figures::read(&stdout, format, places)
@@ -140,7 +145,7 @@ impl<'a> ExecutorRun<'a> {
             ExitReason::Code(code) => (None, Some(code), Some(format!("exited with code {code}"))),
             ExitReason::Signal(signal) => (None, None, Some(format!("was ended by signal {signal}"))),
             ExitReason::TimedOut | ExitReason::Idle => {
-                (Some(StopReason::Timeout), None, Some(messages::executor_timed_out(limit)))
+                (Some(StopReason::Timeout), None, Some(messages::executor_timed_out(limit.as_secs())))
             }
             ExitReason::Exceeded(excess) => (None, None, Some(format!("was ended: {}", excess.advice()))),
             ExitReason::Cancelled => (Some(StopReason::UserInterrupt), None, None),
