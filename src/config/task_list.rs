@@ -131,20 +131,7 @@ mod tests {
     use super::*;
 
     fn defaults() -> TaskSpec {
-        TaskSpec {
-            prompt: String::new(),
-            dir: "/w".to_owned(),
-            priority: Priority::Normal,
-            max_attempts: 3,
-            agent: None,
-            model: Some("m".to_owned()),
-            mode: None,
-            max_steps: None,
-            timeout: None,
-            budget: None,
-            executor: None,
-            checks: Vec::new(),
-        }
+        TaskSpec { model: Some("m".to_owned()), ..TaskSpec::new("", "/w", 3) }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A task of the queue: what is to be done, how far it is, and its result.
 
+use crate::core::hub::{Activation, ActivationKind, Lane, OutboxPost, Subject};
 use crate::core::run_result::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,17 +106,19 @@ pub struct TaskSpec {
     /// Commands that must succeed before the task counts as done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// The activation of an agent of a Hub, whose prompt its worker builds from what the Hub has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Activation>,
 }
 
-#[cfg(test)]
 impl TaskSpec {
-    /// Returns a task for tests.
-    pub fn example(prompt: &str, priority: Priority) -> Self {
+    /// Creates a task without any limits of its own.
+    pub fn new(prompt: impl Into<String>, dir: impl Into<String>, max_attempts: u32) -> Self {
         Self {
-            prompt: prompt.to_owned(),
-            dir: "/".to_owned(),
-            priority,
-            max_attempts: 2,
+            prompt: prompt.into(),
+            dir: dir.into(),
+            priority: Priority::Normal,
+            max_attempts,
             agent: None,
             model: None,
             mode: None,
@@ -124,7 +127,35 @@ impl TaskSpec {
             budget: None,
             executor: None,
             checks: Vec::new(),
+            activation: None,
         }
+    }
+
+    /// Creates the task of an activation. Those for notifications come first.
+    pub fn of_activation(activation: Activation, max_attempts: u32) -> Self {
+        let (prompt, priority) = match activation.kind {
+            ActivationKind::Notification => ("answer a notification", Priority::High),
+            ActivationKind::Exploration => ("look for posts to answer", Priority::Normal),
+        };
+        let prompt = format!("{}: {prompt}", activation.agent);
+        Self { priority, activation: Some(activation), ..Self::new(prompt, "/", max_attempts) }
+    }
+
+    /// Checks whether the workers of `lane` do the task.
+    pub fn is_of(&self, lane: Lane) -> bool {
+        match (lane, &self.activation) {
+            (Lane::Submitted, None) | (Lane::Hub(None), Some(_)) => true,
+            (Lane::Hub(Some(kind)), Some(activation)) => activation.kind == kind,
+            (Lane::Submitted, Some(_)) | (Lane::Hub(_), None) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+impl TaskSpec {
+    /// Returns a task for tests.
+    pub fn example(prompt: &str, priority: Priority) -> Self {
+        Self { priority, ..Self::new(prompt, "/", 2) }
     }
 }
 
@@ -161,6 +192,12 @@ pub struct TaskRecord {
     /// Whether the task has its branch, and nothing is left of its attempts.
     #[serde(default)]
     pub settled: bool,
+    /// Of an activation: the notification that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// Of an activation: its posts, those of all attempts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub posts: Vec<OutboxPost>,
     /// Seconds since the Unix epoch when it was submitted.
     pub submitted_at: u64,
     /// Seconds since the Unix epoch when its state last changed.

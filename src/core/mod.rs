@@ -17,6 +17,7 @@ pub mod finish_reason;
 pub mod fleet;
 pub mod guardrail;
 pub mod health;
+pub mod hub;
 pub mod image;
 pub mod image_header;
 pub mod language;

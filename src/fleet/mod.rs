@@ -11,6 +11,7 @@ pub mod nats;
 mod nats_server;
 pub mod queue;
 pub mod selection;
+pub mod shared_values;
 pub mod sqlite;
 pub mod transitions;
 pub mod unreadable;

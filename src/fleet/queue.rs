@@ -1,6 +1,7 @@
 //! The queue of tasks: what can be done with it, over one of its stores.
 
 use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
+use crate::core::hub::{Lane, OutboxPost, Subject};
 use crate::core::run_result::RunResult;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
@@ -80,14 +81,30 @@ impl Queue {
         }
     }
 
-    /// Claims the next task for `worker`, and returns it. Claims that have ended are taken back before.
+    /// Claims the next task of `lane` for `worker`, and returns it. Claims that have ended are taken back before. A worker has one lane.
     ///
     /// # Errors
     /// Fails when the store cannot be used.
-    pub async fn claim(&self, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
+    pub async fn claim(&self, lane: Lane, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         match self {
-            Self::Sqlite(store) => store.claim(worker, &BootTime::now(), now),
-            Self::Nats(store) => store.claim(worker, now).await,
+            Self::Sqlite(store) => store.claim((lane, None), worker, &BootTime::now(), now),
+            Self::Nats(store) => store.claim(lane, worker, now).await,
+        }
+    }
+
+    /// Claims the activation with this id for `worker`, and returns it, if it waits.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn claim_activation(
+        &self,
+        id: &str,
+        worker: &str,
+        now: u64,
+    ) -> Result<Option<TaskRecord>, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.claim((Lane::Hub(None), Some(id)), worker, &BootTime::now(), now),
+            Self::Nats(store) => store.claim_one(id, worker, now).await,
         }
     }
 
@@ -147,6 +164,33 @@ impl Queue {
             Change::Write
         };
         self.change_own(task, 0, &begun).await
+    }
+
+    /// Records what the activation of an attempt is about; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_subject(&self, task: &TaskRecord, subject: &Subject) -> Result<bool, QueueError> {
+        let set = |record: &mut TaskRecord| {
+            record.subject = Some(subject.clone());
+            Change::Write
+        };
+        self.change_own(task, 0, &set).await
+    }
+
+    /// Records a post of an attempt, in place of one with the same key; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_post(&self, task: &TaskRecord, post: &OutboxPost) -> Result<bool, QueueError> {
+        let set = |record: &mut TaskRecord| {
+            match record.posts.iter_mut().find(|known| known.key == post.key) {
+                Some(known) => *known = post.clone(),
+                None => record.posts.push(post.clone()),
+            }
+            Change::Write
+        };
+        self.change_own(task, 0, &set).await
     }
 
     /// Lets `worker` go on with the attempt `task` of a worker that was killed; returns its record, unless another attempt has begun or the task
@@ -220,14 +264,14 @@ impl Queue {
         Ok(TaskState::iter().map(|state| count(state, &found)).collect())
     }
 
-    /// Checks whether a task waits, or is claimed.
+    /// Checks whether a task of `lane` waits, or is claimed.
     ///
     /// # Errors
     /// Fails when the store cannot be used.
-    pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
+    pub async fn has_open_tasks(&self, lane: Lane) -> Result<bool, QueueError> {
         match self {
-            Self::Sqlite(store) => store.has_open_tasks(),
-            Self::Nats(store) => store.has_open_tasks().await,
+            Self::Sqlite(store) => store.has_open_tasks(lane),
+            Self::Nats(store) => store.has_open_tasks(lane).await,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::fleet::Priority;
+use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget};
 use crate::core::stop_reason::Status;
 use crate::fleet::nats::connection::{self, Credentials};
 use crate::fleet::nats_server::NatsServer;
@@ -58,7 +59,7 @@ fn ids<const N: usize>(ids: [&str; N]) -> [String; N] {
 }
 
 async fn claim(queue: &Queue) -> Option<TaskRecord> {
-    queue.claim("w", 5).await.unwrap()
+    queue.claim(Lane::Submitted, "w", 5).await.unwrap()
 }
 
 async fn finish(queue: &Queue, task: &TaskRecord, ending: &Ending) -> bool {
@@ -164,14 +165,14 @@ async fn a_task_whose_attempts_all_fail_is_dead_and_can_be_retried() {
         let spec = TaskSpec { max_attempts: 1, ..TaskSpec::example("a", Priority::Normal) };
         queue.submit(&[("a".to_owned(), spec)], 1).await.unwrap();
         let task = claim(&queue).await.unwrap();
-        assert!(queue.has_open_tasks().await.unwrap());
+        assert!(queue.has_open_tasks(Lane::Submitted).await.unwrap());
         assert!(finish(&queue, &task, &Ending::Retry("server".to_owned())).await);
         let dead = queue.get("a").await.unwrap();
         assert_eq!(
             (dead.state, dead.failed_attempts, dead.cause.as_deref()),
             (TaskState::Dead, 1, Some("server"))
         );
-        assert!(!queue.has_open_tasks().await.unwrap());
+        assert!(!queue.has_open_tasks(Lane::Submitted).await.unwrap());
         queue.retry(&ids(["a"]), 3).await.unwrap();
         assert_eq!(claim(&queue).await.unwrap().attempt, 2);
     }
@@ -241,5 +242,86 @@ async fn a_record_is_never_too_long() {
         let task = ("c".to_owned(), TaskSpec::example(&"x".repeat(MAX_TASK_BYTES), Priority::Normal));
         let too_long = QueueError::TooLong("c".to_owned(), MAX_TASK_BYTES);
         assert_eq!(queue.submit(&[task], 2).await, Err(too_long));
+    }
+}
+
+fn activation(agent: &str, kind: ActivationKind) -> (String, TaskSpec) {
+    let spec = TaskSpec::of_activation(Activation { agent: agent.to_owned(), kind }, 3);
+    (format!("hub-{agent}-1"), spec)
+}
+
+#[tokio::test]
+async fn a_worker_claims_tasks_of_its_lane_only() {
+    for Open { queue, .. } in queues_with(&["t"]).await {
+        let activations =
+            [activation("x", ActivationKind::Exploration), activation("n", ActivationKind::Notification)];
+        queue.submit(&activations, 1).await.unwrap();
+        assert!(queue.claim_activation("hub-none-1", "w", 1).await.unwrap().is_none());
+        let one = queue.claim_activation("hub-x-1", "w", 1).await.unwrap().unwrap();
+        assert!(queue.claim_activation("hub-x-1", "w", 1).await.unwrap().is_none());
+        assert!(queue.give_back(&one, 1).await.unwrap());
+        let mut found = Vec::new();
+        while let Some(task) = next_activation(&queue).await {
+            found.push(task.id);
+        }
+        assert_eq!(found, ["hub-n-1", "hub-x-1"], "notifications come first");
+        assert!(queue.has_open_tasks(Lane::Hub(None)).await.unwrap());
+        assert_eq!(queue.record("t").await.unwrap().state, TaskState::Queued);
+    }
+    for Open { queue, .. } in queues().await {
+        queue.submit(&[activation("n", ActivationKind::Notification)], 1).await.unwrap();
+        assert_eq!(claim(&queue).await, None);
+        assert!(!queue.has_open_tasks(Lane::Submitted).await.unwrap());
+    }
+}
+
+/// Claims the next activation, as another worker: one has a single lane.
+async fn next_activation(queue: &Queue) -> Option<TaskRecord> {
+    queue.claim(Lane::Hub(None), "other", 5).await.unwrap()
+}
+
+#[tokio::test]
+async fn only_the_newest_attempt_records_posts_and_a_key_has_one() {
+    for Open { queue, .. } in queues().await {
+        queue.submit(&[activation("a", ActivationKind::Notification)], 1).await.unwrap();
+        let first = next_activation(&queue).await.unwrap();
+        let subject = Subject { notification: "n1".to_owned(), post: "p1".to_owned() };
+        assert!(queue.set_subject(&first, &subject).await.unwrap());
+        let mut post = OutboxPost {
+            key: "hub-a-1:1".to_owned(),
+            target: PostTarget::Comment { post: "p1".to_owned() },
+            content: "hello".to_owned(),
+            state: PostState::Intended,
+        };
+        assert!(queue.set_post(&first, &post).await.unwrap());
+        queue.give_back(&first, 1).await.unwrap();
+        assert!(!queue.set_post(&first, &post).await.unwrap());
+        let second = next_activation(&queue).await.unwrap();
+        assert_eq!(
+            (second.subject.as_ref(), second.posts.as_slice()),
+            (Some(&subject), [post.clone()].as_slice())
+        );
+        post.state = PostState::Done { post_id: "c1".to_owned() };
+        assert!(queue.set_post(&second, &post).await.unwrap());
+        assert_eq!(queue.record(&second.id).await.unwrap().posts, [post]);
+    }
+}
+
+#[tokio::test]
+async fn a_shared_value_loses_no_change_and_one_process_leads() {
+    for Open { queue, .. } in queues().await {
+        let add = |count: &mut u32| {
+            *count += 1;
+            *count
+        };
+        assert_eq!(queue.change_value("agent.a", add).await.unwrap(), 1);
+        assert_eq!(queue.change_value("agent.a", add).await.unwrap(), 2);
+        assert_eq!(queue.change_value("agent.b", |count: &mut u32| *count).await.unwrap(), 0);
+        assert!(queue.lead("one").await.unwrap() && queue.lead("one").await.unwrap());
+        assert!(!queue.lead("two").await.unwrap());
+        queue.resign("two").await.unwrap();
+        assert!(!queue.lead("two").await.unwrap());
+        queue.resign("one").await.unwrap();
+        assert!(queue.lead("two").await.unwrap());
     }
 }

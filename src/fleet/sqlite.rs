@@ -1,6 +1,7 @@
 //! The tasks of one machine, in an `SQLite` database. Each change is one transaction.
 
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState};
+use crate::core::hub::{ActivationKind, Lane};
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
 use crate::fleet::selection::Selection;
@@ -102,7 +103,7 @@ impl SqliteStore {
     }
 
     /// Makes one change of the database: all of it, or nothing if `change` fails.
-    fn transaction<T>(
+    pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, QueueError>,
     ) -> Result<T, QueueError> {
@@ -148,20 +149,30 @@ impl SqliteStore {
         })
     }
 
-    /// Claims the next task for `worker`, and returns it. Claims that have ended by `time` are taken back before.
+    /// Claims the next task of `lane` for `worker`, and returns it; with an `id` only that task. Claims that have ended by `time` are taken
+    /// back before.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn claim(&self, worker: &str, time: &BootTime, now: u64) -> Result<Option<TaskRecord>, QueueError> {
+    pub fn claim(
+        &self,
+        (lane, id): (Lane, Option<&str>),
+        worker: &str,
+        time: &BootTime,
+        now: u64,
+    ) -> Result<Option<TaskRecord>, QueueError> {
         self.transaction(|change| {
             let ended = "WHERE state = 'claimed' AND (boot <> ?1 OR wait_until < ?2)";
             for mut task in self.records(change, ended, params![time.boot, time.millis], usize::MAX)? {
                 task.take_back(now);
                 write(change, &task, Some(time))?;
             }
-            let next = "WHERE state = 'queued' AND (wait_until IS NULL OR boot <> ?1 OR wait_until <= ?2)
-                ORDER BY priority, number";
-            let mut next = self.records(change, next, params![time.boot, time.millis], 1)?;
+            let next = format!(
+                "WHERE state = 'queued' AND (wait_until IS NULL OR boot <> ?1 OR wait_until <= ?2)
+                 AND (?3 IS NULL OR id = ?3) AND {} ORDER BY priority, number",
+                of_lane(lane)
+            );
+            let mut next = self.records(change, &next, params![time.boot, time.millis, id], 1)?;
             let Some(mut task) = next.pop() else { return Ok(None) };
             task.claim(worker, now);
             write(change, &task, Some(&time.after(self.lease)))?;
@@ -305,13 +316,23 @@ impl SqliteStore {
         Ok(tasks)
     }
 
-    /// Checks whether a task waits, or is claimed.
+    /// Checks whether a task of `lane` waits, or is claimed.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn has_open_tasks(&self) -> Result<bool, QueueError> {
-        let open = "WHERE state IN ('queued', 'claimed')";
-        Ok(!self.records(&self.connection.borrow(), open, [], 1)?.is_empty())
+    pub fn has_open_tasks(&self, lane: Lane) -> Result<bool, QueueError> {
+        let open = format!("WHERE state IN ('queued', 'claimed') AND {}", of_lane(lane));
+        Ok(!self.records(&self.connection.borrow(), &open, [], 1)?.is_empty())
+    }
+}
+
+/// Returns the condition for tasks of `lane`.
+fn of_lane(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Submitted => "record ->> '$.activation.kind' IS NULL",
+        Lane::Hub(None) => "record ->> '$.activation.kind' IS NOT NULL",
+        Lane::Hub(Some(ActivationKind::Notification)) => "record ->> '$.activation.kind' = 'notification'",
+        Lane::Hub(Some(ActivationKind::Exploration)) => "record ->> '$.activation.kind' = 'exploration'",
     }
 }
 

@@ -28,7 +28,7 @@ fn lease() -> Duration {
 }
 
 fn claim(store: &SqliteStore, from: i64) -> Option<(String, u32)> {
-    store.claim("w", &at(from), 1).unwrap().map(|task| (task.id, task.attempt))
+    store.claim((Lane::Submitted, None), "w", &at(from), 1).unwrap().map(|task| (task.id, task.attempt))
 }
 
 fn change(store: &SqliteStore, id: &str, from: i64, change: impl Fn(&mut TaskRecord) -> Change) {
@@ -38,7 +38,7 @@ fn change(store: &SqliteStore, id: &str, from: i64, change: impl Fn(&mut TaskRec
 #[test]
 fn b08_a_claim_that_is_not_renewed_is_taken_back_by_any_process() {
     let open = open(&["a"]);
-    let claimed = open.store.claim("w", &at(0), 1).unwrap().unwrap();
+    let claimed = open.store.claim((Lane::Submitted, None), "w", &at(0), 1).unwrap().unwrap();
     assert_eq!((claimed.id.as_str(), claimed.attempt), ("a", 1));
     let other = SqliteStore::open(&open.directory.path().join("fleet/tasks.sqlite"), lease()).unwrap();
     assert_eq!(claim(&other, LEASE - 1), None);
@@ -53,7 +53,7 @@ fn a_claim_of_another_boot_has_ended() {
     let open = open(&["a"]);
     claim(&open.store, 1_000_000);
     let after = BootTime { boot: "next boot".to_owned(), millis: 1 };
-    assert_eq!(open.store.claim("w", &after, 1).unwrap().unwrap().attempt, 2);
+    assert_eq!(open.store.claim((Lane::Submitted, None), "w", &after, 1).unwrap().unwrap().attempt, 2);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_task_that_cannot_be_read_is_left_out_and_reported_once() {
     assert_eq!(claim(&open.store, 0), None);
     assert_eq!(open.store.unreadable.take(), Vec::<String>::new());
     change(&open.store, "b", 0, |task| Change::WriteAndWait(task.finish(&Ending::Done(None), None, 2)));
-    assert!(!open.store.has_open_tasks().unwrap());
+    assert!(!open.store.has_open_tasks(Lane::Submitted).unwrap());
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub enum Ending {
     Failed(String),
     /// The attempt failed, and another one may succeed.
     Retry(String),
+    /// The task is not to be done, for this reason, which is no failure.
+    NotDone(String),
 }
 
 /// What becomes of a record that a store has read.
@@ -52,6 +54,8 @@ impl TaskRecord {
             commit: None,
             branch: None,
             settled: false,
+            subject: None,
+            posts: Vec::new(),
             submitted_at: now,
             changed_at: now,
             result: None,
@@ -95,12 +99,11 @@ impl TaskRecord {
         self.fail(format!("the worker {worker} has ended without a result"), now);
     }
 
-    fn fail(&mut self, mut cause: String, now: u64) {
-        cause.truncate(cause.floor_char_boundary(MAX_CAUSE_BYTES));
+    fn fail(&mut self, cause: String, now: u64) {
         self.failed_attempts = self.failed_attempts.saturating_add(1);
         let is_dead = self.failed_attempts >= self.spec.max_attempts;
         self.set_state(if is_dead { TaskState::Dead } else { TaskState::Queued }, now);
-        self.cause = Some(cause);
+        self.cause = Some(bounded_cause(cause));
     }
 
     /// Ends the newest attempt; returns the time to wait before the next one.
@@ -118,6 +121,10 @@ impl TaskRecord {
                 self.state = TaskState::Failed;
             }
             Ending::Retry(cause) => self.fail(cause.clone(), now),
+            Ending::NotDone(why) => {
+                self.set_state(TaskState::Cancelled, now);
+                self.cause = Some(bounded_cause(why.clone()));
+            }
         }
         wait
     }
@@ -170,6 +177,11 @@ impl TaskRecord {
         Err(self.refuse("has not ended; `agent tasks cancel` cancels it"))
     }
 
+    /// Checks whether another failed attempt would be the last one.
+    pub fn has_last_attempt(&self) -> bool {
+        self.failed_attempts.saturating_add(1) >= self.spec.max_attempts
+    }
+
     fn set_state(&mut self, state: TaskState, now: u64) {
         (self.state, self.changed_at) = (state, now);
     }
@@ -177,4 +189,9 @@ impl TaskRecord {
     fn refuse(&self, why: &str) -> QueueError {
         QueueError::State(format!("the task {} ({}) {why}", self.id, self.state.name()))
     }
+}
+
+fn bounded_cause(mut cause: String) -> String {
+    cause.truncate(cause.floor_char_boundary(MAX_CAUSE_BYTES));
+    cause
 }

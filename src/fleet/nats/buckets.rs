@@ -1,6 +1,7 @@
 //! What the queue has on a NATS server: a stream of hints, and buckets for records, leases and results. All are created when they are missing.
 
-use crate::core::fleet::Priority;
+use crate::core::fleet::{Priority, TaskRecord};
+use crate::core::hub::{ActivationKind, Lane};
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::connection::NatsServer;
 use crate::fleet::unreadable::Unreadable;
@@ -12,6 +13,7 @@ use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream
 use async_nats::jetstream::{self, Context, kv};
 use std::fmt::Display;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Messages that workers may hold at the same time, those of all of them.
 const MAX_HELD: i64 = 100_000;
@@ -37,6 +39,9 @@ pub struct Buckets {
     pub lease: Duration,
     /// Records that could not be read.
     pub unreadable: Unreadable,
+    /// Values that all workers share; created when the first one is used.
+    values: OnceCell<kv::Store>,
+    replicas: usize,
     prefix: String,
 }
 
@@ -80,27 +85,47 @@ impl Buckets {
             results,
             lease,
             unreadable: Unreadable::default(),
+            values: OnceCell::new(),
+            replicas: server.replicas,
             prefix,
         })
     }
 
-    /// Returns the subject of the message of a task.
-    pub fn subject(&self, priority: Priority, id: &str) -> String {
-        let priority: &str = priority.into();
-        format!("{}.tasks.{priority}.{id}", self.prefix)
-    }
-
-    /// Returns the consumers of the messages, those with high priority first. All workers share them.
+    /// Returns the bucket of the values that all workers share.
     ///
     /// # Errors
     /// Fails when the server does not answer, or refuses it.
-    pub async fn consumers(&self) -> Result<Vec<PullConsumer>, QueueError> {
+    pub async fn values(&self) -> Result<&kv::Store, QueueError> {
+        let config = || bucket(&format!("{}_VALUES", self.prefix), Duration::ZERO, self.replicas);
+        self.values.get_or_try_init(|| open_bucket(&self.context, config())).await
+    }
+
+    /// Returns the subject of the message of a task.
+    pub fn subject(&self, task: &TaskRecord) -> String {
+        let class = match &task.spec.activation {
+            None => task.spec.priority.into(),
+            Some(activation) => activation.kind.name(),
+        };
+        format!("{}.tasks.{class}.{}", self.prefix, task.id)
+    }
+
+    /// Returns the consumers of the messages about tasks of `lane`, the most urgent ones first. All workers share them.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer, or refuses it.
+    pub async fn consumers(&self, lane: Lane) -> Result<Vec<PullConsumer>, QueueError> {
+        let classes: Vec<&str> = match lane {
+            Lane::Submitted => [Priority::High, Priority::Normal, Priority::Low].map(Into::into).to_vec(),
+            Lane::Hub(None) => {
+                [ActivationKind::Notification, ActivationKind::Exploration].map(ActivationKind::name).to_vec()
+            }
+            Lane::Hub(Some(kind)) => vec![kind.name()],
+        };
         let mut consumers = Vec::new();
-        for priority in [Priority::High, Priority::Normal, Priority::Low] {
-            let name: &str = priority.into();
+        for name in classes {
             let config = pull::Config {
                 durable_name: Some(name.to_owned()),
-                filter_subject: self.subject(priority, ">"),
+                filter_subject: format!("{}.tasks.{name}.>", self.prefix),
                 ack_wait: self.lease,
                 max_ack_pending: MAX_HELD,
                 ..pull::Config::default()

@@ -1,6 +1,7 @@
 //! Messages that tell workers to look at the record of a task. A worker holds the message while it does the task.
 
 use crate::core::fleet::{AttemptKey, TaskRecord};
+use crate::core::hub::Lane;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, away};
 use async_nats::jetstream::consumer::PullConsumer;
@@ -32,9 +33,9 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// Returns the next message of the most urgent tasks with one.
-    pub(super) async fn next(&self, buckets: &Buckets) -> Result<Option<Message>, QueueError> {
-        for consumer in self.consumers.get_or_try_init(|| buckets.consumers()).await? {
+    /// Returns the next message of the most urgent tasks of `lane` with one. A worker has one lane.
+    pub(super) async fn next(&self, buckets: &Buckets, lane: Lane) -> Result<Option<Message>, QueueError> {
+        for consumer in self.consumers.get_or_try_init(|| buckets.consumers(lane)).await? {
             let mut batch = consumer.fetch().max_messages(1).messages().await.map_err(away)?;
             // Without a message the server answers at once; version 2.9 does not answer at all if its count of them is wrong.
             if let Ok(Some(message)) = timeout(MAX_WAIT, batch.next()).await {
@@ -89,7 +90,7 @@ impl Buckets {
 
     /// Removes the message about a task. A purge would do so too, but lets consumers of version 2.9 pass over the messages of other tasks.
     pub(super) async fn remove_hint(&self, task: &TaskRecord) -> Result<(), QueueError> {
-        let subject = self.subject(task.spec.priority, &task.id);
+        let subject = self.subject(task);
         let message = match self.hints.get_last_raw_message_by_subject(&subject).await {
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(()),
             message => message.map_err(away)?,
@@ -108,7 +109,7 @@ impl Buckets {
             let mut confirmations = Vec::with_capacity(tasks.len());
             for task in tasks {
                 let message = PublishMessage::build().payload(task.id.clone().into());
-                let subject = self.subject(task.spec.priority, &task.id);
+                let subject = self.subject(task);
                 confirmations.push(self.context.send_publish(subject, message).await.map_err(away)?);
             }
             for confirmation in confirmations {

@@ -7,8 +7,10 @@ mod buckets;
 pub mod connection;
 mod hints;
 mod records;
+mod values;
 
 use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
+use crate::core::hub::Lane;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, away};
 use crate::fleet::nats::connection::NatsServer;
@@ -17,7 +19,6 @@ use crate::fleet::nats::records::{Claimable, Stored, Written};
 use crate::fleet::selection::Selection;
 use crate::fleet::transitions::Change;
 use crate::runtime::clock::Clock;
-use async_nats::jetstream::Message;
 use async_nats::jetstream::kv::CreateErrorKind;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -34,6 +35,15 @@ const MAX_HINTS: u32 = 100;
 const SWEEP: &str = "sweep";
 /// Bits of the number of a task that are not its time.
 const NUMBER_BITS: u32 = 20;
+
+/// What became of a claim.
+enum Claim {
+    Made(Box<TaskRecord>),
+    /// The task may be claimed then.
+    Later(Duration),
+    /// It has ended, or does not exist.
+    Never,
+}
 
 /// The server.
 pub struct NatsStore {
@@ -149,21 +159,45 @@ impl NatsStore {
         (millis << NUMBER_BITS) | (self.clock.random() >> (64 - NUMBER_BITS + 1))
     }
 
-    /// Claims the next task for `worker`, and returns it. A claim whose worker is no longer alive is taken back.
+    /// Claims the next task of `lane` for `worker`, and returns it. A claim whose worker is no longer alive is taken back.
     ///
     /// # Errors
     /// Fails when the server does not answer.
-    pub async fn claim(&self, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
+    pub async fn claim(&self, lane: Lane, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         self.renew_lease(worker).await?;
         self.give_doubtful_back(now).await?;
         for _ in 0..MAX_HINTS {
-            let Some(message) = self.hints.next(&self.buckets).await? else { break };
-            if let Some(task) = self.claim_hinted(&message, worker, now).await? {
-                self.hints.hold(task.newest_attempt(), message);
-                return Ok(Some(task));
+            let Some(message) = self.hints.next(&self.buckets, lane).await? else { break };
+            let id = String::from_utf8_lossy(&message.payload);
+            match self.claim_record(&id, worker, now).await? {
+                Claim::Made(task) => {
+                    self.hints.hold(task.newest_attempt(), message);
+                    return Ok(Some(*task));
+                }
+                Claim::Later(wait) => postpone(&message, wait).await?,
+                Claim::Never => message.ack().await.map_err(away)?,
             }
         }
         Ok(None)
+    }
+
+    /// Claims the task with this id for `worker`, and returns it, if it waits.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn claim_one(
+        &self,
+        id: &str,
+        worker: &str,
+        now: u64,
+    ) -> Result<Option<TaskRecord>, QueueError> {
+        self.renew_lease(worker).await?;
+        self.give_doubtful_back(now).await?;
+        // The message about it is deferred by the worker that receives it.
+        Ok(match self.claim_record(id, worker, now).await? {
+            Claim::Made(task) => Some(*task),
+            Claim::Later(_) | Claim::Never => None,
+        })
     }
 
     /// Gives back tasks that the server has given to this worker without its knowledge.
@@ -187,21 +221,15 @@ impl NatsStore {
         Ok(())
     }
 
-    async fn claim_hinted(
-        &self,
-        message: &Message,
-        worker: &str,
-        now: u64,
-    ) -> Result<Option<TaskRecord>, QueueError> {
+    async fn claim_record(&self, id: &str, worker: &str, now: u64) -> Result<Claim, QueueError> {
         loop {
-            let id = String::from_utf8_lossy(&message.payload);
-            let Some((mut stored, revision)) = self.buckets.readable(&id).await? else {
-                return message.ack().await.map_err(away).map(|()| None);
+            let Some((mut stored, revision)) = self.buckets.readable(id).await? else {
+                return Ok(Claim::Never);
             };
             let claimable = self.buckets.make_claimable(&mut stored, now).await?;
             match claimable {
-                Claimable::Later(wait) => return postpone(message, wait).await.map(|()| None),
-                Claimable::Never => return message.ack().await.map_err(away).map(|()| None),
+                Claimable::Later(wait) => return Ok(Claim::Later(wait)),
+                Claimable::Never => return Ok(Claim::Never),
                 Claimable::Now => stored.task.claim(worker, now),
                 Claimable::Ended => {}
             }
@@ -213,8 +241,8 @@ impl NatsStore {
             }
             match (written?, claimable) {
                 (Written::Conflict, _) => {}
-                (Written::Done, Claimable::Now) => return Ok(Some(task)),
-                (Written::Done, _) => return message.ack().await.map_err(away).map(|()| None),
+                (Written::Done, Claimable::Now) => return Ok(Claim::Made(Box::new(task))),
+                (Written::Done, _) => return Ok(Claim::Never),
             }
         }
     }
@@ -391,18 +419,19 @@ impl NatsStore {
         Ok(tasks)
     }
 
-    /// Checks whether a task waits, or is claimed. All records are searched only if no message is left, or once in the time of a lease: after a
+    /// Checks whether a task of `lane` waits, or is claimed. All records are searched only if no message is left, or once in the time of a lease: after a
     /// server was killed, its number of messages may be too high.
     ///
     /// # Errors
     /// Fails when the server does not answer.
-    pub async fn has_open_tasks(&self) -> Result<bool, QueueError> {
+    pub async fn has_open_tasks(&self, lane: Lane) -> Result<bool, QueueError> {
         let is_recent = self.searched.get().is_some_and(|last| last.elapsed() < self.buckets.lease);
         if is_recent && self.buckets.count_hints().await? > 0 {
             return Ok(true);
         }
         self.searched.set(Some(Instant::now()));
-        Ok(self.buckets.all().await?.iter().any(|(stored, _)| !stored.task.state.has_ended()))
+        let is_open = |task: &TaskRecord| !task.state.has_ended() && task.spec.is_of(lane);
+        Ok(self.buckets.all().await?.iter().any(|(stored, _)| is_open(&stored.task)))
     }
 
     /// Publishes messages about tasks that can be claimed, and removes tasks that ended before `oldest`. One worker does so within the time of

@@ -1,5 +1,6 @@
 use super::*;
 use crate::core::fleet::Priority;
+use crate::core::hub::Lane;
 use crate::core::run_result::RunResult;
 use crate::fleet::nats::connection::Credentials;
 use crate::fleet::nats_server;
@@ -17,6 +18,10 @@ async fn open(url: &str, lease: Duration) -> Result<NatsStore, QueueError> {
     NatsStore::open(&server, lease, Rc::new(Clock::new())).await
 }
 
+fn task(id: &str, priority: Priority) -> TaskRecord {
+    TaskRecord::new(id, 1, &TaskSpec::example(id, priority), 1)
+}
+
 /// Opens a queue with these tasks on a server of its own.
 async fn with_tasks(ids: &[&str], lease: Duration) -> Option<(nats_server::NatsServer, NatsStore)> {
     let server = nats_server::NatsServer::start()?;
@@ -31,7 +36,7 @@ async fn with_tasks(ids: &[&str], lease: Duration) -> Option<(nats_server::NatsS
 async fn claim_at_last(store: &NatsStore, worker: &str) -> TaskRecord {
     loop {
         // A server that was restarted is away for a moment.
-        if let Ok(Some(task)) = store.claim(worker, 2).await {
+        if let Ok(Some(task)) = store.claim(Lane::Submitted, worker, 2).await {
             return task;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -46,7 +51,7 @@ async fn finish(store: &NatsStore, id: &str) {
 #[tokio::test]
 async fn b08_the_task_of_a_worker_that_is_no_longer_alive_is_taken_back() {
     let Some((server, store)) = with_tasks(&["a"], Duration::from_secs(1)).await else { return };
-    let first = store.claim("first", 1).await.unwrap().unwrap();
+    let first = store.claim(Lane::Submitted, "first", 1).await.unwrap().unwrap();
     let other = open(&server.url(), Duration::from_secs(1)).await.unwrap();
     let second = claim_at_last(&other, "second").await;
     assert_eq!((second.attempt, second.failed_attempts), (2, 1));
@@ -58,7 +63,7 @@ async fn b08_the_task_of_a_worker_that_is_no_longer_alive_is_taken_back() {
 #[tokio::test]
 async fn what_a_killed_server_has_confirmed_is_there_when_it_starts_again() {
     let Some((mut server, store)) = with_tasks(&["a", "b"], Duration::from_secs(30)).await else { return };
-    let first = store.claim("w", 1).await.unwrap().unwrap();
+    let first = store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap();
     server.kill();
     assert!(matches!(store.existing("a").await, Err(QueueError::Away(_))));
     server.restart();
@@ -66,7 +71,7 @@ async fn what_a_killed_server_has_confirmed_is_there_when_it_starts_again() {
     assert_eq!((first.id.as_str(), second.id.as_str()), ("a", "b"));
     finish(&store, "a").await;
     finish(&store, "b").await;
-    assert!(!store.has_open_tasks().await.unwrap());
+    assert!(!store.has_open_tasks(Lane::Submitted).await.unwrap());
 }
 
 #[tokio::test]
@@ -74,7 +79,7 @@ async fn the_end_of_a_task_hides_no_message_of_another() {
     let Some((_server, store)) = with_tasks(&["a", "b", "c", "d"], Duration::from_secs(30)).await else {
         return;
     };
-    assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, "a");
+    assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, "a");
     finish(&store, "a").await;
     let settled = |task: &mut TaskRecord| {
         task.settle();
@@ -84,7 +89,7 @@ async fn the_end_of_a_task_hides_no_message_of_another() {
     let cancelled = |task: &mut TaskRecord| task.cancel(3).map(|()| Change::Write);
     store.change_all(&["b".to_owned()], 3, &cancelled).await.unwrap();
     for id in ["c", "d"] {
-        assert_eq!(store.claim("w", 3).await.unwrap().unwrap().id, id);
+        assert_eq!(store.claim(Lane::Submitted, "w", 3).await.unwrap().unwrap().id, id);
     }
 }
 
@@ -93,21 +98,21 @@ async fn a_message_that_is_missing_or_not_delivered_is_published_again() {
     let Some((_server, store)) = with_tasks(&["missing", "held"], Duration::from_secs(30)).await else {
         return;
     };
-    let subject = store.buckets.subject(Priority::Normal, "missing");
+    let subject = store.buckets.subject(&task("missing", Priority::Normal));
     store.buckets.hints.purge().filter(subject).await.unwrap();
     // Somebody has taken the message, and makes no attempt.
-    assert!(store.hints.next(&store.buckets).await.unwrap().is_some());
-    assert_eq!(store.claim("w", 1).await.unwrap(), None);
+    assert!(store.hints.next(&store.buckets, Lane::Submitted).await.unwrap().is_some());
+    assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap(), None);
     store.sweep(1, 0).await.unwrap();
     for id in ["missing", "held"] {
-        assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, id);
+        assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, id);
     }
 }
 
 #[tokio::test]
 async fn a_claim_whose_confirmation_was_lost_is_given_back_by_its_worker() {
     let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
-    let claimed = store.claim("w", 1).await.unwrap().unwrap();
+    let claimed = store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap();
     store.doubt(&claimed, "w");
     let again = claim_at_last(&store, "w").await;
     assert_eq!((again.attempt, again.failed_attempts), (2, 0));
@@ -118,7 +123,7 @@ async fn a_second_submission_publishes_what_an_interrupted_one_did_not() {
     let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
     store.buckets.hints.purge().await.unwrap();
     store.submit(&[("a".to_owned(), TaskSpec::example("a", Priority::Normal))], 1, 10).await.unwrap();
-    assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, "a");
+    assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, "a");
 }
 
 #[tokio::test]
@@ -126,10 +131,10 @@ async fn records_and_messages_that_cannot_be_read_stop_no_worker() {
     let Some((_server, store)) = with_tasks(&["a", "b"], Duration::from_secs(30)).await else { return };
     store.buckets.records.put("a", "no record".into()).await.unwrap();
     for (number, payload) in ["", "a b", "../x", "gone"].into_iter().enumerate() {
-        let subject = store.buckets.subject(Priority::High, &format!("x{number}"));
+        let subject = store.buckets.subject(&task(&format!("x{number}"), Priority::High));
         store.buckets.context.publish(subject, payload.into()).await.unwrap().await.unwrap();
     }
-    assert_eq!(store.claim("w", 1).await.unwrap().unwrap().id, "b");
+    assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, "b");
     assert_eq!(store.select(Selection::All).await.unwrap().len(), 1);
     let reported = store.take_unreadable();
     assert!(reported.len() == 1 && reported[0].starts_with("the task a cannot be read"), "{reported:?}");

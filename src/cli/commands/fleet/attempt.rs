@@ -285,6 +285,7 @@ impl<'a> Attempt<'a> {
             Ending::Done(commit) => Ending::Done(commit),
             Ending::Failed(cause) => Ending::Failed(redact(cause)),
             Ending::Retry(cause) => Ending::Retry(redact(cause)),
+            Ending::NotDone(why) => Ending::NotDone(redact(why)),
         };
         let worker = self.worker;
         worker

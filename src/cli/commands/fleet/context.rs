@@ -4,6 +4,7 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
+use crate::core::hub::Lane;
 use crate::core::language::Language;
 use crate::fleet::backoff::wait_after;
 use crate::fleet::error::QueueError;
@@ -27,6 +28,8 @@ pub struct WorkerContext<'a> {
     pub stop: CancellationToken,
     /// Held while git works, which locks its files.
     pub git: Mutex<()>,
+    /// The tasks that it does.
+    pub lane: Lane,
 }
 
 impl WorkerContext<'_> {

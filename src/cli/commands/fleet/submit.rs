@@ -143,10 +143,7 @@ fn parse_budget(text: &str) -> Result<f64, String> {
 fn defaults(args: &SubmitArgs, workspace: &Path) -> TaskSpec {
     let dir = args.dir.as_deref().unwrap_or(workspace);
     TaskSpec {
-        prompt: String::new(),
-        dir: dir.to_string_lossy().into_owned(),
         priority: args.priority,
-        max_attempts: args.max_attempts,
         agent: args.agent.clone(),
         model: args.model.clone(),
         mode: args.mode.map(|mode| mode.name().to_owned()),
@@ -155,6 +152,7 @@ fn defaults(args: &SubmitArgs, workspace: &Path) -> TaskSpec {
         budget: args.budget,
         executor: args.executor.clone(),
         checks: args.check.clone(),
+        ..TaskSpec::new("", dir.to_string_lossy(), args.max_attempts)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
+use crate::core::hub::Lane;
 use crate::fleet::error::QueueError;
 use crate::fleet::selection::Selection;
 use crate::messages;
@@ -92,6 +93,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             language: settings.language,
             stop: CancellationToken::new(),
             git: Mutex::default(),
+            lane: Lane::Submitted,
         };
         Box::pin(Worker::new(context)?.work(&limits)).await
     })
@@ -211,7 +213,7 @@ impl<'a> Worker<'a> {
         if limits.once || self.is_used_up() || !limits.drain {
             return Ok(limits.once || self.is_used_up());
         }
-        let is_open = self.context.queue.has_open_tasks().await;
+        let is_open = self.context.queue.has_open_tasks(self.context.lane).await;
         Ok(self.context.or_later(is_open)? == Some(false))
     }
 
@@ -229,7 +231,7 @@ impl<'a> Worker<'a> {
                 return Ok(Some(task));
             }
         }
-        let claimed = self.context.queue.claim(&self.name.text, self.context.now()).await;
+        let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
         Ok(self.context.or_later(claimed)?.flatten())
     }
 
