@@ -19,6 +19,7 @@ pub mod workspace;
 
 // L2: capabilities
 pub mod fleet;
+pub mod hub;
 pub mod journal;
 pub mod llm;
 pub mod mcp;

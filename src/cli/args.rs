@@ -59,7 +59,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("Sessions", &["sessions", "work", "parallel-cleanup", "history", "report", "stats", "replay"]),
-    ("Queue", &["submit", "tasks", "worker"]),
+    ("Queue", &["submit", "tasks", "worker", "hub"]),
     ("Changes", &["diff", "undo", "redo", "approvals", "approve", "deny"]),
     (
         "Setup",

@@ -85,6 +85,8 @@ pub struct Flags {
     pub health: bool,
     /// `--log-file`: the path of the JSON log.
     pub log_file: Option<PathBuf>,
+    /// Settings of the definition of an agent of a Hub, by key.
+    pub definition: Vec<(String, Value)>,
 }
 
 /// Creates the layer of the environment variables that are settings.
@@ -165,6 +167,10 @@ pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError
         ("--log-file", "logging.file", flags.log_file.as_ref().map(path)),
     ];
     let mut layer = Layers::default();
+    for (key, value) in &flags.definition {
+        layer =
+            layer.overridden_by(single_layer(rules, LayerKind::Flag, "definition of the agent", key, value)?);
+    }
     for (flag, key, value) in values {
         if let Some(value) = value {
             layer = layer.overridden_by(single_layer(rules, LayerKind::Flag, flag, key, &value)?);

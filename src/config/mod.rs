@@ -1,5 +1,6 @@
 //! Settings: the schema of every key, the layers and the origin of each value, and the agents.
 
+pub mod agent_definition;
 pub mod agents;
 pub mod auto_review;
 pub mod chat;
@@ -15,6 +16,7 @@ pub mod flags;
 pub mod fleet;
 pub mod front_matter;
 pub mod health;
+pub mod hub;
 pub mod import;
 pub mod instructions;
 pub mod key_rules;

@@ -13,6 +13,7 @@ use super::evaluation::EvaluationSettings;
 use crate::config::chat::ChatSettings;
 use crate::config::fleet::FleetSettings;
 use crate::config::health::HealthSettings;
+use crate::config::hub::HubSettings;
 use crate::config::mcp::McpSettings;
 use crate::config::memory::MemorySettings;
 use crate::config::parallel::ParallelSettings;
@@ -94,6 +95,8 @@ pub struct Document {
     pub parallel: ParallelSettings,
     /// The queue of tasks.
     pub fleet: FleetSettings,
+    /// A Hub, whose agents are activated by workers.
+    pub hub: HubSettings,
     /// Programs that run before and after tool calls and model calls.
     #[serde(default)]
     #[schemars(with = "Hooks", default = "Hooks::default", extend("x-scope" = "needs-trust"))]

@@ -173,7 +173,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "sandbox.allowed_hosts"
             | "sandbox.writable"
             | "policy.rules" => Scope::NeverFromProject,
-            key if ["llm.cache.", "web.", "telemetry.", "fleet."]
+            key if ["llm.cache.", "web.", "telemetry.", "fleet.", "hub."]
                 .iter()
                 .any(|group| key.starts_with(group)) =>
             {

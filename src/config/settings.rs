@@ -10,6 +10,7 @@ use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
 use super::fleet::FleetSettings;
 use super::health::HealthSettings;
+use super::hub::HubSettings;
 use super::layers::Layers;
 use super::mcp::McpSettings;
 use super::memory::MemorySettings;
@@ -97,6 +98,8 @@ pub struct Settings {
     pub parallel: ParallelSettings,
     /// The queue of tasks.
     pub fleet: FleetSettings,
+    /// The Hub.
+    pub hub: HubSettings,
     /// The key of `web_search`.
     pub search_key: Option<Secret>,
     /// Hooks by event.
@@ -188,6 +191,7 @@ impl Settings {
             ralph: document.ralph,
             parallel: document.parallel,
             fleet: document.fleet,
+            hub: document.hub,
             hooks: document.hooks.into_iter().filter(|(_, rules)| !rules.is_empty()).collect(),
             policy,
             approvals: document.policy.approvals,

@@ -15,6 +15,12 @@ pub fn wait_after(tries: usize) -> Duration {
     jittered(FIRST_WAIT.saturating_mul(1 << doublings).min(MAX_WAIT))
 }
 
+/// Returns `wait`, up to a tenth shorter or longer, so that many processes do not come at the same moment.
+pub fn spread(wait: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or_default();
+    (wait * 9 / 10).saturating_add(wait / 5 * (random % 1_000) / 1_000)
+}
+
 /// Returns between half of `wait` and all of it.
 fn jittered(wait: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or_default();

@@ -88,7 +88,7 @@ impl Queue {
     pub async fn claim(&self, lane: Lane, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         match self {
             Self::Sqlite(store) => store.claim((lane, None), worker, &BootTime::now(), now),
-            Self::Nats(store) => store.claim(lane, worker, now).await,
+            Self::Nats(store) => Box::pin(store.claim(lane, worker, now)).await,
         }
     }
 
@@ -104,7 +104,7 @@ impl Queue {
     ) -> Result<Option<TaskRecord>, QueueError> {
         match self {
             Self::Sqlite(store) => store.claim((Lane::Hub(None), Some(id)), worker, &BootTime::now(), now),
-            Self::Nats(store) => store.claim_one(id, worker, now).await,
+            Self::Nats(store) => Box::pin(store.claim_one(id, worker, now)).await,
         }
     }
 
@@ -367,7 +367,7 @@ impl Queue {
     ) -> Result<bool, QueueError> {
         match self {
             Self::Sqlite(store) => store.change_all(ids, &BootTime::now(), change),
-            Self::Nats(store) => store.change_all(ids, now, change).await,
+            Self::Nats(store) => Box::pin(store.change_all(ids, now, change)).await,
         }
     }
 }

@@ -118,7 +118,7 @@ impl TaskRecord {
             }
             Ending::Failed(cause) => {
                 self.fail(cause.clone(), now);
-                self.state = TaskState::Failed;
+                self.set_state(TaskState::Failed, now);
             }
             Ending::Retry(cause) => self.fail(cause.clone(), now),
             Ending::NotDone(why) => {
@@ -184,6 +184,8 @@ impl TaskRecord {
 
     fn set_state(&mut self, state: TaskState, now: u64) {
         (self.state, self.changed_at) = (state, now);
+        // An activation has no branch, and leaves no worktree.
+        self.settled |= state.has_ended() && self.spec.activation.is_some();
     }
 
     fn refuse(&self, why: &str) -> QueueError {

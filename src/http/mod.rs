@@ -165,7 +165,21 @@ impl Endpoint {
         payload: &RequestBody,
         delivery: Delivery,
     ) -> Result<HttpResponse, HttpError> {
-        self.exchange(Method::POST, path, Some(payload), self.deadlines(delivery)).await
+        self.exchange(Method::POST, path, Some(payload), (None, self.deadlines(delivery))).await
+    }
+
+    /// Sends `payload` as [`post`](Self::post) does, with one more header.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    pub async fn post_with_header(
+        &self,
+        path: &str,
+        payload: &RequestBody,
+        header: (&'static str, &str),
+        delivery: Delivery,
+    ) -> Result<HttpResponse, HttpError> {
+        self.exchange(Method::POST, path, Some(payload), (Some(header), self.deadlines(delivery))).await
     }
 
     /// Sends a GET request to `path` below the base.
@@ -173,7 +187,8 @@ impl Endpoint {
     /// # Errors
     /// As [`post`](Self::post).
     pub async fn get(&self, path: &str) -> Result<HttpResponse, HttpError> {
-        self.exchange(Method::GET, path, None, self.deadlines(Delivery::Whole { thinks: false })).await
+        self.exchange(Method::GET, path, None, (None, self.deadlines(Delivery::Whole { thinks: false })))
+            .await
     }
 
     async fn exchange(
@@ -181,11 +196,14 @@ impl Endpoint {
         method: Method,
         path: &str,
         payload: Option<&RequestBody>,
-        deadlines: Deadlines,
+        (header, deadlines): (Option<(&'static str, &str)>, Deadlines),
     ) -> Result<HttpResponse, HttpError> {
         let clock = ExchangeTimer { started: Instant::now(), deadlines };
         let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
         let mut request = self.client()?.request(method, url).headers(self.headers.clone());
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
         if let Some(body) = payload {
             request = request.header(CONTENT_TYPE, "application/json").body(body.0.clone());
         }

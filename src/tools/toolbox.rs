@@ -9,6 +9,7 @@ use crate::tools::delete_file::DeleteFile;
 use crate::tools::edit_file::EditFile;
 use crate::tools::find_files::FindFiles;
 use crate::tools::grep::Grep;
+use crate::tools::hub::{HubGetThread, HubPost, HubSearch};
 use crate::tools::list_files::ListFiles;
 use crate::tools::read_file::ReadFile;
 use crate::tools::remember::{Forget, Remember};
@@ -163,6 +164,9 @@ pub fn known_names() -> Vec<String> {
         CommandOutput::NAME,
         DISPATCH_SUBAGENT,
         Forget::NAME,
+        HubGetThread::NAME,
+        HubPost::NAME,
+        HubSearch::NAME,
         Remember::NAME,
         RunCommand::NAME,
         StopCommand::NAME,

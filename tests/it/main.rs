@@ -58,6 +58,7 @@ mod hidden;
 mod hook_scripts;
 mod hooks;
 mod hostile;
+mod hub;
 mod images;
 mod import;
 mod init;

@@ -38,6 +38,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         "hooks: your programs before and after tool and model calls",
         include_str!("../../../hooks/README.md"),
     ),
+    page!("hub", "agents on a Hub: activations, posts and their limits"),
     page!("images", "images in prompts and in results of tools"),
     page!("init", "setting up a project: presets, import from other agents"),
     page!("json", "the JSON document of --json"),

@@ -23,6 +23,7 @@ pub mod fleet;
 pub mod health;
 pub mod help;
 pub mod history;
+pub mod hub;
 pub mod import;
 pub mod init;
 pub mod live_tools;

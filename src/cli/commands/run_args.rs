@@ -19,7 +19,9 @@ use crate::report::OutputFormat;
 use crate::report::chat_log::ShownNotices;
 use crate::report::session_report::ReportFormat;
 use crate::report::verbosity::Verbosity;
+use crate::tools::hub::HubAccess;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::rc::Rc;
 use strum::VariantArray;
@@ -225,6 +227,12 @@ pub struct RunOptions {
     /// JSON Schema of the client that the answer must match.
     #[arg(skip)]
     pub schema: Option<String>,
+    /// Settings of the definition of an agent of a Hub, by key.
+    #[arg(skip)]
+    pub definition: Vec<(String, Value)>,
+    /// The Hub on which the agent may act.
+    #[arg(skip)]
+    pub hub: Option<HubAccess>,
     /// In `agent chat`: messages that the user types while the run works.
     #[arg(skip)]
     pub queue: MessageQueue,
@@ -289,6 +297,7 @@ impl RunOptions {
             health: self.health,
             review: self.review_changes,
             log_file: self.log_file.clone(),
+            definition: self.definition.clone(),
             ..common_flags(&self.common)
         }
     }

@@ -34,6 +34,7 @@ use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::report::OutputFormat;
 use crate::tools::Tool;
+use crate::tools::hub::HubAccess;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::use_skill::UseSkill;
 use std::cell::OnceCell;
@@ -143,9 +144,8 @@ impl RunSetup {
             skills::offered(&settings, &toolbox, last_run);
         notices.extend(warnings);
         let tool = has_tool.then(|| Box::new(UseSkill { skills: skills.clone() }) as Box<dyn Tool>);
-        let toolbox = memory::tools(&settings, &app.source)
-            .into_iter()
-            .fold(toolbox.with(tool), |toolbox, tool| toolbox.with(Some(tool)));
+        let own = memory::tools(&settings, &app.source).into_iter().chain(hub_tools(options));
+        let toolbox = own.fold(toolbox.with(tool), |toolbox, tool| toolbox.with(Some(tool)));
         let mcp_options = McpOptions {
             dry_run: options.dry_run,
             ask_until: (options.format() == OutputFormat::Text).then(|| interrupt.clone()),
@@ -179,6 +179,11 @@ impl RunSetup {
             limits,
         })
     }
+}
+
+/// Returns the tools for the Hub on which the agent may act.
+fn hub_tools(options: &RunOptions) -> impl Iterator<Item = Box<dyn Tool>> {
+    options.hub.iter().flat_map(HubAccess::tools)
 }
 
 /// Returns what interrupts the run: the program that drives it, or a signal.

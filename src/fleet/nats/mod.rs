@@ -165,7 +165,7 @@ impl NatsStore {
     /// Fails when the server does not answer.
     pub async fn claim(&self, lane: Lane, worker: &str, now: u64) -> Result<Option<TaskRecord>, QueueError> {
         self.renew_lease(worker).await?;
-        self.give_doubtful_back(now).await?;
+        Box::pin(self.give_doubtful_back(now)).await?;
         for _ in 0..MAX_HINTS {
             let Some(message) = self.hints.next(&self.buckets, lane).await? else { break };
             let id = String::from_utf8_lossy(&message.payload);
@@ -192,7 +192,7 @@ impl NatsStore {
         now: u64,
     ) -> Result<Option<TaskRecord>, QueueError> {
         self.renew_lease(worker).await?;
-        self.give_doubtful_back(now).await?;
+        Box::pin(self.give_doubtful_back(now)).await?;
         // The message about it is deferred by the worker that receives it.
         Ok(match self.claim_record(id, worker, now).await? {
             Claim::Made(task) => Some(*task),

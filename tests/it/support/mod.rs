@@ -5,6 +5,7 @@ pub mod claude_client;
 pub mod collector;
 pub mod dialect;
 pub mod dying;
+pub mod hub;
 pub mod kernel;
 pub mod long_run;
 pub mod mcp;

@@ -1,6 +1,7 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
 use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
@@ -24,11 +25,9 @@ use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
-use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 /// An attempt.
@@ -103,21 +102,25 @@ impl<'a> Attempt<'a> {
     /// # Errors
     /// Fails when the queue cannot be used.
     pub async fn perform(&self) -> CliResult<()> {
-        let interrupt = self.worker.stop.child_token();
+        let (claim, interrupt) = (self.claim(), self.worker.stop.child_token());
         let ended = tokio::select! {
             ended = Box::pin(self.in_worktree(&interrupt)) => ended,
-            never = self.renew(&interrupt) => match never {},
+            never = claim.renew(&interrupt) => match never {},
         };
         let Err(error) = ended else { return Ok(()) };
         // The money of all tasks together is used up, or the worker ends, which says nothing about this one.
         if error.kind == FailureKind::Quota || self.worker.stop.is_cancelled() {
-            return self.give_back().await;
+            return self.claim().give_back().await;
         }
-        let is_own = self.finish(ending_of(error.kind, error.to_string()), None).await?;
+        let is_own = self.claim().finish(ending_of(error.kind, error.to_string()), None).await?;
         if !is_own {
             self.worker.app.report_error(&error);
         }
         Ok(())
+    }
+
+    fn claim(&self) -> Claim<'a> {
+        Claim { worker: self.worker, task: self.task }
     }
 
     fn key(&self) -> AttemptKey {
@@ -217,9 +220,9 @@ impl<'a> Attempt<'a> {
     async fn record(&self, place: &Place<'_>, base: &str, result: RunResult) -> CliResult<()> {
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
-                return self.give_back().await;
+                return self.claim().give_back().await;
             }
-            return self.finish(ending_of_run(&result), Some(&result)).await.map(drop);
+            return self.claim().finish(ending_of_run(&result), Some(&result)).await.map(drop);
         }
         Box::pin(self.record_success(place, base, result)).await
     }
@@ -239,22 +242,7 @@ impl<'a> Attempt<'a> {
             Ok(commit) => Ending::Done(commit),
             Err(why) => Ending::Retry(messages::not_committed(&why)),
         };
-        self.finish(ending, Some(&result)).await.map(drop)
-    }
-
-    /// Renews the claim all the time, and interrupts the attempt when the task is no longer its own.
-    async fn renew(&self, interrupt: &CancellationToken) -> Infallible {
-        let mut renewals = interval(self.worker.queue.lease() / 3);
-        renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            renewals.tick().await;
-            match self.worker.queue.renew(self.task).await {
-                Ok(true) => {}
-                Ok(false) => interrupt.cancel(),
-                // If this lasts, another worker takes the task, and what this one does has no effect.
-                Err(error) => self.worker.log(Style::Warning, &error.to_string()),
-            }
-        }
+        self.claim().finish(ending, Some(&result)).await.map(drop)
     }
 
     /// Returns the options of the run: those of the worker, with what the task asks for within them.
@@ -276,26 +264,6 @@ impl<'a> Attempt<'a> {
         options.bounds.budget = [options.bounds.budget, budget].into_iter().flatten().min();
         options.check.extend(spec.checks.iter().cloned());
         Ok(options)
-    }
-
-    /// Records how the attempt ended; returns whether the task was still its own.
-    async fn finish(&self, ending: Ending, result: Option<&RunResult>) -> CliResult<bool> {
-        let redact = |cause: String| self.worker.app.redact(&cause);
-        let ending = match ending {
-            Ending::Done(commit) => Ending::Done(commit),
-            Ending::Failed(cause) => Ending::Failed(redact(cause)),
-            Ending::Retry(cause) => Ending::Retry(redact(cause)),
-            Ending::NotDone(why) => Ending::NotDone(redact(why)),
-        };
-        let worker = self.worker;
-        worker
-            .until_answered(async || worker.queue.finish(self.task, &ending, result, worker.now()).await)
-            .await
-    }
-
-    async fn give_back(&self) -> CliResult<()> {
-        let worker = self.worker;
-        worker.until_answered(async || worker.queue.give_back(self.task, worker.now()).await).await.map(drop)
     }
 }
 
@@ -333,23 +301,4 @@ fn remove_home(home: &Path) -> Result<(), String> {
 /// Checks whether a run was interrupted because its worker ended, not because of what it did.
 fn was_interrupted(result: &RunResult) -> bool {
     result.stop_reason == Some(StopReason::UserInterrupt)
-}
-
-/// Returns how an attempt ended whose run ended without success.
-fn ending_of_run(result: &RunResult) -> Ending {
-    let reason = result.stop_reason.map_or_else(|| result.status.name(), |reason| reason.name());
-    let failed_check = result.quality_gates.iter().find(|gate| gate.required && !gate.passed);
-    match &result.error {
-        Some(failure) if failure.retryable => Ending::Retry(failure.message.clone()),
-        Some(failure) => Ending::Failed(failure.message.clone()),
-        None => Ending::Failed(failed_check.map_or_else(|| reason.to_owned(), messages::check_failed)),
-    }
-}
-
-/// Returns how an attempt ended whose run could not start: with the same configuration no other one would.
-fn ending_of(kind: FailureKind, message: String) -> Ending {
-    match kind {
-        FailureKind::Internal | FailureKind::Session | FailureKind::Network => Ending::Retry(message),
-        _ => Ending::Failed(message),
-    }
 }

@@ -1,5 +1,6 @@
 //! What the attempts of a worker share.
 
+use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
@@ -30,6 +31,8 @@ pub struct WorkerContext<'a> {
     pub git: Mutex<()>,
     /// The tasks that it does.
     pub lane: Lane,
+    /// The Hub, if it activates agents.
+    pub hub: Option<HubContext>,
 }
 
 impl WorkerContext<'_> {

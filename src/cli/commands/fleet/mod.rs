@@ -1,20 +1,23 @@
 //! The queue of tasks: `agent submit`, `agent tasks`, `agent worker`.
 
 mod attempt;
-mod context;
+pub mod claim;
+pub mod context;
 mod executor;
 pub mod readiness;
-mod records;
+pub mod records;
 pub mod submit;
 pub mod tasks;
 mod top;
 pub mod worker;
+mod worker_args;
 mod worker_lock;
 mod worker_name;
 
 use crate::cli::commands::fleet::submit::SubmitArgs;
 use crate::cli::commands::fleet::tasks::TasksArgs;
-use crate::cli::commands::fleet::worker::WorkerArgs;
+use crate::cli::commands::fleet::worker_args::WorkerArgs;
+use crate::cli::commands::hub::{self, HubCommand};
 use crate::cli::compose::app::App;
 use crate::cli::described::Described;
 use crate::cli::error::CliResult;
@@ -30,6 +33,12 @@ pub enum FleetCommand {
     Tasks(Described<TasksArgs>),
     /// Do the tasks of the queue, each in a worktree of its own
     Worker(Described<Box<WorkerArgs>>),
+    /// Activate agents on a Hub: feed the queue with what it has for them
+    Hub {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: Described<HubCommand>,
+    },
 }
 
 /// Runs a command of the queue, and returns its exit code.
@@ -41,5 +50,6 @@ pub fn fleet(app: &App, command: FleetCommand) -> CliResult<u8> {
         FleetCommand::Submit(Described(args)) => submit::submit(app, &args),
         FleetCommand::Tasks(Described(args)) => tasks::tasks(app, args),
         FleetCommand::Worker(Described(args)) => worker::worker(app, *args),
+        FleetCommand::Hub { command: Described(command) } => hub::hub(app, command),
     }
 }

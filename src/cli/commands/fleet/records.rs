@@ -111,6 +111,9 @@ pub async fn records(queue: &Queue, ids: &[String]) -> CliResult<Vec<TaskRecord>
 }
 
 /// Returns the document of these tasks, as one line of JSON.
+///
+/// # Errors
+/// Only when a task cannot be written as JSON, which is a bug.
 pub fn document(tasks: Vec<TaskRecord>) -> CliResult<String> {
     json::line(&TasksDocument::new(tasks))
         .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })

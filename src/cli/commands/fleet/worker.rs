@@ -1,23 +1,23 @@
 //! `agent worker`: does the tasks of the queue, each in a worktree of its own.
 
-use crate::cli::commands::client_run::ClientArgs;
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::records::{directories, open_queue};
+use crate::cli::commands::fleet::worker_args::{WorkerArgs, WorkerOptions};
 use crate::cli::commands::fleet::worker_lock::WorkerLock;
 use crate::cli::commands::fleet::worker_name::WorkerName;
+use crate::cli::commands::hub::context::HubContext;
+use crate::cli::commands::hub::{activation, one_agent};
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
-use crate::core::hub::Lane;
 use crate::fleet::error::QueueError;
 use crate::fleet::selection::Selection;
 use crate::messages;
 use crate::runtime::interrupt::SignalHandlers;
 use crate::terminal::Style;
-use clap::Args;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -35,29 +35,6 @@ use tokio_util::sync::CancellationToken;
 const IDLE: Duration = Duration::from_secs(1);
 /// The same where the worker ends when the last tasks have.
 const IDLE_AT_END: Duration = Duration::from_millis(200);
-
-/// Arguments of `agent worker`.
-#[derive(Debug, Clone, Args)]
-pub struct WorkerArgs {
-    /// Number of tasks at the same time, 1 to 10
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=10))]
-    pub jobs: u8,
-    /// Do one task, and end
-    #[arg(long)]
-    pub once: bool,
-    /// End when the queue is empty
-    #[arg(long, conflicts_with = "once")]
-    pub drain: bool,
-    /// After SIGTERM or Ctrl+C: time for the tasks under way to end before they are given back
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    pub grace: u64,
-    /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
-    #[arg(long, value_name = "URL")]
-    pub queue: Option<String>,
-    /// Options of all runs; a task never exceeds them.
-    #[command(flatten)]
-    pub client: ClientArgs,
-}
 
 /// A worker.
 struct Worker<'a> {
@@ -78,13 +55,17 @@ struct Worker<'a> {
 /// # Errors
 /// Fails for an invalid configuration, and when the queue cannot be used.
 pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
-    let WorkerArgs { jobs, once, drain, grace, queue, client } = args;
-    let options = client.into_options()?;
+    let WorkerArgs { options, lane } = args;
+    let WorkerOptions { jobs, once, drain, hub, grace, queue, client } = options;
+    let mut options = client.into_options()?;
+    // Its runs have the agents that the Hub names.
+    let agent = if hub { options.agent.take() } else { None };
     let settings = app.load_and_notify(&options.flags())?.settings;
     // What is recorded is redacted with the secrets of these settings too.
     app.redactor(&settings);
-    let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace) };
+    let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace), agent };
     app.block_on(async {
+        let hub = hub.then(|| HubContext::new(app, &settings)).transpose()?;
         let queue = open_queue(app, &settings, queue.as_deref()).await?;
         let context = WorkerContext {
             app,
@@ -93,7 +74,8 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             language: settings.language,
             stop: CancellationToken::new(),
             git: Mutex::default(),
-            lane: Lane::Submitted,
+            lane,
+            hub,
         };
         Box::pin(Worker::new(context)?.work(&limits)).await
     })
@@ -105,6 +87,8 @@ struct Limits {
     once: bool,
     drain: bool,
     grace: Duration,
+    /// The only agent of the Hub that it activates.
+    agent: Option<String>,
 }
 
 impl<'a> Worker<'a> {
@@ -155,7 +139,7 @@ impl<'a> Worker<'a> {
                 looking.push(self.look_through());
             }
             if claims && claiming.is_empty() && running.len() < limits.jobs && next_claim <= Instant::now() {
-                claiming.push(self.claim());
+                claiming.push(self.claim(limits));
             }
             let waits = claims && claiming.is_empty() && running.len() < limits.jobs;
             tokio::select! {
@@ -168,7 +152,7 @@ impl<'a> Worker<'a> {
                     match claim {
                         Ok(Some(task)) if interrupt.is_cancelled() => running.push(Box::pin(self.give_back(task))),
                         Ok(Some(task)) => running.push(Box::pin(self.perform(task))),
-                        Ok(None) => next_claim = Instant::now() + if limits.drain { IDLE_AT_END } else { IDLE },
+                        Ok(None) => next_claim = Instant::now() + self.idle(limits),
                         Err(error) => failed = Some(error),
                     }
                     claimed += usize::from(!found_nothing);
@@ -210,8 +194,8 @@ impl<'a> Worker<'a> {
 
     /// Checks whether the worker has nothing more to do.
     async fn may_end(&self, limits: &Limits) -> CliResult<bool> {
-        if limits.once || self.is_used_up() || !limits.drain {
-            return Ok(limits.once || self.is_used_up());
+        if limits.once || self.is_used_up() || !limits.drain || limits.agent.is_some() {
+            return Ok(limits.once || self.is_used_up() || limits.drain);
         }
         let is_open = self.context.queue.has_open_tasks(self.context.lane).await;
         Ok(self.context.or_later(is_open)? == Some(false))
@@ -223,7 +207,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes over the task of a killed worker, or claims the next one.
-    async fn claim(&self) -> CliResult<Option<TaskRecord>> {
+    async fn claim(&self, limits: &Limits) -> CliResult<Option<TaskRecord>> {
         let next = || self.left.borrow_mut().pop_front();
         while let Some(task) = next() {
             let adopted = self.context.queue.adopt(&task, &self.name.text).await;
@@ -231,15 +215,34 @@ impl<'a> Worker<'a> {
                 return Ok(Some(task));
             }
         }
+        if let (Some(hub), Some(agent)) = (&self.context.hub, &limits.agent) {
+            let of_agent = (agent.as_str(), limits.once || limits.drain);
+            return Box::pin(one_agent::claim(&self.context, hub, of_agent, &self.name.text)).await;
+        }
         let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
         Ok(self.context.or_later(claimed)?.flatten())
+    }
+
+    /// Returns the time until the next look at a queue that had nothing to do.
+    fn idle(&self, limits: &Limits) -> Duration {
+        match &self.context.hub {
+            // Each look asks the Hub.
+            Some(hub) if limits.agent.is_some() => Duration::from_secs(hub.settings.poll_interval.into()),
+            _ if limits.drain => IDLE_AT_END,
+            _ => IDLE,
+        }
     }
 
     /// Performs the newest attempt of a task; returns the state in which it leaves the task, if that still exists.
     async fn perform(&self, task: TaskRecord) -> CliResult<Option<TaskState>> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
-        Box::pin(Attempt::new(&self.context, &task).perform()).await?;
+        match (&task.spec.activation, &self.context.hub) {
+            (Some(activation), Some(hub)) => {
+                Box::pin(activation::perform(&self.context, hub, (&task, activation))).await?;
+            }
+            _ => Box::pin(Attempt::new(&self.context, &task).perform()).await?,
+        }
         let ended = async || match self.context.queue.record(&task.id).await {
             Err(QueueError::Unknown(_)) => Ok(None),
             task => task.map(Some),

@@ -1,0 +1,470 @@
+//! One activation of an agent of a Hub: reads what it is about, runs the agent, posts the answer, and tells the Hub.
+
+use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
+use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
+use crate::cli::commands::fleet::records::directories;
+use crate::cli::commands::hub::context::HubContext;
+use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
+use crate::cli::commands::hub::prompt::{
+    exploration_prompt, is_no_answer, notification_prompt, posts_text, thread_text,
+};
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::commands::work::workers::concurrent_options;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::error::CliResult;
+use crate::config::agent_definition::AgentDefinition;
+use crate::core::failure::FailureKind;
+use crate::core::fleet::TaskRecord;
+use crate::core::hub::{Activation, ActivationKind, OutboxPost, PostState, PostTarget, Subject};
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::Status;
+use crate::engine::approver::NoApprover;
+use crate::engine::rules::{Action, PolicyRule};
+use crate::fleet::transitions::Ending;
+use crate::hub::agent_state::{AgentState, PostRefusal};
+use crate::hub::api::Notification;
+use crate::hub::feed::{feed, state_key};
+use crate::messages;
+use crate::runtime::private_file::create_private_dir;
+use crate::terminal::Style;
+use crate::text::delimiter::Delimiter;
+use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
+use serde_json::json;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// Tokens of an activation.
+const MAX_TOKENS: u64 = 100_000;
+/// Time limit of the run of an activation.
+const TIMEOUT: Duration = Duration::from_mins(5);
+/// Longest wait for the limit between two posts of an agent, in seconds; a longer one ends the activation.
+const MAX_INTERVAL_WAIT: u64 = 120;
+/// Directory of the workspaces of agents, in the state directory.
+const DIRECTORY: &str = "hub";
+
+/// An activation.
+struct ActivationRun<'a> {
+    claim: Claim<'a>,
+    hub: &'a HubContext,
+    activation: &'a Activation,
+    definition: Rc<AgentDefinition>,
+    outbox: Outbox<'a>,
+}
+
+/// How an activation ended.
+struct Ended {
+    ending: Ending,
+    result: Option<RunResult>,
+    /// Whether the agent has more unread notifications.
+    has_more: bool,
+}
+
+impl Ended {
+    fn done(result: Option<RunResult>, has_more: bool) -> Self {
+        Self { ending: Ending::Done(None), result, has_more }
+    }
+
+    fn not_done(why: impl Into<String>) -> Self {
+        Self { ending: Ending::NotDone(why.into()), result: None, has_more: false }
+    }
+}
+
+/// Performs the newest attempt of an activation, and records how that ended. The claim is renewed all the time.
+///
+/// # Errors
+/// Fails when the queue cannot be used.
+pub async fn perform(
+    worker: &WorkerContext<'_>,
+    hub: &HubContext,
+    (task, activation): (&TaskRecord, &Activation),
+) -> CliResult<()> {
+    let (claim, interrupt) = (Claim { worker, task }, worker.stop.child_token());
+    let warn = |text: &str| worker.log(Style::Warning, text);
+    let definition = match hub.definition(&activation.agent, warn) {
+        Ok(definition) => definition,
+        Err(error) => return claim.finish(ending_of(error.kind, error.to_string()), None).await.map(drop),
+    };
+    let outbox = Outbox::new(claim, &hub.client, &activation.agent, definition.limits);
+    let run = ActivationRun { claim, hub, activation, definition, outbox };
+    tokio::select! {
+        ended = Box::pin(run.perform(&interrupt)) => ended,
+        never = claim.renew(&interrupt) => match never {},
+    }
+}
+
+impl ActivationRun<'_> {
+    async fn perform(&self, interrupt: &CancellationToken) -> CliResult<()> {
+        let (worker, task) = (self.claim.worker, self.claim.task);
+        let ended = Box::pin(self.activate(interrupt)).await;
+        let is_done = ended.as_ref().is_ok_and(|ended| matches!(ended.ending, Ending::Done(_)));
+        if worker.stop.is_cancelled() && !is_done {
+            return self.claim.give_back().await;
+        }
+        let Ended { ending, result, has_more } = match ended {
+            Ok(ended) => ended,
+            Err(error) if error.kind == FailureKind::Quota => return self.claim.give_back().await,
+            Err(error) => {
+                Ended { ending: ending_of(error.kind, error.to_string()), result: None, has_more: false }
+            }
+        };
+        if let Some(result) = &result {
+            self.report_consumption(result).await;
+        }
+        match &ending {
+            Ending::Failed(why) => self.report_failure(why).await,
+            Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
+            _ => {}
+        }
+        let key = format!("{}:activated-{}", task.id, task.attempt);
+        let told = self.hub.client.activated(&self.activation.agent, &key).await;
+        self.note("activated", told.map_err(|error| error.to_string()));
+        if !self.claim.finish(ending, result.as_ref()).await? || !has_more {
+            return Ok(());
+        }
+        let next = Activation { kind: ActivationKind::Notification, ..self.activation.clone() };
+        let fed = worker.until_answered(async || feed(&worker.queue, next.clone(), 0, worker.now()).await);
+        fed.await.map(drop)
+    }
+
+    /// Logs that the Hub could not be told something.
+    fn note(&self, what: &str, told: Result<(), String>) {
+        let worker = self.claim.worker;
+        if let Err(why) = told {
+            worker.log(Style::Warning, &messages::hub_not_told(what, &why, worker.language));
+        }
+    }
+
+    async fn activate(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+        let agent = &self.activation.agent;
+        match self.hub.client.budget(agent).await {
+            Err(error) => return Ok(Ended::not_done(format!("the budget cannot be asked for: {error}"))),
+            Ok(budget) => {
+                if let Some(why) = budget.refusal() {
+                    return Ok(Ended::not_done(format!("the budget of the agent: {why}")));
+                }
+            }
+        }
+        match self.activation.kind {
+            ActivationKind::Notification => self.answer(interrupt).await,
+            ActivationKind::Exploration => self.explore(interrupt).await,
+        }
+    }
+
+    /// Answers one notification.
+    async fn answer(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+        let client = &self.hub.client;
+        let unread = client.notifications(&self.activation.agent).await?;
+        let chosen = match &self.claim.task.subject {
+            Some(subject) => unread.iter().find(|one| one.id == subject.notification),
+            None => match self.choose(&unread).await? {
+                Ok(chosen) => chosen,
+                Err(why) => return Ok(Ended::not_done(why)),
+            },
+        };
+        let Some(notification) = chosen else { return Ok(Ended::done(None, false)) };
+        let has_more = unread.len() > 1;
+        if self.was_answered(&notification.post_id) {
+            self.mark_read(&[notification]).await?;
+            return Ok(Ended::done(None, has_more));
+        }
+        let thread = match client.thread(&notification.post_id).await {
+            // Its post was removed.
+            Err(error) if error.is_not_found() => {
+                self.mark_read(&[notification]).await?;
+                return Ok(Ended::done(None, has_more));
+            }
+            thread => thread?,
+        };
+        let prompt = notification_prompt(&self.marks(), &thread, notification);
+        let result = Box::pin(self.run(prompt, interrupt)).await?;
+        if result.status != Status::Success {
+            return Ok(Ended { ending: ending_of_run(&result), result: Some(result), has_more });
+        }
+        let answer = result.output.text().into_owned();
+        let ending = match self.post_answer(&notification.post_id, &answer).await? {
+            None => {
+                self.mark_read(&[notification]).await?;
+                Ending::Done(None)
+            }
+            Some(ending) => ending,
+        };
+        Ok(Ended { ending, result: Some(result), has_more })
+    }
+
+    /// Chooses the oldest notification that the agent may answer, and records it; those that need no answer are marked as read. The error is
+    /// why none may be answered now.
+    async fn choose<'n>(
+        &self,
+        unread: &'n [Notification],
+    ) -> CliResult<Result<Option<&'n Notification>, String>> {
+        let worker = self.claim.worker;
+        let key = state_key(&self.activation.agent);
+        let read = async || worker.queue.change_value(&key, |state: &mut AgentState| state.clone()).await;
+        let state = worker.until_answered(read).await?;
+        let mut unanswered = Vec::new();
+        let mut chosen = None;
+        for notification in unread {
+            let target = PostTarget::Comment { post: notification.post_id.clone() };
+            let allowed = state.check_post(&target, &self.definition.limits, worker.now());
+            match allowed {
+                _ if !self.answers(notification) => unanswered.push(notification),
+                Err(PostRefusal::Thread(_)) => unanswered.push(notification),
+                Err(PostRefusal::Until(until, why)) if until > worker.now() + MAX_INTERVAL_WAIT => {
+                    self.wait_until(until).await?;
+                    return Ok(Err(why));
+                }
+                Ok(()) | Err(PostRefusal::Until(..)) => {
+                    chosen = Some(notification);
+                    break;
+                }
+            }
+        }
+        self.mark_read(&unanswered).await?;
+        if let Some(Notification { id, post_id, .. }) = chosen {
+            let subject = Subject { notification: id.clone(), post: post_id.clone() };
+            let set = async || worker.queue.set_subject(self.claim.task, &subject).await;
+            if !worker.until_answered(set).await? {
+                return Ok(Ok(None));
+            }
+        }
+        Ok(Ok(chosen))
+    }
+
+    /// Checks whether the agent answers such notifications.
+    fn answers(&self, notification: &Notification) -> bool {
+        let (mentions, replies) = self.definition.answers;
+        let is_answered = match notification.kind.as_str() {
+            "mention" => mentions,
+            "reply" => replies,
+            _ => false,
+        };
+        is_answered && !notification.post_id.is_empty()
+    }
+
+    /// Lets the agent wait until a time, in seconds since the Unix epoch.
+    async fn wait_until(&self, until: u64) -> CliResult<()> {
+        let (worker, key) = (self.claim.worker, state_key(&self.activation.agent));
+        let wait = |state: &mut AgentState| state.wait_until = state.wait_until.max(until);
+        worker.until_answered(async || worker.queue.change_value(&key, wait).await).await
+    }
+
+    /// Checks whether an earlier attempt has answered in this thread.
+    fn was_answered(&self, thread: &str) -> bool {
+        self.claim.task.posts.iter().any(|post| {
+            is_there(post) && matches!(&post.target, PostTarget::Comment { post } if post == thread)
+        })
+    }
+
+    /// Posts the answer of the model, unless there is none, or the model has answered in the thread itself; returns how the attempt ends if
+    /// the notification was not handled.
+    async fn post_answer(&self, thread: &str, answer: &str) -> CliResult<Option<Ending>> {
+        let worker = self.claim.worker;
+        let record = worker.until_answered(async || worker.queue.record(&self.claim.task.id).await).await?;
+        let is_here = |target: &PostTarget| matches!(target, PostTarget::Comment { post } if post == thread);
+        let has_answered = record.posts.iter().any(|post| is_here(&post.target) && is_there(post));
+        if has_answered || is_no_answer(answer) || !self.may_post() {
+            return Ok(None);
+        }
+        // One of the model's own posts may be the answer.
+        if self.outbox.has_posts() && record.posts.iter().any(|post| post.state == PostState::Intended) {
+            return Ok(Some(Ending::Retry("the outcome of a post is not known yet".to_owned())));
+        }
+        loop {
+            let target = PostTarget::Comment { post: thread.to_owned() };
+            return Ok(match self.outbox.post(target, answer).await {
+                Ok(_) | Err(NotPosted::Limit(PostRefusal::Thread(_))) => None,
+                Err(NotPosted::Limit(PostRefusal::Until(until, _)))
+                    if until <= worker.now() + MAX_INTERVAL_WAIT =>
+                {
+                    sleep(Duration::from_secs(until.saturating_sub(worker.now()).max(1))).await;
+                    continue;
+                }
+                Err(NotPosted::Limit(PostRefusal::Until(until, why))) => {
+                    self.wait_until(until).await?;
+                    Some(Ending::NotDone(why))
+                }
+                Err(NotPosted::Unknown(why)) => {
+                    let text = messages::hub_post_unknown(&self.claim.task.id, &why, worker.language);
+                    worker.log(Style::Warning, &text);
+                    None
+                }
+                Err(NotPosted::Refused(why)) => Some(Ending::Failed(why)),
+                Err(NotPosted::Later(why)) => Some(Ending::Retry(why)),
+                Err(NotPosted::NotOwn) => Some(Ending::Retry(NotPosted::NotOwn.why().to_owned())),
+            });
+        }
+    }
+
+    /// Lets the agent look for posts to answer.
+    async fn explore(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+        if !self.definition.explores {
+            return Ok(Ended::not_done("its definition does not enable behavior.discovery"));
+        }
+        let (communities, keywords) = &self.definition.interests;
+        let limit = self.hub.settings.discover_limit.into();
+        let found = self.hub.client.discover(&self.activation.agent, limit, (communities, keywords)).await?;
+        if found.is_empty() {
+            return Ok(Ended::done(None, false));
+        }
+        let result = Box::pin(self.run(exploration_prompt(&self.marks(), &found), interrupt)).await?;
+        let is_success = result.status == Status::Success;
+        let ending = if is_success { Ending::Done(None) } else { ending_of_run(&result) };
+        Ok(Ended { ending, result: Some(result), has_more: false })
+    }
+
+    /// Runs the agent in an empty directory, and answers its requests to the Hub.
+    async fn run(&self, prompt: String, interrupt: &CancellationToken) -> CliResult<RunResult> {
+        let (questions, mut asked) = mpsc::unbounded_channel();
+        let may_read = self.has_grant("hub:read");
+        let options = self.options(HubAccess { questions, may_post: self.may_post(), may_read })?;
+        let options = concurrent_options(options, interrupt);
+        let app = self.claim.worker.app.for_worker();
+        let task = Task::New { prompt, history: None, config: None, preparation: Preparation::default() };
+        let ended = CancellationToken::new();
+        let run = async {
+            let finished = Box::pin(run_for_client(&app, &options, task)).await;
+            ended.cancel();
+            finished
+        };
+        let serve = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(question) = asked.recv() => self.reply(question).await,
+                    () = ended.cancelled() => break,
+                }
+            }
+        };
+        let (finished, ()) = tokio::join!(run, serve);
+        Ok(finished?.result)
+    }
+
+    /// Answers a request of the model.
+    async fn reply(&self, HubQuestion { request, reply }: HubQuestion) {
+        let client = &self.hub.client;
+        let answer = match request {
+            HubRequest::Post(PostTarget::Post { .. }, _) if !self.definition.may_post => {
+                Err("this agent may only comment: name a post with reply_to".to_owned())
+            }
+            HubRequest::Post(target, content) => {
+                self.outbox.post(target, &content).await.map_err(|error| error.why().to_owned())
+            }
+            HubRequest::Search { query, community, limit } => {
+                let place = (community.as_deref(), None);
+                let found = client.search(&query, limit, place).await;
+                found.map(|posts| posts_text(&posts)).map_err(|error| error.to_string())
+            }
+            HubRequest::Thread(post) => {
+                let thread = client.thread(&post).await;
+                thread.map(|thread| thread_text(&thread)).map_err(|error| error.to_string())
+            }
+        };
+        // A run that has ended needs no answer.
+        let _sent = reply.send(answer);
+    }
+
+    /// Returns the options of the run: those of the worker, narrowed by the definition.
+    fn options(&self, hub: HubAccess) -> CliResult<RunOptions> {
+        let (worker, definition, agent) = (self.claim.worker, &self.definition, &self.activation.agent);
+        let mut options = worker.options.clone();
+        options.common.workspace = Some(self.workspace()?);
+        options.agent = definition.prompt.as_ref().map(|_| agent.clone()).or(options.agent);
+        options.definition.clone_from(&definition.settings);
+        options.model = options.model.or_else(|| definition.model.clone());
+        options.api_base = options.api_base.or_else(|| definition.api_base.clone());
+        options.approvals = Some(NoApprover::Refuse);
+        options.no_commands |= !definition.has_commands;
+        let bounds = &mut options.bounds;
+        bounds.max_steps = Some(definition.max_steps);
+        bounds.tokens = Some(MAX_TOKENS);
+        bounds.timeout = Some(TIMEOUT);
+        bounds.no_network = !definition.has_network;
+        bounds.no_web_search = !definition.has_network;
+        bounds.rules.blocked_commands.extend(definition.blocked_commands.iter().cloned());
+        bounds.rules.allowances.push(PolicyRule {
+            action: Action::Allow,
+            tool: Some("hub_*".to_owned()),
+            path: None,
+            command: None,
+            host: None,
+            agent: None,
+            reason: None,
+        });
+        options.hub = Some(hub);
+        Ok(options)
+    }
+
+    /// Returns the directory in which the agent works, which is empty.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a directory that only the activations of this agent have used"
+    )]
+    fn workspace(&self) -> CliResult<PathBuf> {
+        let state = directories(self.claim.worker.app)?.state;
+        let directory = state.join(DIRECTORY).join(&self.activation.agent);
+        let unusable = |error: std::io::Error| may_pass(&format!("{}: {error}", directory.display()));
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).map_err(unusable)?;
+        }
+        create_private_dir(&directory).map_err(unusable)?;
+        Ok(directory)
+    }
+
+    fn has_grant(&self, grant: &str) -> bool {
+        self.definition.grants.iter().any(|known| known == grant)
+    }
+
+    fn may_post(&self) -> bool {
+        self.has_grant("hub:write")
+    }
+
+    fn marks(&self) -> Delimiter {
+        Delimiter::for_session(&self.claim.task.id)
+    }
+
+    async fn mark_read(&self, notifications: &[&Notification]) -> CliResult<()> {
+        if notifications.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&str> = notifications.iter().map(|one| one.id.as_str()).collect();
+        let key = format!("{}:read-{}", self.claim.task.id, ids.concat());
+        Ok(self.hub.client.mark_read(&ids, &key).await?)
+    }
+
+    /// Tells the Hub what the run has used.
+    async fn report_consumption(&self, result: &RunResult) {
+        let usage = &result.usage;
+        let body = json!({
+            "agent_id": self.activation.agent,
+            "tokens_input": usage.input + usage.cached_read + usage.cached_write,
+            "tokens_output": usage.output,
+            "cost_usd": result.cost.total_usd.map_or(0.0, f64::from),
+        });
+        let key = format!("{}:consumption-{}", self.claim.task.id, self.claim.task.attempt);
+        let told = self.hub.client.tell("/api/v1/system/consumption", &body, &key).await;
+        self.note("what the activation has used", told.map_err(|error| error.to_string()));
+    }
+
+    /// Posts the report of a failure, once for all attempts.
+    async fn report_failure(&self, why: &str) {
+        if !self.may_post() {
+            return;
+        }
+        let (agent, worker) = (&self.activation.agent, self.claim.worker);
+        let content = format!("{}\n\n{}", messages::hub_error_title(agent), worker.app.redact(why));
+        let title = messages::hub_error_title(agent);
+        let posted = self.outbox.report(messages::HUB_ERRORS, &title, &content).await;
+        self.note("of the failure", posted.map(drop).map_err(|error| error.why().to_owned()));
+    }
+}
+
+/// Checks whether a post is on the Hub, or may be.
+fn is_there(post: &OutboxPost) -> bool {
+    matches!(post.state, PostState::Done { .. } | PostState::Unknown { .. })
+}

@@ -1,0 +1,83 @@
+//! The Hub of a worker: its client, its settings, and the definitions of its agents.
+
+use crate::cli::compose::app::App;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::agent_definition::AgentDefinition;
+use crate::config::hub::HubSettings;
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::hub::client::{HubClient, HubError};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+impl From<HubError> for CliError {
+    fn from(error: HubError) -> Self {
+        let kind = match error {
+            HubError::Setup(_) => FailureKind::Config,
+            HubError::Refused(401 | 403, _) => FailureKind::Auth,
+            HubError::Refused(..) => FailureKind::Request,
+            HubError::NotStored(_) | HubError::Lost(_) | HubError::Unreadable(_) => FailureKind::Network,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// A definition, and until when it is kept.
+type Kept = (Instant, Rc<AgentDefinition>);
+
+/// The Hub.
+pub struct HubContext {
+    /// The client.
+    pub client: HubClient,
+    /// The section `hub` of the configuration.
+    pub settings: HubSettings,
+    definitions: RefCell<BTreeMap<String, Kept>>,
+}
+
+impl HubContext {
+    /// Creates the client of the configured Hub, which connects with the first request.
+    ///
+    /// # Errors
+    /// Fails for an address to which no key may be sent, and without the key.
+    pub fn new(app: &App, settings: &Settings) -> CliResult<Self> {
+        let hub = settings.hub.clone();
+        let key = app.environment.get(&hub.key_env);
+        let missing = || format!("the environment variable {} (hub.key_env) is not set", hub.key_env);
+        let key = key.ok_or_else(|| CliError::new(FailureKind::Config, missing()))?;
+        let client = HubClient::new(&hub.url, Some(key))?;
+        Ok(Self { client, settings: hub, definitions: RefCell::default() })
+    }
+
+    /// Returns the definition of an agent; `warn` gets the keys of its file without effect.
+    ///
+    /// # Errors
+    /// Fails without one, and for one that is not valid.
+    pub fn definition(&self, id: &str, warn: impl Fn(&str)) -> CliResult<Rc<AgentDefinition>> {
+        let Some(directory) = &self.settings.agents else {
+            return Ok(Rc::new(AgentDefinition::of_worker()));
+        };
+        let kept = self.definitions.borrow().get(id).cloned();
+        if let Some((until, definition)) = kept
+            && Instant::now() < until
+        {
+            return Ok(definition);
+        }
+        let wrong = |error| CliError { kind: FailureKind::Config, cause: error };
+        let read = AgentDefinition::read(Path::new(directory), id).map_err(|error| wrong(error.into()))?;
+        let missing = || format!("there is no {directory}/{id}/config.yaml for this agent");
+        let definition = Rc::new(read.ok_or_else(|| CliError::new(FailureKind::Config, missing()))?);
+        definition.warnings.iter().for_each(|key| warn(&format!("{directory}/{id}/config.yaml: {key}")));
+        let until = Instant::now() + Duration::from_secs(definition.cache_seconds);
+        self.definitions.borrow_mut().insert(id.to_owned(), (until, Rc::clone(&definition)));
+        Ok(definition)
+    }
+
+    /// Forgets the definition of an agent, or those of all, so that they are read again.
+    pub fn forget_definitions(&self, id: Option<&str>) {
+        self.definitions.borrow_mut().retain(|known, _| id.is_some_and(|id| known != id));
+    }
+}

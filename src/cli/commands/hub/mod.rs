@@ -1,0 +1,32 @@
+//! `agent hub`: feeds the queue with the activations of a Hub, which `agent worker --hub` performs.
+
+pub mod activation;
+pub mod context;
+pub mod one_agent;
+mod outbox;
+mod prompt;
+pub mod serve;
+
+use crate::cli::commands::hub::serve::ServeArgs;
+use crate::cli::compose::app::App;
+use crate::cli::described::Described;
+use crate::cli::error::CliResult;
+use clap::Subcommand;
+
+/// The commands about a Hub.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub enum HubCommand {
+    /// Look at the Hub and feed the queue with activations
+    Serve(Described<ServeArgs>),
+}
+
+/// Runs a command about a Hub, and returns its exit code.
+///
+/// # Errors
+/// Fails when it cannot do what it is asked for.
+pub fn hub(app: &App, command: HubCommand) -> CliResult<u8> {
+    match command {
+        HubCommand::Serve(Described(args)) => serve::serve(app, &args),
+    }
+}

@@ -1,0 +1,56 @@
+//! The activations of one agent (`agent worker --hub --agent ID`): the worker itself feeds the queue with them.
+
+use crate::cli::commands::fleet::context::WorkerContext;
+use crate::cli::commands::hub::context::HubContext;
+use crate::cli::error::CliResult;
+use crate::core::fleet::TaskRecord;
+use crate::core::hub::{Activation, ActivationKind, Lane};
+use crate::hub::feed::{Fed, feed};
+use crate::messages;
+use crate::terminal::Style;
+
+/// Claims the activation of `agent` for the worker called `name`: for a notification if it has one, else to look for posts. With `is_asked_for`
+/// it does not wait for the time between two looks for posts.
+///
+/// # Errors
+/// Fails when the queue cannot be used, and when the Hub refuses.
+pub async fn claim(
+    worker: &WorkerContext<'_>,
+    hub: &HubContext,
+    (agent, is_asked_for): (&str, bool),
+    name: &str,
+) -> CliResult<Option<TaskRecord>> {
+    let unread = match worker.lane {
+        Lane::Hub(None | Some(ActivationKind::Notification)) => match hub.client.notifications(agent).await {
+            Err(error) if error.may_pass() && !is_asked_for => {
+                worker.log(Style::Warning, &messages::hub_away(&error.to_string(), worker.language));
+                return Ok(None);
+            }
+            unread => !unread?.is_empty(),
+        },
+        _ => false,
+    };
+    let may_explore = !matches!(worker.lane, Lane::Hub(Some(ActivationKind::Notification)));
+    let explores = || hub.definition(agent, |_| ()).map(|definition| definition.explores);
+    let kind = if unread {
+        ActivationKind::Notification
+    } else if may_explore && explores()? {
+        ActivationKind::Exploration
+    } else {
+        return Ok(None);
+    };
+    let min_interval = if is_asked_for { 0 } else { hub.settings.min_activation_interval.into() };
+    let activation = Activation { agent: agent.to_owned(), kind };
+    let fed = worker.or_later(feed(&worker.queue, activation, min_interval, worker.now()).await)?;
+    match fed {
+        Some(Fed::Submitted(id) | Fed::Open(id)) => {
+            let claimed = worker.queue.claim_activation(&id, name, worker.now()).await;
+            Ok(worker.or_later(claimed)?.flatten())
+        }
+        Some(Fed::Unusable) => {
+            worker.log(Style::Warning, &messages::hub_unusable_agent(agent, worker.language));
+            Ok(None)
+        }
+        Some(Fed::Waits(_)) | None => Ok(None),
+    }
+}

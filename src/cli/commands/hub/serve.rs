@@ -1,0 +1,219 @@
+//! `agent hub serve`: looks at the Hub and feeds the queue with activations. Of several processes, one does so.
+
+use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::fleet::records::open_queue;
+use crate::cli::commands::hub::context::HubContext;
+use crate::cli::compose;
+use crate::cli::compose::app::App;
+use crate::cli::error::CliResult;
+use crate::config::settings::Settings;
+use crate::core::hub::{Activation, ActivationKind};
+use crate::core::language::Language;
+use crate::fleet::backoff::spread;
+use crate::fleet::error::QueueError;
+use crate::fleet::queue::Queue;
+use crate::hub::api::AgentInfo;
+use crate::hub::feed::{Fed, feed};
+use crate::messages;
+use crate::terminal::Style;
+use clap::Args;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, interval, sleep};
+
+/// Pause after a poll that the Hub has held.
+const AFTER_POLL: Duration = Duration::from_secs(5);
+/// Time between two looks for agents that were not active for some time.
+const STALE_INTERVAL: Duration = Duration::from_mins(1);
+/// Time between two renewals of the leadership.
+const RENEWAL: Duration = Duration::from_secs(5);
+
+/// Arguments of `agent hub serve`.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
+    #[arg(long, value_name = "URL")]
+    pub queue: Option<String>,
+    /// Look once, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Configuration and workspace.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// The process that feeds the queue.
+struct Server<'a> {
+    app: &'a App,
+    queue: Queue,
+    hub: HubContext,
+    /// Its name, which no other process has.
+    name: String,
+    language: Language,
+    /// When agents that were not active were last looked for.
+    looked_for_stale: Cell<Option<Instant>>,
+    /// Agents whose ids cannot be used, which was reported.
+    unusable: RefCell<BTreeSet<String>>,
+}
+
+/// Feeds the queue until a signal.
+///
+/// # Errors
+/// Fails for an invalid configuration, and when the queue cannot be used.
+pub fn serve(app: &App, args: &ServeArgs) -> CliResult<u8> {
+    let settings = app.load_settings(&args.common)?.settings;
+    app.redactor(&settings);
+    app.block_on(Box::pin(run(app, &settings, args)))
+}
+
+async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> {
+    let interrupt = compose::arm_interrupt(app, None, settings.language)?;
+    let server = Server {
+        app,
+        queue: open_queue(app, settings, args.queue.as_deref()).await?,
+        hub: HubContext::new(app, settings)?,
+        name: app.source.ordered_uuid(),
+        language: settings.language,
+        looked_for_stale: Cell::default(),
+        unusable: RefCell::default(),
+    };
+    let served = tokio::select! {
+        served = server.serve(args.once) => served,
+        () = interrupt.cancelled() => Ok(()),
+    };
+    // If the server of the queue is away, the leadership ends by itself.
+    let _resigned = server.queue.resign(&server.name).await;
+    served.map(|()| 0)
+}
+
+impl Server<'_> {
+    async fn serve(&self, once: bool) -> CliResult<()> {
+        let mut was_leader = None;
+        loop {
+            let leads = self.or_log(self.queue.lead(&self.name).await)? == Some(true);
+            if was_leader != Some(leads) {
+                let text = if leads {
+                    messages::hub_leads(&self.hub.settings.url, self.language)
+                } else {
+                    messages::hub_waits(self.language).to_owned()
+                };
+                self.log(Style::Plain, &text);
+            }
+            was_leader = Some(leads);
+            if !leads {
+                if once {
+                    return Ok(());
+                }
+                sleep(RENEWAL).await;
+                continue;
+            }
+            let pause = tokio::select! {
+                pause = self.look(once) => pause?,
+                lost = self.keep_leading() => { lost?; continue }
+            };
+            if once {
+                return Ok(());
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                lost = self.keep_leading() => lost?,
+            }
+        }
+    }
+
+    /// Renews the leadership until it is lost.
+    async fn keep_leading(&self) -> CliResult<()> {
+        let mut renewals = interval(RENEWAL);
+        loop {
+            renewals.tick().await;
+            if self.or_log(self.queue.lead(&self.name).await)? == Some(false) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Feeds the queue with what the Hub has now, and returns the time until the next look.
+    async fn look(&self, once: bool) -> CliResult<Duration> {
+        let interval = Duration::from_secs(self.hub.settings.poll_interval.into());
+        let polled = if once { Ok(None) } else { self.hub.client.poll().await };
+        let (agents, pause) = match polled {
+            Ok(Some(agents)) => (Ok(agents), AFTER_POLL),
+            Ok(None) => (self.hub.client.with_notifications().await, interval),
+            Err(error) => (Err(error), interval),
+        };
+        match agents {
+            Ok(agents) => self.feed_notified(agents).await?,
+            Err(error) => {
+                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+            }
+        }
+        let is_due = self.looked_for_stale.get().is_none_or(|last| last.elapsed() >= STALE_INTERVAL);
+        if is_due {
+            self.looked_for_stale.set(Some(Instant::now()));
+            self.feed_stale().await?;
+        }
+        Ok(spread(pause))
+    }
+
+    /// Activates the agents with unread notifications, those with the most first.
+    async fn feed_notified(&self, mut agents: Vec<AgentInfo>) -> CliResult<()> {
+        agents.sort_by_key(|agent| std::cmp::Reverse(agent.notification_count));
+        for agent in agents {
+            self.feed(agent.id, ActivationKind::Notification).await?;
+        }
+        Ok(())
+    }
+
+    /// Activates the agents that were not active for some time, the stalest first; without a time they never were.
+    async fn feed_stale(&self) -> CliResult<()> {
+        match self.hub.client.stale(self.hub.settings.min_activation_interval).await {
+            Ok(mut agents) => {
+                agents.sort_by(|one, other| one.last_activated_at.cmp(&other.last_activated_at));
+                for agent in agents {
+                    self.feed(agent.id, ActivationKind::Exploration).await?;
+                }
+            }
+            Err(error) => {
+                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+            }
+        }
+        Ok(())
+    }
+
+    async fn feed(&self, agent: String, kind: ActivationKind) -> CliResult<()> {
+        let explores = || self.hub.definition(&agent, |_| ()).is_ok_and(|definition| definition.explores);
+        if kind == ActivationKind::Exploration && !explores() {
+            return Ok(());
+        }
+        let now = self.app.source.unix_time().as_secs();
+        let min_interval = self.hub.settings.min_activation_interval.into();
+        let activation = Activation { agent: agent.clone(), kind };
+        match self.or_log(feed(&self.queue, activation, min_interval, now).await)? {
+            Some(Fed::Submitted(id)) => {
+                self.log(Style::Plain, &messages::hub_submitted(&id, kind.name(), self.language));
+            }
+            Some(Fed::Unusable) if self.unusable.borrow_mut().insert(agent.clone()) => {
+                self.log(Style::Warning, &messages::hub_unusable_agent(&agent, self.language));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the value; `None` if the server of the queue does not answer, which is logged.
+    fn or_log<T>(&self, value: Result<T, QueueError>) -> CliResult<Option<T>> {
+        match value {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ QueueError::Away(_)) => {
+                self.log(Style::Warning, &error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn log(&self, style: Style, text: &str) {
+        self.app.notify(style, &self.app.redact(text));
+    }
+}

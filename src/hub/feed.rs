@@ -1,0 +1,91 @@
+//! Feeds the queue with activations: at most one task of an agent waits or is done at a time.
+
+use crate::core::fleet::{TaskSpec, check_id};
+use crate::core::hub::{Activation, ActivationKind};
+use crate::fleet::error::QueueError;
+use crate::fleet::queue::Queue;
+use crate::hub::agent_state::AgentState;
+
+/// Attempts of an activation.
+const MAX_ATTEMPTS: u32 = 3;
+/// Time in which another process may be about to submit a task, in seconds.
+const SUBMISSION: u64 = 60;
+/// Most characters of the id of an agent, which is a part of the ids of its tasks.
+const MAX_AGENT_CHARS: usize = 40;
+
+/// What became of an activation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fed {
+    /// Its task was submitted.
+    Submitted(String),
+    /// The agent has a task that has not ended, with this id.
+    Open(String),
+    /// The agent waits until this time, in seconds since the Unix epoch.
+    Waits(u64),
+    /// The id of the agent cannot be a part of the id of a task.
+    Unusable,
+}
+
+/// Returns the key of the state of an agent.
+pub fn state_key(agent: &str) -> String {
+    format!("agent.{agent}")
+}
+
+/// Submits an activation, unless the agent has one, or waits. An agent explores again only `min_interval` seconds after its last activation.
+///
+/// # Errors
+/// Fails when the queue cannot be used.
+pub async fn feed(
+    queue: &Queue,
+    activation: Activation,
+    min_interval: u64,
+    now: u64,
+) -> Result<Fed, QueueError> {
+    let agent = &activation.agent;
+    if check_id(agent).is_err() || agent.len() > MAX_AGENT_CHARS {
+        return Ok(Fed::Unusable);
+    }
+    let key = state_key(agent);
+    let known: AgentState = queue.change_value(&key, |state: &mut AgentState| state.clone()).await?;
+    let newest = task_id(agent, known.activation);
+    let mut end = None;
+    if known.activation > 0 && !known.is_counted {
+        match queue.record(&newest).await {
+            Ok(task) if !task.state.has_ended() => return Ok(Fed::Open(newest)),
+            Ok(task) => end = Some((task.state, task.changed_at)),
+            Err(QueueError::Unknown(_)) if now < known.begun_at.saturating_add(SUBMISSION) => {
+                return Ok(Fed::Open(newest));
+            }
+            // Its process was killed before it could submit the task.
+            Err(QueueError::Unknown(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let explores = activation.kind == ActivationKind::Exploration;
+    let begun = queue
+        .change_value(&key, |state: &mut AgentState| {
+            if state.activation != known.activation {
+                return Err(Fed::Open(task_id(agent, state.activation)));
+            }
+            if let Some((task, at)) = end {
+                state.count_end(task, at);
+            }
+            let next = if explores { state.begun_at.saturating_add(min_interval) } else { 0 };
+            let until = if state.activation > 0 { state.wait_until.max(next) } else { 0 };
+            if now < until { Err(Fed::Waits(until)) } else { Ok(state.begin(now)) }
+        })
+        .await?;
+    match begun {
+        Err(fed) => Ok(fed),
+        Ok(number) => {
+            let id = task_id(agent, number);
+            let spec = TaskSpec::of_activation(activation, MAX_ATTEMPTS);
+            queue.submit(&[(id.clone(), spec)], now).await?;
+            Ok(Fed::Submitted(id))
+        }
+    }
+}
+
+fn task_id(agent: &str, number: u64) -> String {
+    format!("hub-{agent}-{number}")
+}

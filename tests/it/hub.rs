@@ -1,0 +1,409 @@
+//! `agent hub serve` and `agent worker --hub`: activations of the agents of a Hub.
+
+use crate::support::hub::{Fault, HUB_KEY, Hub};
+use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS, Running};
+use crate::support::server::Server;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+/// A Hub with the agent `bob`, and a home that knows it.
+struct Place {
+    hub: Hub,
+    lab: Lab,
+}
+
+impl Place {
+    fn new() -> Self {
+        let hub = Hub::start();
+        hub.agent("bob", None);
+        let place = Self { hub, lab: Lab::new().env("HUB_API_KEY", HUB_KEY) };
+        place.configured("null")
+    }
+
+    fn configured(self, agents: &str) -> Self {
+        let hub = format!("hub: {{url: \"{}\", poll_interval: 1, agents: {agents}}}\n", self.hub.url());
+        let loops = NO_BREAKERS.replace('}', ", max_same_results: 0}");
+        fs::write(self.lab.home().join("config.yaml"), format!("{hub}fleet: {{lease_seconds: 3}}\n{loops}"))
+            .unwrap();
+        self
+    }
+
+    /// Defines the agent `bob`.
+    fn with_agent(self, config: &str, prompt: &str) -> Self {
+        let agents = self.lab.outside().join("agents");
+        fs::create_dir_all(agents.join("bob")).unwrap();
+        fs::write(agents.join("bob/config.yaml"), config).unwrap();
+        fs::write(agents.join("bob/system-prompt.md"), prompt).unwrap();
+        self.configured(agents.to_str().unwrap())
+    }
+
+    /// A post of Ann, in which bob is mentioned; the ids of the post and of the notification.
+    fn mention(&self, text: &str) -> (String, String) {
+        let post = self.hub.post("ann", "What is a monad?");
+        let notification = self.hub.notify("bob", "mention", &post, text);
+        (post, notification)
+    }
+
+    fn feed(&self) {
+        self.lab.agent(&["hub", "serve", "--once"]).exits(0);
+    }
+
+    fn worker_words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let words = ["worker", "--hub", "--model", "openai/mock", "--api-base", url, "--api-key", KEY];
+        [&words, more].concat()
+    }
+
+    fn worker(&self, server: &Server, more: &[&str]) -> Finished {
+        self.lab.agent(&Self::worker_words(&server.url(), more))
+    }
+
+    fn start_worker(&self, server: &Server, more: &[&str]) -> Running {
+        self.lab.start(&Self::worker_words(&server.url(), more))
+    }
+
+    fn tasks(&self) -> Vec<Value> {
+        self.lab.agent(&["tasks", "list", "--json"]).exits(0).json()["tasks"].as_array().unwrap().clone()
+    }
+}
+
+fn prompt(server: &Server, request: usize) -> String {
+    let body = &server.requests()[request].body;
+    body["messages"].as_array().unwrap().iter().map(|message| message["content"].to_string()).collect()
+}
+
+#[test]
+fn b01_requests_have_the_key_a_poll_that_is_not_there_falls_back_and_redirects_are_refused() {
+    let place = Place::new();
+    place.mention("@bob, do you know?");
+    let serving = place.lab.start(&["hub", "serve"]);
+    serving.wait_for_stderr("submitted hub-bob-1: notification");
+    serving.signal(Signal::TERM);
+    serving.finish().exits(0);
+    let polls = place.hub.calls("GET /api/v1/notifications/poll?timeout=30&batch_size=100");
+    assert!(!polls.is_empty() && !place.hub.calls("GET /api/v1/agents?has_notifications=true").is_empty());
+    for call in place.hub.calls("") {
+        assert_eq!(call.headers["authorization"], format!("Bearer {HUB_KEY}"));
+    }
+    let other = Hub::start();
+    let port = other.url().rsplit(':').next().unwrap().parse().unwrap();
+    place.hub.fault("GET /api/v1/agents", Fault::Redirect(port), usize::MAX);
+    let done = place.lab.agent(&["hub", "serve", "--once"]).exits(0);
+    assert!(done.stderr.contains("redirects to"), "{}", done.stderr);
+    assert!(other.calls("").is_empty());
+}
+
+#[test]
+fn b01_a_poll_that_is_held_is_used_and_reading_is_repeated_but_not_what_is_refused() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.hub.heal("GET /api/v1/notifications/poll");
+    place.hub.fault("GET /api/v1/agents?stale=true", Fault::Status(500), 2);
+    let serving = place.lab.start(&["hub", "serve"]);
+    serving.wait_for_stderr("submitted hub-bob-1: notification");
+    place.hub.wait_for("GET /api/v1/agents?stale=true", 3);
+    serving.signal(Signal::TERM);
+    serving.finish().exits(0);
+    assert!(place.hub.calls("GET /api/v1/agents?has_notifications").is_empty());
+    place.hub.fault("GET /api/v1/agents?stale=true", Fault::Status(400), usize::MAX);
+    let done = place.lab.agent(&["hub", "serve", "--once"]).exits(0);
+    assert!(done.stderr.contains("the Hub cannot be used now: the Hub answers 400"), "{}", done.stderr);
+    assert_eq!(place.hub.calls("GET /api/v1/agents?stale=true").len(), 4);
+}
+
+#[test]
+fn b02_thread_and_notification_are_in_the_prompt_and_the_answer_is_a_comment() {
+    let place = Place::new();
+    let (post, notification) = place.mention("@bob, do you know?");
+    place.feed();
+    let server = Server::start("turns: [{text: A monad is a monoid.}]");
+    place.worker(&server, &["--once"]).exits(0);
+    let prompt = prompt(&server, 0);
+    for part in ["What is a monad?", "@bob, do you know?", "mention from Ann", "they are data"] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "A monad is a monoid.".to_owned())]);
+    assert!(place.hub.was_read(&notification));
+    let created = &place.hub.calls(&format!("POST /api/v1/posts/{post}/comments"))[0];
+    assert_eq!(created.headers["idempotency-key"], "hub-bob-1:1");
+    assert_eq!(place.tasks()[0]["state"], "done");
+    assert_eq!(place.tasks()[0]["posts"][0]["state"], "done");
+}
+
+#[test]
+fn b02_a_notification_is_read_only_if_it_was_handled() {
+    let place = Place::new();
+    let (post, notification) = place.mention("@bob?");
+    let server = Server::start("turns: [{fault: {http: {status: 400, body: no}}, repeat: 9}]");
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(2);
+    assert!(!place.hub.was_read(&notification) && place.hub.comments(&post).is_empty());
+    let server = Server::start("turns: [{text: No response needed.}]");
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(place.hub.was_read(&notification) && place.hub.comments(&post).is_empty());
+    let followed = place.hub.notify("bob", "follow", "", "Ann follows you");
+    let server = Server::start("turns: [{text: never}]");
+    place.worker(&server, &["--agent", "bob", "--once", "--mode", "notification"]).exits(0);
+    assert!(place.hub.was_read(&followed) && server.requests().is_empty());
+}
+
+#[test]
+fn b02_what_the_model_has_posted_in_the_thread_is_the_answer() {
+    let place = Place::new();
+    let (post, _) = place.mention("@bob?");
+    let script = format!(
+        "turns:\n  - calls: [{{name: hub_post, arguments: {{content: By the tool, reply_to: {post}}}}}]\n  - text: I have answered\n"
+    );
+    let server = Server::start(&script);
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "By the tool".to_owned())]);
+    assert!(prompt(&server, 1).contains("Comment posted successfully. ID: c"));
+}
+
+#[test]
+fn several_notifications_of_an_agent_are_answered_one_after_another() {
+    let place = Place::new().with_agent("behavior: {limits: {min_interval_seconds: 0}}", "You are Bob.");
+    for text in ["first", "second"] {
+        place.hub.notify("bob", "reply", &place.hub.post("ann", text), text);
+    }
+    place.feed();
+    let server = Server::start("turns: [{text: one}, {text: two}]");
+    let done = place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    assert!(done.stderr.contains("hub-bob-2"), "{}", done.stderr);
+    assert!(prompt(&server, 0).contains("first") && prompt(&server, 1).contains("second"));
+}
+
+#[test]
+fn b03_the_stalest_agents_explore_and_get_ten_posts() {
+    let place = Place::new();
+    place.hub.agent("amy", Some("2026-01-01T00:00:00Z"));
+    place.hub.agent("cat", Some("2025-01-01T00:00:00Z"));
+    let first = place.hub.post("ann", "Post number one");
+    for number in 2..=12 {
+        place.hub.post("ann", &format!("Post number {number}"));
+    }
+    place.feed();
+    let stale = &place.hub.calls("GET /api/v1/agents?stale=true")[0];
+    assert!(stale.target.contains("min_staleness=900"));
+    let ids: Vec<String> = place.tasks().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, ["hub-bob-1", "hub-cat-1", "hub-amy-1"]);
+    let script = format!(
+        "turns:\n  - calls: [{{name: hub_post, arguments: {{content: Good, reply_to: {first}}}}}]\n  - text: I said so\n"
+    );
+    let server = Server::start(&script);
+    place.worker(&server, &["--once", "--mode", "exploration"]).exits(0);
+    let prompt = prompt(&server, 0);
+    assert!(prompt.contains("Post number 10") && !prompt.contains("Post number 11"));
+    assert!(
+        place.hub.calls("GET /api/v1/feed/discover")[0].target.contains("exclude_responded=true&limit=10")
+    );
+    assert_eq!(place.hub.comments(&first), [("bob".to_owned(), "Good".to_owned())]);
+    place.feed();
+    assert_eq!(place.tasks().len(), 3, "bob has just been active, the others wait");
+}
+
+#[test]
+fn b04_without_budget_no_model_is_called_and_that_is_no_failure() {
+    for (budget, fault) in [(json!({"healthy": false}), None), (json!({}), Some(Fault::Status(503)))] {
+        let place = Place::new();
+        place.mention("@bob?");
+        place.hub.budget("bob", budget);
+        if let Some(fault) = fault {
+            place.hub.fault("GET /api/v1/system/budget-health", fault, usize::MAX);
+        }
+        place.feed();
+        let server = Server::start("turns: [{text: never}]");
+        place.worker(&server, &["--once"]).exits(2);
+        let task = &place.tasks()[0];
+        assert_eq!((&task["state"], &task["failed_attempts"]), (&json!("cancelled"), &json!(0)));
+        assert!(task["cause"].as_str().unwrap().contains("budget"), "{task}");
+        assert!(server.requests().is_empty());
+        assert!(place.hub.calls("POST /api/v1/posts").is_empty());
+    }
+}
+
+#[test]
+fn b05_an_activation_has_ten_iterations_and_a_limit_of_tokens() {
+    let limits = [("usage: {input: 10, output: 5}, ", 10..=11, "max_steps"), ("", 5..=10, "budget_exceeded")];
+    for (usage, expected, cause) in limits {
+        let place = Place::new();
+        place.mention("@bob?");
+        let call = "calls: [{name: hub_search, arguments: {query: x}}]";
+        let server = Server::start(&format!("turns: [{{{usage}{call}, repeat: 20}}]"));
+        place.worker(&server, &["--agent", "bob", "--once"]).exits(2);
+        assert!(
+            expected.contains(&server.requests().len()),
+            "{} with the closing call",
+            server.requests().len()
+        );
+        assert_eq!(place.tasks()[0]["cause"], cause);
+    }
+}
+
+#[test]
+fn b06_the_hub_gets_what_was_used_and_b11_that_the_agent_was_active() {
+    let place = Place::new();
+    place.mention("@bob?");
+    let server = Server::start("turns: [{text: Yes, usage: {input: 120, output: 7}}]");
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    let told = place.hub.calls("POST /api/v1/system/consumption");
+    assert_eq!((&told[0].body["tokens_input"], &told[0].body["tokens_output"]), (&json!(120), &json!(7)));
+    assert_eq!((told[0].body["agent_id"].as_str(), told.len()), (Some("bob"), 1));
+    assert_eq!(place.hub.calls("POST /api/v1/agents/bob/activated").len(), 1);
+}
+
+#[test]
+fn b07_a_failure_is_reported_once_without_secrets_and_b11_the_agent_was_active() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.feed();
+    let script = format!("turns: [{{fault: {{http: {{status: 401, body: \"bad key {KEY}\"}}}}, repeat: 9}}]");
+    let server = Server::start(&script);
+    place.worker(&server, &["--once"]).exits(2);
+    let reports: Vec<Value> =
+        place.hub.posts().into_iter().filter(|post| post["community"] == "m/agent-errors").collect();
+    assert_eq!(reports.len(), 1);
+    let text = reports[0].to_string();
+    assert!(
+        text.contains("the activation failed") && !text.contains(KEY) && !text.contains(HUB_KEY),
+        "{text}"
+    );
+    assert_eq!(place.hub.calls("POST /api/v1/agents/bob/activated").len(), 1);
+}
+
+#[test]
+fn b08_an_activation_whose_worker_was_killed_is_done_by_another_one_with_one_answer() {
+    let place = Place::new();
+    let (post, notification) = place.mention("@bob?");
+    place.feed();
+    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Slow(60_000), 1);
+    let server = Server::start("turns: [{text: Yes}, {text: Another answer}]");
+    let first = place.start_worker(&server, &[]);
+    place.hub.wait_for(&format!("POST /api/v1/posts/{post}/comments"), 1);
+    first.signal(Signal::KILL);
+    first.finish();
+    place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "Yes".to_owned())]);
+    assert!(place.hub.was_read(&notification));
+    let task = &place.tasks()[0];
+    assert_eq!((&task["attempt"], &task["state"]), (&json!(2), &json!("done")));
+}
+
+#[test]
+fn b09_an_agent_has_one_activation_however_often_the_hub_is_asked() {
+    let place = Place::new();
+    place.mention("@bob?");
+    for _ in 0..5 {
+        place.feed();
+    }
+    assert_eq!(place.tasks().len(), 1);
+}
+
+#[test]
+fn b10_notifications_come_before_explorations() {
+    let place = Place::new();
+    place.hub.agent("amy", None);
+    let post = place.hub.post("ann", "Hello");
+    place.hub.notify("amy", "mention", &post, "@amy?");
+    place.feed();
+    let server = Server::start("turns: [{text: Yes}]");
+    let done = place.worker(&server, &["--once"]).exits(0);
+    assert!(done.stderr.contains("task hub-amy-1, attempt 1"), "{}", done.stderr);
+}
+
+#[test]
+fn b17_posts_over_a_limit_are_refused() {
+    let place = Place::new();
+    let (post, _) = place.mention("@bob?");
+    let call = format!("{{name: hub_post, arguments: {{content: again, reply_to: {post}}}}}");
+    let script = format!("turns:\n  - calls: [{call}]\n  - calls: [{call}]\n  - text: done\n");
+    let server = Server::start(&script);
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!(place.hub.comments(&post).len(), 1);
+    assert!(prompt(&server, 2).contains("Failed to post: the next post is allowed in"));
+}
+
+#[test]
+fn b18_a_post_whose_answer_was_lost_is_not_repeated() {
+    for ignores_keys in [false, true] {
+        for fault in [Fault::AnswerLost, Fault::BadJson, Fault::Status(500)] {
+            let place = Place::new();
+            if ignores_keys {
+                place.hub.ignore_keys();
+            }
+            let (post, notification) = place.mention("@bob?");
+            let comments = format!("POST /api/v1/posts/{post}/comments");
+            place.hub.fault(&comments, fault, 1);
+            let server = Server::start("turns: [{text: Once}]");
+            place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+            assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "Once".to_owned())], "{fault:?}");
+            assert!(place.hub.was_read(&notification));
+            let expected = if fault == Fault::AnswerLost { 1 } else { 2 };
+            assert_eq!(place.hub.calls(&comments).len(), expected, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn b18_a_post_of_which_nothing_can_be_told_is_reported_and_not_repeated() {
+    let place = Place::new();
+    let (post, notification) = place.mention("@bob?");
+    let comments = format!("POST /api/v1/posts/{post}/comments");
+    place.hub.fault(&comments, Fault::Status(500), 2);
+    let server = Server::start("turns: [{text: Once}]");
+    let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(done.stderr.contains("it cannot be told whether the post"), "{}", done.stderr);
+    assert_eq!((place.hub.calls(&comments).len(), place.hub.was_read(&notification)), (2, true));
+    assert_eq!(place.tasks()[0]["posts"][0]["state"], "unknown");
+}
+
+#[test]
+fn an_answer_of_the_hub_that_is_too_long_or_no_json_ends_the_attempt_only() {
+    for fault in [Fault::Bytes(10 << 20), Fault::BadJson] {
+        let place = Place::new();
+        let (post, _) = place.mention("@bob?");
+        place.feed();
+        place.hub.fault(&format!("GET /api/v1/posts/{post}"), fault, 1);
+        let server = Server::start("turns: [{text: Yes}]");
+        place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+        assert_eq!(place.hub.comments(&post).len(), 1);
+        assert_eq!(place.tasks()[0]["attempt"], 2);
+    }
+}
+
+#[test]
+fn b19_one_process_feeds_the_queue_and_another_one_takes_over() {
+    let place = Place::new();
+    let first = place.lab.start(&["hub", "serve"]);
+    first.wait_for_stderr("feeding the queue");
+    let second = place.lab.start(&["hub", "serve"]);
+    second.wait_for_stderr("waits to take over");
+    first.signal(Signal::KILL);
+    first.finish();
+    second.wait_for_stderr("feeding the queue");
+    second.signal(Signal::TERM);
+    second.finish().exits(0);
+}
+
+#[test]
+fn b20_one_activation_exits_with_its_result() {
+    let place = Place::new();
+    let server = Server::start("turns: [{text: never}]");
+    place.worker(&server, &["--agent", "bob", "--once", "--mode", "notification"]).exits(0);
+    let wrong = place.lab.agent(&["worker", "--mode", "hybrid"]);
+    assert!(wrong.stderr.contains("modes of `--hub`"), "{}", wrong.stderr);
+    place.hub.fault("GET /api/v1/notifications", Fault::Status(403), usize::MAX);
+    let refused = place.worker(&server, &["--agent", "bob", "--once"]);
+    assert!(refused.stderr.contains("the Hub answers 403"), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(4));
+}
+
+#[test]
+fn the_key_of_the_hub_is_in_no_record_journal_or_log() {
+    let place = Place::new();
+    let (post, _) = place.mention("@bob?");
+    let server = Server::start(&format!("turns: [{{text: \"The key is {HUB_KEY}\"}}]"));
+    let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(!done.stderr.contains(HUB_KEY));
+    assert!(!place.hub.comments(&post)[0].1.contains(HUB_KEY));
+    assert_eq!(crate::support::run::holding(&place.lab.home(), HUB_KEY), Vec::<String>::new());
+}
