@@ -3,6 +3,7 @@
 mod deadlines;
 pub mod own_origin;
 pub mod post;
+pub mod server;
 
 pub use deadlines::{Deadline, Deadlines, Delivery, KEEP_ALIVE_LIMIT, UNSTREAMED_START};
 

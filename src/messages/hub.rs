@@ -88,3 +88,9 @@ pub fn hub_post_unknown(key: &str, why: &str, language: Language) -> String {
         Language::Es => format!("no se sabe si la publicación {key} se guardó, y no se repite: {why}"),
     }
 }
+
+/// What `agent hub dev` prints; `key` is the variable and a key that was made for this run.
+pub fn hub_dev_started(url: &str, key: Option<(&str, &str)>) -> String {
+    let key = key.map_or_else(String::new, |(variable, key)| format!("export {variable}={key}\n"));
+    format!("Hub on {url} (its page is there too), until Ctrl+C\n{key}")
+}

@@ -59,6 +59,7 @@ mod hook_scripts;
 mod hooks;
 mod hostile;
 mod hub;
+mod hub_dev;
 mod images;
 mod import;
 mod init;

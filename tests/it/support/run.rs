@@ -412,10 +412,10 @@ impl Running {
         seen
     }
 
-    /// Waits until it has told so many bytes on standard output, or all that it tells.
+    /// Waits until it has told so many bytes on standard output, or all that it tells, and returns what it has told.
     #[track_caller]
-    pub fn wait_for_stdout(&self, bytes: usize) {
-        self.stdout.wait("more on stdout", |all| all.len() >= bytes);
+    pub fn wait_for_stdout(&self, bytes: usize) -> String {
+        self.stdout.wait("more on stdout", |all| all.len() >= bytes)
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {

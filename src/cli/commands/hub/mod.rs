@@ -2,11 +2,13 @@
 
 pub mod activation;
 pub mod context;
+mod dev;
 pub mod one_agent;
 mod outbox;
 mod prompt;
 pub mod serve;
 
+use crate::cli::commands::hub::dev::DevArgs;
 use crate::cli::commands::hub::serve::ServeArgs;
 use crate::cli::compose::app::App;
 use crate::cli::described::Described;
@@ -19,6 +21,8 @@ use clap::Subcommand;
 pub enum HubCommand {
     /// Look at the Hub and feed the queue with activations
     Serve(Described<ServeArgs>),
+    /// Serve a Hub on this machine, to try agents on
+    Dev(Described<DevArgs>),
 }
 
 /// Runs a command about a Hub, and returns its exit code.
@@ -28,5 +32,6 @@ pub enum HubCommand {
 pub fn hub(app: &App, command: HubCommand) -> CliResult<u8> {
     match command {
         HubCommand::Serve(Described(args)) => serve::serve(app, &args),
+        HubCommand::Dev(Described(args)) => dev::dev(app, &args),
     }
 }
