@@ -1,6 +1,7 @@
 //! The section `fleet` of the configuration.
 
 use super::executors::Executor;
+use super::grants::GrantPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +20,10 @@ pub struct FleetSettings {
     #[serde(default)]
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "provider-name"))]
     pub executors: BTreeMap<String, Executor>,
+    /// Grants of the agents of a Hub, by id; `default` is for those that are not named (`agent help hub`).
+    #[serde(default)]
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "provider-name"))]
+    pub grants: BTreeMap<String, GrantPolicy>,
     /// The NATS server of a queue for several machines.
     pub nats: NatsSettings,
 }

@@ -87,6 +87,10 @@ pub struct McpServer {
     /// Tools that are known to change nothing: they run without asking, and in parallel.
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
     pub read_only: Vec<String>,
+    /// Grants that agents of a Hub need for a tool, by its name; others need `NAME:read` if they are `read_only`, else `NAME:write`.
+    #[serde(default)]
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
+    pub grants: BTreeMap<String, String>,
     /// Globs of the tools that are offered; empty: all.
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "glob"))]
     pub tools: Vec<String>,
@@ -116,6 +120,7 @@ impl Default for McpServer {
             network: false,
             enabled: true,
             read_only: Vec::new(),
+            grants: BTreeMap::new(),
             tools: Vec::new(),
             pin: None,
             start_timeout_seconds: 10,

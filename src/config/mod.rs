@@ -15,6 +15,7 @@ pub mod fact_cache;
 pub mod flags;
 pub mod fleet;
 pub mod front_matter;
+pub mod grants;
 pub mod health;
 pub mod hub;
 pub mod import;

@@ -4,7 +4,7 @@ use super::error::ConfigError;
 use super::front_matter;
 use super::text_file::{is_absent, read_own_text, read_text, resolve_inside};
 use super::yaml::{self, Content, Node};
-use crate::core::skill::Skill;
+use crate::core::skill::{HubSkill, Skill};
 use crate::messages;
 use crate::text::lines::words;
 use globset::Glob;
@@ -157,6 +157,18 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         let line = value("globs").map_or(1, |node| node.line);
         return Err(ConfigError::new(format!("`globs` has an invalid glob: {glob}")).line(line));
     }
+    let triggers = |key: &str| {
+        let Some(Content::Map(entries)) = value("triggers").map(|node| &node.content) else {
+            return Ok(Vec::new());
+        };
+        entries.iter().find(|entry| entry.name == key).map_or(Ok(Vec::new()), |entry| strings(&entry.node))
+    };
+    let keywords = [list("keywords")?, triggers("keywords")?].concat();
+    let hub = HubSkill {
+        communities: triggers("communities")?,
+        grants: list("requires_grants")?,
+        programs: list("requires_cli")?,
+    };
     let body = body.trim();
     if body.is_empty() {
         return Err(ConfigError::new("has no text below the front matter"));
@@ -171,8 +183,9 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         name: name.to_owned(),
         description,
         globs,
-        keywords: list("keywords")?,
+        keywords,
         requires: list("requires")?,
+        hub,
         directory: directory.to_owned(),
         body: format!("{shown}{rest}"),
         hash: blake3::hash(text.as_bytes()).to_hex().to_string(),

@@ -13,6 +13,8 @@ pub struct Skill {
     pub keywords: Vec<String>,
     /// Tools that the agent must have; otherwise the skill is not offered.
     pub requires: Vec<String>,
+    /// What an activation of an agent of a Hub needs for it.
+    pub hub: HubSkill,
     /// Its directory: relative to the workspace, or absolute for one of the user.
     pub directory: String,
     /// The instructions.
@@ -21,7 +23,24 @@ pub struct Skill {
     pub hash: String,
 }
 
+/// When a skill is offered in an activation of an agent of a Hub.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HubSkill {
+    /// Communities of posts for which it is offered.
+    pub communities: Vec<String>,
+    /// Grants that the agent must have.
+    pub grants: Vec<String>,
+    /// Programs that must be on the `PATH`.
+    pub programs: Vec<String>,
+}
+
 impl Skill {
+    /// Checks whether a text, or the community of its post, triggers the skill.
+    pub fn is_triggered(&self, text: &str, community: &str) -> bool {
+        let community = |known: &String| !community.is_empty() && known.eq_ignore_ascii_case(community);
+        self.is_in_prompt(text) || self.hub.communities.iter().any(community)
+    }
+
     /// Checks whether `prompt` contains one of the keywords as whole words, in any case.
     pub fn is_in_prompt(&self, prompt: &str) -> bool {
         let prompt = words(prompt);
@@ -48,6 +67,7 @@ mod tests {
             globs: Vec::new(),
             keywords: vec!["Database migration".into(), "sql".into(), String::new()],
             requires: Vec::new(),
+            hub: HubSkill::default(),
             directory: String::new(),
             body: String::new(),
             hash: String::new(),

@@ -52,6 +52,22 @@ pub struct PolicyRule {
     pub reason: Option<String>,
 }
 
+impl PolicyRule {
+    /// Creates a rule that allows all calls of the tools whose names match the glob `tool`.
+    pub fn allow(tool: &str) -> Self {
+        Self { tool: Some(tool.to_owned()), ..Self::all(Action::Allow) }
+    }
+
+    /// Creates a rule that denies them for a reason.
+    pub fn deny(tool: &str, reason: String) -> Self {
+        Self { tool: Some(tool.to_owned()), reason: Some(reason), ..Self::all(Action::Deny) }
+    }
+
+    fn all(action: Action) -> Self {
+        Self { action, tool: None, path: None, command: None, host: None, agent: None, reason: None }
+    }
+}
+
 /// A rule that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 #[error("policy.rules[{index}]: {problem}")]

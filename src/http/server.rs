@@ -117,7 +117,7 @@ pub async fn serve(listener: TcpListener, answer: &dyn AsyncAnswer) -> Infallibl
 /// Answers requests.
 pub trait AsyncAnswer {
     /// Returns the answer to a request.
-    fn answer<'a>(&'a self, request: HttpRequest) -> LocalBoxFuture<'a, HttpAnswer>;
+    fn answer(&self, request: HttpRequest) -> LocalBoxFuture<'_, HttpAnswer>;
 }
 
 async fn respond(

@@ -94,3 +94,16 @@ pub fn hub_dev_started(url: &str, key: Option<(&str, &str)>) -> String {
     let key = key.map_or_else(String::new, |(variable, key)| format!("export {variable}={key}\n"));
     format!("Hub on {url} (its page is there too), until Ctrl+C\n{key}")
 }
+
+/// A call needs a grant that the agent does not have.
+pub fn missing_grant(grant: &str) -> String {
+    format!("Error: Missing grant {grant}")
+}
+
+/// An agent asks for a grant that `fleet.grants` does not allow.
+pub fn grant_refused(agent: &str, grant: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("{agent} does not get the grant {grant}: fleet.grants does not allow it"),
+        Language::Es => format!("{agent} no recibe el permiso {grant}: fleet.grants no lo permite"),
+    }
+}

@@ -1,11 +1,15 @@
 //! `agent hub serve` and `agent worker --hub`: activations of the agents of a Hub.
 
 use crate::support::hub::{Fault, HUB_KEY, Hub};
-use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS, Running};
+use crate::support::mcp::PEER;
+use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS, Running, holding};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+
+/// The key of an MCP server of bob.
+const BOBS_TOKEN: &str = "ghp_bobstoken0123456789abcdef";
 
 /// A Hub with the agent `bob`, and a home that knows it.
 struct Place {
@@ -311,6 +315,92 @@ fn b10_notifications_come_before_explorations() {
 }
 
 #[test]
+fn b12_a_tool_of_a_server_needs_its_grant_and_b13_only_the_server_has_its_key() {
+    let place = Place::new()
+        .with_agent("capabilities: {grants: ['hub:write', 'github:read', 'github:admin']}", "You are Bob.");
+    let functions = "at_list() { answer '{\"tools\":['\"$(tool get)\",\"$(tool push)\"']}'; }
+at_call() { text \"the key has ${#GITHUB_TOKEN} characters\"; }";
+    let script = json!(PEER.replace("\n# CASE\n", &format!("\n{functions}\n")));
+    let mut config = fs::read_to_string(place.lab.home().join("config.yaml")).unwrap();
+    config = config.replace(
+        "lease_seconds: 3",
+        "lease_seconds: 3, grants: {bob: {allow: ['hub:*', 'github:*'], deny: ['github:admin']}}",
+    );
+    let servers = format!(
+        "mcp: {{servers: {{github: {{command: /bin/sh, args: ['-c', {script}], read_only: [get], env: {{GITHUB_TOKEN: {{from: BOBS_TOKEN}}}}}}}}}}\n",
+    );
+    config.push_str(&servers);
+    fs::write(place.lab.home().join("config.yaml"), config).unwrap();
+    let place = Place { lab: place.lab.env("BOBS_TOKEN", BOBS_TOKEN), hub: place.hub };
+    place.mention("@bob?");
+    let server = Server::start(
+        "turns: [{calls: [{name: mcp__github__get}]}, {calls: [{name: mcp__github__push}]}, {text: done}]",
+    );
+    let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(done.stderr.contains("bob does not get the grant github:admin"), "{}", done.stderr);
+    let read = prompt(&server, 1);
+    assert!(read.contains(&format!("the key has {} characters", BOBS_TOKEN.len())), "{read} {}", done.stderr);
+    assert!(prompt(&server, 2).contains("Error: Missing grant github:write"), "{}", prompt(&server, 2));
+    assert!(!prompt(&server, 2).contains(BOBS_TOKEN) && !done.stderr.contains(BOBS_TOKEN));
+    assert_eq!(holding(&place.lab.home(), BOBS_TOKEN), Vec::<String>::new());
+}
+
+#[test]
+fn b14_skills_are_offered_by_trigger_grant_and_program() {
+    let place =
+        Place::new().with_agent("capabilities: {grants: ['hub:write'], skills: [listed]}", "You are Bob.");
+    let skills = [
+        ("listed", ""),
+        ("monads", "triggers: {keywords: [monad]}\n"),
+        ("rust", "triggers: {communities: [m/rust]}\n"),
+        ("other", "triggers: {keywords: [unrelated]}\n"),
+        ("granted", "triggers: {keywords: [monad]}\nrequires_grants: [\"github:read\"]\n"),
+        ("program", "triggers: {keywords: [monad]}\nrequires_cli: [no-such-program]\n"),
+    ];
+    for (name, head) in skills {
+        let text = format!("---\nname: {name}\ndescription: about {name}\n{head}---\n\nText of {name}.\n");
+        let path = place.lab.home().join("skills").join(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("SKILL.md"), text).unwrap();
+    }
+    place.mention("@bob?");
+    let server = Server::start("turns: [{text: done}]");
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    let prompt = prompt(&server, 0);
+    for (name, expected) in [
+        ("listed", true),
+        ("monads", true),
+        ("rust", false),
+        ("other", false),
+        ("granted", false),
+        ("program", false),
+    ] {
+        assert_eq!(prompt.contains(&format!("about {name}")), expected, "{name}: {prompt}");
+    }
+}
+
+#[test]
+fn b15_the_definition_is_read_from_its_directory_and_warns_of_keys_without_effect() {
+    let place = Place::new().with_agent(
+        "capabilities: {grants: ['hub:write'], spawning: {can_propose: true}}",
+        "You are Bob the builder.",
+    );
+    place.mention("@bob?");
+    let server = Server::start("turns: [{text: Yes}]");
+    let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(done.stderr.contains("config.yaml: capabilities.spawning has no effect"), "{}", done.stderr);
+    assert!(prompt(&server, 0).contains("You are Bob the builder."));
+    let tools = server.requests()[0].body["tools"].to_string();
+    assert!(
+        tools.contains("hub_post") && !tools.contains("hub_search") && !tools.contains("run_command"),
+        "{tools}"
+    );
+    place.hub.notify("amy", "mention", &place.hub.post("ann", "x"), "@amy?");
+    let missing = place.worker(&server, &["--agent", "amy", "--once"]).exits(2);
+    assert!(missing.stderr.contains("amy/config.yaml for this agent"), "{}", missing.stderr);
+}
+
+#[test]
 fn b17_posts_over_a_limit_are_refused() {
     let place = Place::new();
     let (post, _) = place.mention("@bob?");
@@ -405,5 +495,5 @@ fn the_key_of_the_hub_is_in_no_record_journal_or_log() {
     let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
     assert!(!done.stderr.contains(HUB_KEY));
     assert!(!place.hub.comments(&post)[0].1.contains(HUB_KEY));
-    assert_eq!(crate::support::run::holding(&place.lab.home(), HUB_KEY), Vec::<String>::new());
+    assert_eq!(holding(&place.lab.home(), HUB_KEY), Vec::<String>::new());
 }

@@ -6,6 +6,7 @@ use crate::cli::commands::review_outcome::ReviewOutcome;
 use crate::cli::compose::app::common_flags;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::config::flags::Flags;
+use crate::config::grants::Grants;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::config::trust::TrustFlag;
@@ -230,6 +231,9 @@ pub struct RunOptions {
     /// Settings of the definition of an agent of a Hub, by key.
     #[arg(skip)]
     pub definition: Vec<(String, Value)>,
+    /// Grants of an agent of a Hub, without which it calls no tool of an MCP server.
+    #[arg(skip)]
+    pub grants: Option<Grants>,
     /// The Hub on which the agent may act.
     #[arg(skip)]
     pub hub: Option<HubAccess>,

@@ -29,14 +29,16 @@ use crate::core::limits::{FallbackChain, Limits, SpendingCaps};
 use crate::core::message::HistoryMessage;
 use crate::core::review::REVIEW_SCHEMA;
 use crate::core::skill::Skill;
+use crate::engine::rules::PolicyRule;
 use crate::llm::LlmClient;
+use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::report::OutputFormat;
-use crate::tools::Tool;
 use crate::tools::hub::HubAccess;
-use crate::tools::toolbox::Toolbox;
+use crate::tools::toolbox::{MCP_PREFIX, Toolbox};
 use crate::tools::use_skill::UseSkill;
+use crate::tools::{Access, Tool};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -153,6 +155,7 @@ impl RunSetup {
         };
         let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
         let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
+        refuse_without_grants(options, &toolbox, &mut settings);
         notices.append(&mut mcp.notices);
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
@@ -184,6 +187,33 @@ impl RunSetup {
 /// Returns the tools for the Hub on which the agent may act.
 fn hub_tools(options: &RunOptions) -> impl Iterator<Item = Box<dyn Tool>> {
     options.hub.iter().flat_map(HubAccess::tools)
+}
+
+/// Refuses the calls of tools of MCP servers for which an agent of a Hub has no grant.
+fn refuse_without_grants(options: &RunOptions, toolbox: &Toolbox, settings: &mut Settings) {
+    let Some(grants) = &options.grants else { return };
+    let rules: Vec<PolicyRule> = toolbox
+        .names()
+        .filter_map(|name| {
+            let is_read = matches!(
+                toolbox.get(name).ok()?.access(),
+                Access::Read | Access::McpWrite { is_read_only: true }
+            );
+            let needed = needed_grant(settings, name, is_read)?;
+            let reason = messages::missing_grant(&needed);
+            (!grants.has(&needed)).then(|| PolicyRule::deny(&globset::escape(name), reason))
+        })
+        .collect();
+    settings.policy.rules.splice(0..0, rules);
+}
+
+/// Returns the grant that the tool `name` of an MCP server needs.
+fn needed_grant(settings: &Settings, name: &str, is_read: bool) -> Option<String> {
+    settings.mcp.enabled().find_map(|(server, about)| {
+        let tool = name.strip_prefix(MCP_PREFIX)?.strip_prefix(server)?.strip_prefix("__")?;
+        let scope = if is_read { "read" } else { "write" };
+        Some(about.grants.get(tool).cloned().unwrap_or_else(|| format!("{server}:{scope}")))
+    })
 }
 
 /// Returns what interrupts the run: the program that drives it, or a signal.

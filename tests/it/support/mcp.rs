@@ -10,7 +10,7 @@ use std::fs;
 pub const SERVER: &str = include_str!("mcp_server.sh");
 
 /// A server whose answers are shell functions.
-const PEER: &str = include_str!("mcp_peer.sh");
+pub const PEER: &str = include_str!("mcp_peer.sh");
 
 /// Mode and flags of a run that asks nothing.
 pub const YOLO: [&str; 2] = ["--mode", "yolo"];

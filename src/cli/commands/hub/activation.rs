@@ -9,19 +9,21 @@ use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
 use crate::cli::commands::hub::prompt::{
     exploration_prompt, is_no_answer, notification_prompt, posts_text, thread_text,
 };
+use crate::cli::commands::hub::skills;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::error::CliResult;
 use crate::config::agent_definition::AgentDefinition;
+use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskRecord;
 use crate::core::hub::{Activation, ActivationKind, OutboxPost, PostState, PostTarget, Subject};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::engine::approver::NoApprover;
-use crate::engine::rules::{Action, PolicyRule};
+use crate::engine::rules::PolicyRule;
 use crate::fleet::transitions::Ending;
 use crate::hub::agent_state::{AgentState, PostRefusal};
 use crate::hub::api::Notification;
@@ -54,6 +56,7 @@ struct ActivationRun<'a> {
     hub: &'a HubContext,
     activation: &'a Activation,
     definition: Rc<AgentDefinition>,
+    grants: Grants,
     outbox: Outbox<'a>,
 }
 
@@ -91,7 +94,11 @@ pub async fn perform(
         Err(error) => return claim.finish(ending_of(error.kind, error.to_string()), None).await.map(drop),
     };
     let outbox = Outbox::new(claim, &hub.client, &activation.agent, definition.limits);
-    let run = ActivationRun { claim, hub, activation, definition, outbox };
+    let grants = hub.grants(&activation.agent, &definition);
+    for grant in &grants.refused {
+        warn(&messages::grant_refused(&activation.agent, grant, worker.language));
+    }
+    let run = ActivationRun { claim, hub, activation, definition, grants, outbox };
     tokio::select! {
         ended = Box::pin(run.perform(&interrupt)) => ended,
         never = claim.renew(&interrupt) => match never {},
@@ -182,7 +189,8 @@ impl ActivationRun<'_> {
             thread => thread?,
         };
         let prompt = notification_prompt(&self.marks(), &thread, notification);
-        let result = Box::pin(self.run(prompt, interrupt)).await?;
+        let about = (format!("{}\n{}", thread_text(&thread), notification.content), thread.community);
+        let result = Box::pin(self.run(prompt, about, interrupt)).await?;
         if result.status != Status::Success {
             return Ok(Ended { ending: ending_of_run(&result), result: Some(result), has_more });
         }
@@ -312,19 +320,32 @@ impl ActivationRun<'_> {
         if found.is_empty() {
             return Ok(Ended::done(None, false));
         }
-        let result = Box::pin(self.run(exploration_prompt(&self.marks(), &found), interrupt)).await?;
+        let about = (posts_text(&found), String::new());
+        let prompt = exploration_prompt(&self.marks(), &found);
+        let result = Box::pin(self.run(prompt, about, interrupt)).await?;
         let is_success = result.status == Status::Success;
         let ending = if is_success { Ending::Done(None) } else { ending_of_run(&result) };
         Ok(Ended { ending, result: Some(result), has_more: false })
     }
 
-    /// Runs the agent in an empty directory, and answers its requests to the Hub.
-    async fn run(&self, prompt: String, interrupt: &CancellationToken) -> CliResult<RunResult> {
+    /// Runs the agent in an empty directory with the skills for a text and its community, and answers its requests to the Hub.
+    async fn run(
+        &self,
+        prompt: String,
+        about: (String, String),
+        interrupt: &CancellationToken,
+    ) -> CliResult<RunResult> {
         let (questions, mut asked) = mpsc::unbounded_channel();
-        let may_read = self.has_grant("hub:read");
-        let options = self.options(HubAccess { questions, may_post: self.may_post(), may_read })?;
-        let options = concurrent_options(options, interrupt);
+        let may_read = self.grants.has("hub:read");
+        let mut options = self.options(HubAccess { questions, may_post: self.may_post(), may_read })?;
         let app = self.claim.worker.app.for_worker();
+        let settings = app.load(&options.flags())?.settings;
+        let agent = (&*self.definition, &self.grants);
+        let withheld = skills::withheld(&app, &settings, agent, (&about.0, &about.1));
+        if !withheld.is_empty() {
+            options.definition.push(("skills.disabled".to_owned(), withheld.into()));
+        }
+        let options = concurrent_options(options, interrupt);
         let task = Task::New { prompt, history: None, config: None, preparation: Preparation::default() };
         let ended = CancellationToken::new();
         let run = async {
@@ -387,15 +408,8 @@ impl ActivationRun<'_> {
         bounds.no_network = !definition.has_network;
         bounds.no_web_search = !definition.has_network;
         bounds.rules.blocked_commands.extend(definition.blocked_commands.iter().cloned());
-        bounds.rules.allowances.push(PolicyRule {
-            action: Action::Allow,
-            tool: Some("hub_*".to_owned()),
-            path: None,
-            command: None,
-            host: None,
-            agent: None,
-            reason: None,
-        });
+        bounds.rules.allowances.push(PolicyRule::allow("hub_*"));
+        options.grants = Some(self.grants.clone());
         options.hub = Some(hub);
         Ok(options)
     }
@@ -416,12 +430,8 @@ impl ActivationRun<'_> {
         Ok(directory)
     }
 
-    fn has_grant(&self, grant: &str) -> bool {
-        self.definition.grants.iter().any(|known| known == grant)
-    }
-
     fn may_post(&self) -> bool {
-        self.has_grant("hub:write")
+        self.grants.has("hub:write")
     }
 
     fn marks(&self) -> Delimiter {

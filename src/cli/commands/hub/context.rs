@@ -3,6 +3,7 @@
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::AgentDefinition;
+use crate::config::grants::{GrantPolicy, Grants};
 use crate::config::hub::HubSettings;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -35,6 +36,7 @@ pub struct HubContext {
     pub client: HubClient,
     /// The section `hub` of the configuration.
     pub settings: HubSettings,
+    policies: BTreeMap<String, GrantPolicy>,
     definitions: RefCell<BTreeMap<String, Kept>>,
 }
 
@@ -49,7 +51,8 @@ impl HubContext {
         let missing = || format!("the environment variable {} (hub.key_env) is not set", hub.key_env);
         let key = key.ok_or_else(|| CliError::new(FailureKind::Config, missing()))?;
         let client = HubClient::new(&hub.url, Some(key))?;
-        Ok(Self { client, settings: hub, definitions: RefCell::default() })
+        let policies = settings.fleet.grants.clone();
+        Ok(Self { client, settings: hub, policies, definitions: RefCell::default() })
     }
 
     /// Returns the definition of an agent; `warn` gets the keys of its file without effect.
@@ -74,6 +77,11 @@ impl HubContext {
         let until = Instant::now() + Duration::from_secs(definition.cache_seconds);
         self.definitions.borrow_mut().insert(id.to_owned(), (until, Rc::clone(&definition)));
         Ok(definition)
+    }
+
+    /// Returns the grants of an agent with this definition.
+    pub fn grants(&self, id: &str, definition: &AgentDefinition) -> Grants {
+        Grants::of(id, &definition.grants, &self.policies)
     }
 
     /// Forgets the definition of an agent, or those of all, so that they are read again.

@@ -7,6 +7,7 @@ pub mod one_agent;
 mod outbox;
 mod prompt;
 pub mod serve;
+mod skills;
 
 use crate::cli::commands::hub::dev::DevArgs;
 use crate::cli::commands::hub::serve::ServeArgs;

@@ -1,4 +1,4 @@
-//! `agent hub dev`: a Hub to try agents on, on this machine, in a database of SQLite.
+//! `agent hub dev`: a Hub to try agents on, on this machine, in a database of `SQLite`.
 
 mod routes;
 mod store;

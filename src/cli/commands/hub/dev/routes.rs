@@ -42,7 +42,7 @@ enum Refusal {
 type Answered = CliResult<Result<Value, Refusal>>;
 
 impl AsyncAnswer for DevHub {
-    fn answer<'a>(&'a self, request: HttpRequest) -> LocalBoxFuture<'a, HttpAnswer> {
+    fn answer(&self, request: HttpRequest) -> LocalBoxFuture<'_, HttpAnswer> {
         Box::pin(async move {
             let done = match (request.method.as_str(), request.path.as_str()) {
                 ("GET", "/") => return self.page(),
@@ -121,7 +121,7 @@ impl DevHub {
         let agent = text("agent_id").unwrap_or_default();
         Ok(Ok(match request.parts().as_slice() {
             ["api", "v1", "notifications"] => json!({"notifications": store.notifications(agent)?}),
-            ["api", "v1", "posts"] | ["api", "v1", "feed"] => {
+            ["api", "v1", "posts" | "feed"] => {
                 let filter = PostFilter { limit, community: text("community"), ..PostFilter::default() };
                 json!({"posts": store.posts(&filter)?})
             }
@@ -210,7 +210,7 @@ impl DevHub {
         }
         let author = Author { name: author.clone(), id: author };
         let (title, community) = (text("title"), text("community"));
-        let new = Post { author, content, title, community, ..Post::default() };
+        let new = Post { author, title, content, community, ..Post::default() };
         let now = self.now();
         let created = self.store.borrow_mut().create(&new, post, request.key.as_deref(), now)?;
         let Some(id) = created else { return Ok(Err(Refusal::NotFound)) };
