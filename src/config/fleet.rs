@@ -16,6 +16,18 @@ pub struct FleetSettings {
     /// Time after which a task is taken from a worker that has not renewed its claim, which it does at each third.
     #[schemars(range(min = 3, max = 3_600), extend("x-scope" = "never-from-project", "x-unit" = "seconds"))]
     pub lease_seconds: u32,
+    /// Address and port on which a worker and `agent hub serve` serve their figures, such as 127.0.0.1:9091; null: none.
+    #[schemars(extend("x-format" = "filled", "x-scope" = "never-from-project"))]
+    pub listen: Option<String>,
+    /// Environment variable with a token that requests for figures need; required for an address that other machines reach.
+    #[schemars(extend("x-format" = "variable", "x-scope" = "never-from-project"))]
+    pub listen_token_env: Option<String>,
+    /// Start of the names of the figures.
+    #[schemars(extend("x-format" = "filled", "x-scope" = "never-from-project"))]
+    pub metrics_prefix: String,
+    /// Maximum cost of all tasks of a day (UTC), over all workers: a worker reserves its `--budget` before it claims a task; null: no limit.
+    #[schemars(range(min = 0.01, max = 1_000_000.0), extend("x-scope" = "never-from-project", "x-unit" = "US dollars"))]
+    pub budget_usd: Option<f64>,
     /// Programs that may do tasks with `agent submit --executor NAME`, by name; `enabled: true` allows a built-in one (`agent help fleet`).
     #[serde(default)]
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "provider-name"))]

@@ -2,8 +2,10 @@
 
 pub mod backoff;
 pub mod boot_clock;
+pub mod day_budget;
 pub mod error;
 pub mod location;
+pub mod metrics;
 pub mod nats;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test starts the server")]

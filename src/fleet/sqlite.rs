@@ -8,7 +8,7 @@ use crate::fleet::selection::Selection;
 use crate::fleet::transitions::Change;
 use crate::fleet::unreadable::Unreadable;
 use crate::runtime::private_file::{create_new, create_private_dir};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,6 +18,9 @@ use std::time::Duration;
 const VERSION: i64 = 2;
 /// How long a change waits for those of other processes.
 const BUSY: Duration = Duration::from_secs(10);
+/// Tries where `SQLite` does not wait itself, and the time between two.
+const BUSY_TRIES: u32 = 1_000;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The tables. `number`: the order of submission. `record`: the task as JSON, without its number and result; some of it is repeated in columns
 /// that are searched. `wait_until`: when a claim, or the wait after a failed attempt, ends, in milliseconds since the boot with the id `boot`.
@@ -80,7 +83,7 @@ impl SqliteStore {
         }
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
+        write_ahead(&connection)?;
         connection.pragma_update(None, "synchronous", "full")?;
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         match change.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? {
@@ -334,6 +337,20 @@ fn of_lane(lane: Lane) -> &'static str {
         Lane::Hub(Some(ActivationKind::Notification)) => "record ->> '$.activation.kind' = 'notification'",
         Lane::Hub(Some(ActivationKind::Exploration)) => "record ->> '$.activation.kind' = 'exploration'",
     }
+}
+
+/// Lets the database write ahead to a log. While another process does the same to a new database, it fails at once instead of waiting.
+#[expect(clippy::disallowed_methods, reason = "it waits as the other calls of the database do")]
+fn write_ahead(connection: &Connection) -> Result<(), QueueError> {
+    let set = || connection.pragma_update(None, "journal_mode", "wal");
+    let is_busy = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+    for _ in 0..BUSY_TRIES {
+        match set() {
+            Err(error) if is_busy(&error) => std::thread::sleep(BUSY_PAUSE),
+            done => return Ok(done?),
+        }
+    }
+    Ok(set()?)
 }
 
 fn find(connection: &Connection, id: &str) -> Result<TaskRecord, QueueError> {

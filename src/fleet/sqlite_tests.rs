@@ -106,3 +106,16 @@ fn the_database_is_the_users_own() {
         assert_eq!(metadata.permissions().mode() & 0o77, 0, "{name}");
     }
 }
+
+#[test]
+fn many_processes_may_open_a_new_database_at_the_same_time() {
+    for _ in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tasks.sqlite");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| SqliteStore::open(&path, Duration::from_secs(30)).map(drop).unwrap());
+            }
+        });
+    }
+}

@@ -110,3 +110,15 @@ pub fn executor_failed(name: &str, cause: &str, end: &str, has_network: bool) ->
     };
     format!("the executor {name} {cause}{hint}{end}")
 }
+
+/// The money of a day of all workers is used up or reserved.
+pub fn day_budget_used(limit: f64, language: Language) -> String {
+    match language {
+        Language::En => format!(
+            "no task is claimed: the {limit} US dollars of a day (fleet.budget_usd) are used or reserved"
+        ),
+        Language::Es => format!(
+            "no se toma ninguna tarea: los {limit} dólares de un día (fleet.budget_usd) están usados o reservados"
+        ),
+    }
+}

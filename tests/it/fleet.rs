@@ -386,3 +386,26 @@ fn tasks_top_shows_how_many_tasks_are_in_each_state_and_what_workers_do() {
     running.signal(Signal::KILL);
     running.finish();
 }
+
+#[test]
+fn all_workers_together_stay_within_the_money_of_a_day() {
+    let lab =
+        Lab::new().file("prices.yaml", "models: {openai/mock: {input: 1, output: 1, output_limit: 10}}");
+    let prices = lab.ws().join("prices.yaml");
+    let lab =
+        lab.config(&format!("fleet: {{budget_usd: 0.05}}\ncosts: {{prices_file: {}}}", prices.display()));
+    lab.commit_all();
+    for id in ["a", "b", "c"] {
+        submit(&lab, &["x", "--id", id]).exits(0);
+    }
+    let missing = worker(&lab, &appends(&lab), &["--drain"]).exits(3);
+    assert!(missing.stderr.contains("fleet.budget_usd needs a limit for each run"), "{}", missing.stderr);
+    // The model reports no usage: what a run has cost is not known, and all of its budget counts.
+    let server = Server::start("turns: [{text: done, repeat: 9}]");
+    let words = ["--drain", "--jobs", "2", "--budget", "0.02"];
+    let done = start_worker(&lab, &server, &words).finish().exits(0);
+    assert!(done.stderr.contains("no task is claimed: the 0.05 US dollars of a day"), "{}", done.stderr);
+    let mut states: Vec<String> = states(&lab).into_iter().map(|(_, state)| state).collect();
+    states.sort();
+    assert_eq!(states, ["done", "done", "queued"], "{}", done.stderr);
+}

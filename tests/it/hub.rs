@@ -7,6 +7,8 @@ use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 /// The key of an MCP server of bob.
 const BOBS_TOKEN: &str = "ghp_bobstoken0123456789abcdef";
@@ -398,6 +400,96 @@ fn b15_the_definition_is_read_from_its_directory_and_warns_of_keys_without_effec
     place.hub.notify("amy", "mention", &place.hub.post("ann", "x"), "@amy?");
     let missing = place.worker(&server, &["--agent", "amy", "--once"]).exits(2);
     assert!(missing.stderr.contains("amy/config.yaml for this agent"), "{}", missing.stderr);
+}
+
+/// Asks the port of `fleet.listen` of a process, and returns the status line and the body.
+fn ask(port: u16, line: &str, more: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+/// Returns a port that is free for now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn b16_figures_health_and_readiness_are_served_and_b15_definitions_read_again_on_request() {
+    let place = Place::new().with_agent(
+        "capabilities: {grants: ['hub:write']}\nbehavior: {limits: {min_interval_seconds: 0}}",
+        "First prompt.",
+    );
+    let server = Server::start("turns: [{text: Yes, usage: {input: 100, output: 5}, repeat: 9}]");
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    place.mention("@bob?");
+    place.feed();
+    let worker = place.start_worker(&server, &["--listen", &address]);
+    worker.wait_for_stderr("task hub-bob-1: done");
+    let (status, text) = ask(port, "GET /metrics", "");
+    assert!(status.contains("200"), "{status}");
+    for part in [
+        "botburrow_activations_total{agent_id=\"bob\",task_type=\"notification\",status=\"done\"} 1",
+        "botburrow_tokens_consumed_total{direction=\"input\"} 100",
+        "botburrow_activation_duration_seconds_count{agent_id=\"bob\",task_type=\"notification\"} 1",
+        "botburrow_queue_depth{priority=\"high\"} 0",
+        "botburrow_activations_in_progress 0",
+        "botburrow_runner_info{runner_id=",
+        "botburrow_queue_wait_seconds_count 1",
+        "botburrow_runner_heartbeat_timestamp_seconds ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for path in ["/health", "/ready"] {
+        assert!(ask(port, &format!("GET {path}"), "").0.contains("200"), "{path}");
+    }
+    fs::write(place.lab.outside().join("agents/bob/system-prompt.md"), "Second prompt.").unwrap();
+    for (id, expected) in [("hub-bob-2", "First prompt."), ("hub-bob-3", "Second prompt.")] {
+        place.mention("@bob?");
+        place.feed();
+        worker.wait_for_stderr(&format!("task {id}: done"));
+        let last = server.requests().len() - 1;
+        assert!(prompt(&server, last).contains(expected), "{}", prompt(&server, last));
+        assert!(ask(port, "POST /api/v1/cache/invalidate?agent=bob", "").0.contains("200"));
+    }
+    assert!(ask(port, "GET /other", "").0.contains("404"));
+    worker.signal(Signal::TERM);
+    worker.finish().exits(0);
+    let serving = place.lab.start(&["hub", "serve", "--listen", &address]);
+    serving.wait_for_stderr("feeding the queue");
+    place.hub.wait_for("GET /api/v1/notifications/poll", 1);
+    let text = ask(port, "GET /metrics", "").1;
+    assert!(text.contains("botburrow_coordinator_is_leader 1"), "{text}");
+    serving.signal(Signal::TERM);
+    serving.finish().exits(0);
+}
+
+#[test]
+fn a_port_that_other_machines_reach_needs_a_token() {
+    let place = Place::new();
+    let server = Server::start("turns: [{text: Yes}]");
+    let done = place.worker(&server, &["--once", "--listen", "0.0.0.0:0"]).exits(3);
+    assert!(done.stderr.contains("set `fleet.listen_token_env`"), "{}", done.stderr);
+    let path = place.lab.home().join("config.yaml");
+    let config = fs::read_to_string(&path).unwrap();
+    fs::write(&path, config.replace("lease_seconds: 3", "lease_seconds: 3, listen_token_env: FIGURES_TOKEN"))
+        .unwrap();
+    let place = Place { lab: place.lab.env("FIGURES_TOKEN", "t0ken-0123456789"), hub: place.hub };
+    let port = free_port();
+    let worker = place.start_worker(&server, &["--listen", &format!("0.0.0.0:{port}")]);
+    place.mention("@bob?");
+    place.feed();
+    worker.wait_for_stderr("task hub-bob-1: done");
+    assert!(ask(port, "GET /metrics", "").0.contains("401"));
+    assert!(ask(port, "GET /health", "").0.contains("200"));
+    assert!(ask(port, "GET /metrics", "authorization: Bearer t0ken-0123456789\r\n").0.contains("200"));
+    worker.signal(Signal::TERM);
+    worker.finish().exits(0);
 }
 
 #[test]

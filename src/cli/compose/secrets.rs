@@ -20,6 +20,7 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
     let mapped = mapped.filter(|name| !is_allowed(name));
     let chosen = chosen.chain(settings.web.search.key_variable()).chain(mapped);
     let chosen = chosen.chain(settings.fleet.nats.variables()).chain([settings.hub.key_env.as_str()]);
+    let chosen = chosen.chain(settings.fleet.listen_token_env.as_deref());
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
     // The variable of a user is `USER:PASSWORD`.
     let password = settings.fleet.nats.user_env.iter().filter_map(|name| {

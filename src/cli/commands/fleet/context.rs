@@ -9,6 +9,7 @@ use crate::core::hub::Lane;
 use crate::core::language::Language;
 use crate::fleet::backoff::wait_after;
 use crate::fleet::error::QueueError;
+use crate::fleet::metrics::Metrics;
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
 use tokio::sync::Mutex;
@@ -31,6 +32,10 @@ pub struct WorkerContext<'a> {
     pub git: Mutex<()>,
     /// The tasks that it does.
     pub lane: Lane,
+    /// Whether its figures are served.
+    pub listens: bool,
+    /// Its figures.
+    pub metrics: Metrics,
     /// The Hub, if it activates agents.
     pub hub: Option<HubContext>,
 }

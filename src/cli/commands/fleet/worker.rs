@@ -2,7 +2,10 @@
 
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::context::WorkerContext;
+use crate::cli::commands::fleet::monitor::{self, Listening, Monitor};
 use crate::cli::commands::fleet::records::{directories, open_queue};
+use crate::cli::commands::fleet::shared_budget::{Reservation, SharedBudget};
+use crate::cli::commands::fleet::task_metrics::TaskMetrics;
 use crate::cli::commands::fleet::worker_args::{WorkerArgs, WorkerOptions};
 use crate::cli::commands::fleet::worker_lock::WorkerLock;
 use crate::cli::commands::fleet::worker_name::WorkerName;
@@ -14,6 +17,7 @@ use crate::cli::exit_code::ExitCode;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
 use crate::fleet::error::QueueError;
+use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::selection::Selection;
 use crate::messages;
 use crate::runtime::interrupt::SignalHandlers;
@@ -42,6 +46,8 @@ struct Worker<'a> {
     /// Its name in the records.
     name: WorkerName,
     lock: WorkerLock,
+    /// The money of a day of all workers.
+    budget: Option<SharedBudget>,
     /// Tasks of killed workers of this machine, whose sessions it resumes.
     left: RefCell<VecDeque<TaskRecord>>,
     /// Numbers of tasks that could not be settled, which was reported.
@@ -56,7 +62,7 @@ struct Worker<'a> {
 /// Fails for an invalid configuration, and when the queue cannot be used.
 pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let WorkerArgs { options, lane } = args;
-    let WorkerOptions { jobs, once, drain, hub, grace, queue, client } = options;
+    let WorkerOptions { jobs, once, drain, hub, grace, queue, listen, client } = options;
     let mut options = client.into_options()?;
     // Its runs have the agents that the Hub names.
     let agent = if hub { options.agent.take() } else { None };
@@ -66,6 +72,8 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let limits = Limits { jobs: usize::from(jobs), once, drain, grace: Duration::from_secs(grace), agent };
     app.block_on(async {
         let hub = hub.then(|| HubContext::new(app, &settings)).transpose()?;
+        let budget = SharedBudget::new(&settings, &options)?;
+        let listening = Listening::open(app, &settings.fleet, listen.as_deref()).await?;
         let queue = open_queue(app, &settings, queue.as_deref()).await?;
         let context = WorkerContext {
             app,
@@ -76,10 +84,23 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             git: Mutex::default(),
             lane,
             hub,
+            metrics: Metrics::default(),
+            listens: listening.is_some(),
         };
-        Box::pin(Worker::new(context)?.work(&limits)).await
+        let worker = Worker::new(context, budget)?;
+        let WorkerContext { metrics, queue, hub, .. } = &worker.context;
+        let runner = [("runner_id", worker.name.text.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
+        metrics.set(Figure::RunnerInfo, &runner, 1.0);
+        let monitor = Monitor { metrics, queue, hub: hub.as_ref() };
+        tokio::select! {
+            done = Box::pin(worker.work(&limits)) => done,
+            never = monitor::listen(listening, monitor) => match never {},
+        }
     })
 }
+
+/// A claimed task, and what is reserved for its run.
+type Claimed = (TaskRecord, Option<Reservation>);
 
 /// How much a worker does.
 struct Limits {
@@ -92,14 +113,14 @@ struct Limits {
 }
 
 impl<'a> Worker<'a> {
-    fn new(context: WorkerContext<'a>) -> CliResult<Self> {
+    fn new(context: WorkerContext<'a>, budget: Option<SharedBudget>) -> CliResult<Self> {
         let fleet = directories(context.app)?.state.join("fleet");
         let unusable =
             |error: io::Error| CliError::new(FailureKind::Session, format!("{}: {error}", fleet.display()));
         let name = WorkerName::new(&fleet, &context.app.source).map_err(unusable)?;
         let lock = WorkerLock::new(&fleet.join("workers"), &name.text).map_err(unusable)?;
         let (left, not_settled, looked_through) = Default::default();
-        Ok(Self { context, name, lock, left, not_settled, looked_through })
+        Ok(Self { context, name, lock, budget, left, not_settled, looked_through })
     }
 
     /// Finds the tasks of killed workers of this machine whose runs have begun.
@@ -139,7 +160,7 @@ impl<'a> Worker<'a> {
                 looking.push(self.look_through());
             }
             if claims && claiming.is_empty() && running.len() < limits.jobs && next_claim <= Instant::now() {
-                claiming.push(self.claim(limits));
+                claiming.push(self.claim_within_budget(limits));
             }
             let waits = claims && claiming.is_empty() && running.len() < limits.jobs;
             tokio::select! {
@@ -150,8 +171,8 @@ impl<'a> Worker<'a> {
                 Some(claim) = claiming.next() => {
                     found_nothing = matches!(claim, Ok(None));
                     match claim {
-                        Ok(Some(task)) if interrupt.is_cancelled() => running.push(Box::pin(self.give_back(task))),
-                        Ok(Some(task)) => running.push(Box::pin(self.perform(task))),
+                        Ok(Some(claim)) if interrupt.is_cancelled() => running.push(Box::pin(self.give_back(claim))),
+                        Ok(Some(claim)) => running.push(Box::pin(self.perform(claim))),
                         Ok(None) => next_claim = Instant::now() + self.idle(limits),
                         Err(error) => failed = Some(error),
                     }
@@ -170,8 +191,9 @@ impl<'a> Worker<'a> {
     }
 
     /// Gives back a task that was claimed when a signal arrived.
-    async fn give_back(&self, task: TaskRecord) -> CliResult<Option<TaskState>> {
+    async fn give_back(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
         let context = &self.context;
+        self.settle_budget(reserved, None).await?;
         let given_back = async || context.queue.give_back(&task, context.now()).await;
         context.until_answered(given_back).await.map(|_| None)
     }
@@ -198,12 +220,37 @@ impl<'a> Worker<'a> {
             return Ok(limits.once || self.is_used_up() || limits.drain);
         }
         let is_open = self.context.queue.has_open_tasks(self.context.lane).await;
-        Ok(self.context.or_later(is_open)? == Some(false))
+        let is_used_up = self.budget.as_ref().is_some_and(SharedBudget::is_used_up);
+        Ok(is_used_up || self.context.or_later(is_open)? == Some(false))
     }
 
     /// Checks whether the money or the tokens of all tasks together are used up.
     fn is_used_up(&self) -> bool {
         self.context.options.total_budget.as_ref().is_some_and(|total| total.is_used_up())
+    }
+
+    /// Claims the next task, if its run fits into the money of the day.
+    async fn claim_within_budget(&self, limits: &Limits) -> CliResult<Option<Claimed>> {
+        let Some(budget) = &self.budget else {
+            return Ok(self.claim(limits).await?.map(|task| (task, None)));
+        };
+        let is_open = self.context.queue.has_open_tasks(self.context.lane).await;
+        if limits.agent.is_none() && self.context.or_later(is_open)? != Some(true) {
+            return Ok(None);
+        }
+        let Some(reserved) = budget.reserve(&self.context, &self.name.text).await? else { return Ok(None) };
+        match self.claim(limits).await? {
+            Some(task) => Ok(Some((task, Some(reserved)))),
+            None => budget.settle(&self.context, reserved, None).await.map(|()| None),
+        }
+    }
+
+    /// Counts what the run of a task has cost of what was reserved for it.
+    async fn settle_budget(&self, reserved: Option<Reservation>, task: Option<&TaskRecord>) -> CliResult<()> {
+        match (&self.budget, reserved) {
+            (Some(budget), Some(reserved)) => budget.settle(&self.context, reserved, task).await,
+            _ => Ok(()),
+        }
     }
 
     /// Takes over the task of a killed worker, or claims the next one.
@@ -219,6 +266,7 @@ impl<'a> Worker<'a> {
             let of_agent = (agent.as_str(), limits.once || limits.drain);
             return Box::pin(one_agent::claim(&self.context, hub, of_agent, &self.name.text)).await;
         }
+        self.context.metrics.set(Figure::Heartbeat, &[], self.context.app.source.unix_time().as_secs_f64());
         let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
         Ok(self.context.or_later(claimed)?.flatten())
     }
@@ -234,20 +282,28 @@ impl<'a> Worker<'a> {
     }
 
     /// Performs the newest attempt of a task; returns the state in which it leaves the task, if that still exists.
-    async fn perform(&self, task: TaskRecord) -> CliResult<Option<TaskState>> {
+    async fn perform(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
+        let metrics = TaskMetrics::begin(&self.context, &task);
         match (&task.spec.activation, &self.context.hub) {
             (Some(activation), Some(hub)) => {
                 Box::pin(activation::perform(&self.context, hub, (&task, activation))).await?;
             }
             _ => Box::pin(Attempt::new(&self.context, &task).perform()).await?,
         }
-        let ended = async || match self.context.queue.record(&task.id).await {
+        let needs_document = self.context.listens || reserved.is_some();
+        let read = async || {
+            let queue = &self.context.queue;
+            if needs_document { queue.get(&task.id).await } else { queue.record(&task.id).await }
+        };
+        let ended = async || match read().await {
             Err(QueueError::Unknown(_)) => Ok(None),
             task => task.map(Some),
         };
         let Some(task) = self.context.until_answered(ended).await? else { return Ok(None) };
+        metrics.end(&task);
+        self.settle_budget(reserved, Some(&task)).await?;
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));
         Ok(Some(task.state))

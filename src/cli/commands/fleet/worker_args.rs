@@ -34,6 +34,9 @@ pub struct WorkerOptions {
     /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
     #[arg(long, value_name = "URL")]
     pub queue: Option<String>,
+    /// Serve figures on this address and port (`fleet.listen`)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
     /// Options of all runs; a task never exceeds them.
     #[command(flatten)]
     pub client: ClientArgs,

@@ -33,7 +33,6 @@ use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use crate::text::delimiter::Delimiter;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
-use serde_json::json;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -51,13 +50,13 @@ const MAX_INTERVAL_WAIT: u64 = 120;
 const DIRECTORY: &str = "hub";
 
 /// An activation.
-struct ActivationRun<'a> {
-    claim: Claim<'a>,
-    hub: &'a HubContext,
-    activation: &'a Activation,
+pub(super) struct ActivationRun<'a> {
+    pub(super) claim: Claim<'a>,
+    pub(super) hub: &'a HubContext,
+    pub(super) activation: &'a Activation,
     definition: Rc<AgentDefinition>,
     grants: Grants,
-    outbox: Outbox<'a>,
+    pub(super) outbox: Outbox<'a>,
 }
 
 /// How an activation ended.
@@ -139,19 +138,12 @@ impl ActivationRun<'_> {
         fed.await.map(drop)
     }
 
-    /// Logs that the Hub could not be told something.
-    fn note(&self, what: &str, told: Result<(), String>) {
-        let worker = self.claim.worker;
-        if let Err(why) = told {
-            worker.log(Style::Warning, &messages::hub_not_told(what, &why, worker.language));
-        }
-    }
-
     async fn activate(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
         let agent = &self.activation.agent;
         match self.hub.client.budget(agent).await {
             Err(error) => return Ok(Ended::not_done(format!("the budget cannot be asked for: {error}"))),
             Ok(budget) => {
+                self.note_budget(&budget);
                 if let Some(why) = budget.refusal() {
                     return Ok(Ended::not_done(format!("the budget of the agent: {why}")));
                 }
@@ -430,7 +422,7 @@ impl ActivationRun<'_> {
         Ok(directory)
     }
 
-    fn may_post(&self) -> bool {
+    pub(super) fn may_post(&self) -> bool {
         self.grants.has("hub:write")
     }
 
@@ -445,32 +437,6 @@ impl ActivationRun<'_> {
         let ids: Vec<&str> = notifications.iter().map(|one| one.id.as_str()).collect();
         let key = format!("{}:read-{}", self.claim.task.id, ids.concat());
         Ok(self.hub.client.mark_read(&ids, &key).await?)
-    }
-
-    /// Tells the Hub what the run has used.
-    async fn report_consumption(&self, result: &RunResult) {
-        let usage = &result.usage;
-        let body = json!({
-            "agent_id": self.activation.agent,
-            "tokens_input": usage.input + usage.cached_read + usage.cached_write,
-            "tokens_output": usage.output,
-            "cost_usd": result.cost.total_usd.map_or(0.0, f64::from),
-        });
-        let key = format!("{}:consumption-{}", self.claim.task.id, self.claim.task.attempt);
-        let told = self.hub.client.tell("/api/v1/system/consumption", &body, &key).await;
-        self.note("what the activation has used", told.map_err(|error| error.to_string()));
-    }
-
-    /// Posts the report of a failure, once for all attempts.
-    async fn report_failure(&self, why: &str) {
-        if !self.may_post() {
-            return;
-        }
-        let (agent, worker) = (&self.activation.agent, self.claim.worker);
-        let content = format!("{}\n\n{}", messages::hub_error_title(agent), worker.app.redact(why));
-        let title = messages::hub_error_title(agent);
-        let posted = self.outbox.report(messages::HUB_ERRORS, &title, &content).await;
-        self.note("of the failure", posted.map(drop).map_err(|error| error.why().to_owned()));
     }
 }
 

@@ -6,6 +6,7 @@ mod dev;
 pub mod one_agent;
 mod outbox;
 mod prompt;
+mod reports;
 pub mod serve;
 mod skills;
 

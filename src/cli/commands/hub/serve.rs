@@ -1,6 +1,7 @@
 //! `agent hub serve`: looks at the Hub and feeds the queue with activations. Of several processes, one does so.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::fleet::monitor::{Listening, Monitor, listen};
 use crate::cli::commands::fleet::records::open_queue;
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::compose;
@@ -11,6 +12,7 @@ use crate::core::hub::{Activation, ActivationKind};
 use crate::core::language::Language;
 use crate::fleet::backoff::spread;
 use crate::fleet::error::QueueError;
+use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
 use crate::hub::api::AgentInfo;
 use crate::hub::feed::{Fed, feed};
@@ -35,6 +37,9 @@ pub struct ServeArgs {
     /// The queue: `sqlite:/absolute/path`, `nats://HOST:PORT` or `nats:` for the configured server
     #[arg(long, value_name = "URL")]
     pub queue: Option<String>,
+    /// Serve figures on this address and port (`fleet.listen`)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
     /// Look once, and end
     #[arg(long)]
     pub once: bool,
@@ -55,6 +60,9 @@ struct Server<'a> {
     looked_for_stale: Cell<Option<Instant>>,
     /// Agents whose ids cannot be used, which was reported.
     unusable: RefCell<BTreeSet<String>>,
+    metrics: Metrics,
+    /// Agents with notifications that wait, of the last look.
+    waiting: Cell<u32>,
 }
 
 /// Feeds the queue until a signal.
@@ -69,6 +77,7 @@ pub fn serve(app: &App, args: &ServeArgs) -> CliResult<u8> {
 
 async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> {
     let interrupt = compose::arm_interrupt(app, None, settings.language)?;
+    let listening = Listening::open(app, &settings.fleet, args.listen.as_deref()).await?;
     let server = Server {
         app,
         queue: open_queue(app, settings, args.queue.as_deref()).await?,
@@ -77,9 +86,13 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
         language: settings.language,
         looked_for_stale: Cell::default(),
         unusable: RefCell::default(),
+        metrics: Metrics::default(),
+        waiting: Cell::default(),
     };
+    let monitor = Monitor { metrics: &server.metrics, queue: &server.queue, hub: Some(&server.hub) };
     let served = tokio::select! {
         served = server.serve(args.once) => served,
+        never = listen(listening, monitor) => match never {},
         () = interrupt.cancelled() => Ok(()),
     };
     // If the server of the queue is away, the leadership ends by itself.
@@ -101,6 +114,7 @@ impl Server<'_> {
                 self.log(Style::Plain, &text);
             }
             was_leader = Some(leads);
+            self.metrics.set(Figure::IsLeader, &[], f64::from(u8::from(leads)));
             if !leads {
                 if once {
                     return Ok(());
@@ -136,12 +150,16 @@ impl Server<'_> {
     /// Feeds the queue with what the Hub has now, and returns the time until the next look.
     async fn look(&self, once: bool) -> CliResult<Duration> {
         let interval = Duration::from_secs(self.hub.settings.poll_interval.into());
+        let begun = Instant::now();
         let polled = if once { Ok(None) } else { self.hub.client.poll().await };
         let (agents, pause) = match polled {
             Ok(Some(agents)) => (Ok(agents), AFTER_POLL),
             Ok(None) => (self.hub.client.with_notifications().await, interval),
             Err(error) => (Err(error), interval),
         };
+        self.metrics.add_time(Figure::PollDuration, &[], begun.elapsed());
+        self.metrics.clear(Figure::BackoffRemaining);
+        self.waiting.set(0);
         match agents {
             Ok(agents) => self.feed_notified(agents).await?,
             Err(error) => {
@@ -153,6 +171,7 @@ impl Server<'_> {
             self.looked_for_stale.set(Some(Instant::now()));
             self.feed_stale().await?;
         }
+        self.metrics.set(Figure::AgentsInBackoff, &[], f64::from(self.waiting.get()));
         Ok(spread(pause))
     }
 
@@ -192,6 +211,11 @@ impl Server<'_> {
         match self.or_log(feed(&self.queue, activation, min_interval, now).await)? {
             Some(Fed::Submitted(id)) => {
                 self.log(Style::Plain, &messages::hub_submitted(&id, kind.name(), self.language));
+            }
+            Some(Fed::Waits(until)) if kind == ActivationKind::Notification => {
+                self.waiting.set(self.waiting.get() + 1);
+                let remaining = Duration::from_secs(until.saturating_sub(now)).as_secs_f64();
+                self.metrics.set(Figure::BackoffRemaining, &[("agent_id", &agent)], remaining);
             }
             Some(Fed::Unusable) if self.unusable.borrow_mut().insert(agent.clone()) => {
                 self.log(Style::Warning, &messages::hub_unusable_agent(&agent, self.language));
