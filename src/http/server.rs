@@ -18,13 +18,15 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::bytes::Bytes;
 
 /// Maximum bytes of the body of a request.
 const MAX_BODY_BYTES: usize = 1 << 20;
 /// Maximum time until the head of a request is complete.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time until its body is.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of connections at the same time; further ones wait.
 const MAX_CONNECTIONS: usize = 64;
 /// Time before the next attempt when no connection can be accepted, for example without free descriptors.
@@ -150,7 +152,8 @@ async fn read(request: Request<Incoming>, is_loopback: bool) -> Result<HttpReque
     }
     let token = text(&AUTHORIZATION).and_then(|value| Some(value.strip_prefix("Bearer ")?.to_owned()));
     let key = text(&HeaderName::from_static("idempotency-key"));
-    let body = Limited::new(body, MAX_BODY_BYTES).collect().await;
+    let body = timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_BYTES).collect()).await;
+    let body = body.map_err(|_| HttpAnswer::error(408, "the body takes too long"))?;
     let body = body.map_err(|error| HttpAnswer::error(413, &one_line(&error.to_string(), QUOTE_CHARS)))?;
     let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     Ok(HttpRequest {

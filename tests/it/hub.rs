@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 
 /// The key of an MCP server of bob.
 const BOBS_TOKEN: &str = "ghp_bobstoken0123456789abcdef";
@@ -577,6 +578,43 @@ fn b20_one_activation_exits_with_its_result() {
     let refused = place.worker(&server, &["--agent", "bob", "--once"]);
     assert!(refused.stderr.contains("the Hub answers 403"), "{}", refused.stderr);
     assert_eq!(refused.code, Some(4));
+}
+
+#[test]
+fn an_activation_whose_agent_is_a_path_is_refused_and_removes_nothing() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.feed();
+    let kept = place.lab.outside().join("kept");
+    fs::create_dir_all(&kept).unwrap();
+    let files = fs::read_dir(place.lab.home()).unwrap().flatten().map(|entry| entry.path());
+    let database =
+        find(&place.lab.home(), "tasks.sqlite").unwrap_or_else(|| panic!("{:?}", files.collect::<Vec<_>>()));
+    let agent = format!("../../../../../../../../../..{}", kept.display());
+    let change = "UPDATE task SET record = json_set(record, '$.activation.agent', ?1)";
+    rusqlite::Connection::open(database).unwrap().execute(change, [agent]).unwrap();
+    let server = Server::start("turns: [{text: never}]");
+    place.worker(&server, &["--once"]).exits(2);
+    assert!(kept.is_dir() && server.requests().is_empty());
+    assert_eq!(place.tasks()[0]["state"], "failed");
+}
+
+/// Returns the path of a file below `directory`.
+fn find(directory: &Path, name: &str) -> Option<PathBuf> {
+    fs::read_dir(directory).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() { find(&path, name) } else { Some(path).filter(|path| path.ends_with(name)) }
+    })
+}
+
+#[test]
+fn a_notification_whose_id_no_header_can_hold_is_marked_as_read() {
+    let place = Place::new();
+    let post = place.hub.post("ann", "x");
+    place.hub.notify_as("bad\r\nid \u{e9}", "bob", "follow", &post, "y");
+    let server = Server::start("turns: [{text: never}]");
+    place.worker(&server, &["--agent", "bob", "--once", "--mode", "notification"]).exits(0);
+    assert!(place.hub.was_read("bad\r\nid \u{e9}"));
 }
 
 #[test]

@@ -116,15 +116,20 @@ impl Hub {
 
     /// Notifies an agent of a text in the thread of a post, and returns the id of the notification.
     pub fn notify(&self, agent: &str, kind: &str, post: &str, content: &str) -> String {
+        let id = format!("n{}", self.state().next + 1);
+        self.notify_as(&id, agent, kind, post, content);
+        id
+    }
+
+    /// The same, with this id.
+    pub fn notify_as(&self, id: &str, agent: &str, kind: &str, post: &str, content: &str) {
         let mut state = self.state();
         state.next += 1;
-        let id = format!("n{}", state.next);
         let time = format!("2026-01-01T00:{:02}:00Z", state.next);
         state.notifications.push(json!({
             "id": id, "to": agent, "type": kind, "post_id": post, "content": content, "read": false,
             "from_agent": {"id": "ann", "name": "Ann"}, "created_at": time,
         }));
-        id
     }
 
     /// The requests whose target begins with `target`.

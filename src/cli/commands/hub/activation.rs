@@ -18,7 +18,7 @@ use crate::cli::error::CliResult;
 use crate::config::agent_definition::AgentDefinition;
 use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
-use crate::core::fleet::TaskRecord;
+use crate::core::fleet::{TaskRecord, check_id};
 use crate::core::hub::{Activation, ActivationKind, OutboxPost, PostState, PostTarget, Subject};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
@@ -87,6 +87,10 @@ pub async fn perform(
     (task, activation): (&TaskRecord, &Activation),
 ) -> CliResult<()> {
     let (claim, interrupt) = (Claim { worker, task }, worker.stop.child_token());
+    // Its id is the name of a directory, and whoever may write to the queue has chosen it.
+    if let Err(why) = check_id(&activation.agent) {
+        return claim.finish(Ending::Failed(format!("the agent: {why}")), None).await.map(drop);
+    }
     let warn = |text: &str| worker.log(Style::Warning, text);
     let definition = match hub.definition(&activation.agent, warn) {
         Ok(definition) => definition,
@@ -134,8 +138,11 @@ impl ActivationRun<'_> {
             return Ok(());
         }
         let next = Activation { kind: ActivationKind::Notification, ..self.activation.clone() };
-        let fed = worker.until_answered(async || feed(&worker.queue, next.clone(), 0, worker.now()).await);
-        fed.await.map(drop)
+        // Otherwise the process that looks at the Hub submits it.
+        if let Err(error) = feed(&worker.queue, next, 0, worker.now()).await {
+            worker.log(Style::Warning, &error.to_string());
+        }
+        Ok(())
     }
 
     async fn activate(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
@@ -413,7 +420,7 @@ impl ActivationRun<'_> {
     )]
     fn workspace(&self) -> CliResult<PathBuf> {
         let state = directories(self.claim.worker.app)?.state;
-        let directory = state.join(DIRECTORY).join(&self.activation.agent);
+        let directory = state.join(DIRECTORY).join("agents").join(&self.activation.agent);
         let unusable = |error: std::io::Error| may_pass(&format!("{}: {error}", directory.display()));
         if directory.exists() {
             std::fs::remove_dir_all(&directory).map_err(unusable)?;
@@ -435,7 +442,8 @@ impl ActivationRun<'_> {
             return Ok(());
         }
         let ids: Vec<&str> = notifications.iter().map(|one| one.id.as_str()).collect();
-        let key = format!("{}:read-{}", self.claim.task.id, ids.concat());
+        // The ids are those of the Hub, which a header may not be able to hold.
+        let key = format!("{}:read-{}", self.claim.task.id, blake3::hash(ids.join("\n").as_bytes()).to_hex());
         Ok(self.hub.client.mark_read(&ids, &key).await?)
     }
 }

@@ -225,15 +225,15 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Returns the value; `None` if the server of the queue does not answer, which is logged.
+    /// Returns the value; `None` if the queue cannot be used now, or for what was asked, which is logged.
     fn or_log<T>(&self, value: Result<T, QueueError>) -> CliResult<Option<T>> {
         match value {
             Ok(value) => Ok(Some(value)),
-            Err(error @ QueueError::Away(_)) => {
+            Err(error @ QueueError::Storage(_)) => Err(error.into()),
+            Err(error) => {
                 self.log(Style::Warning, &error.to_string());
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
         }
     }
 
