@@ -39,6 +39,10 @@ pub const FAULTS: [Fault; 6] =
 const MODES: [(&[&str], bool); 3] =
     [(&[], true), (&["--json"], false), (&["--output-format", "stream-json"], true)];
 
+/// The server closes each connection after its answer. Unless it says so, a client may send the next request on a connection
+/// that is about to close: a request more for the client, which the server never reads.
+const CLOSES: &str = "connection: close\r\n";
+
 /// An answer of one format as the pieces of its body.
 #[derive(Clone)]
 pub struct Answer {
@@ -66,7 +70,7 @@ impl Answer {
     }
 
     fn write(&self, stream: &mut TcpStream, pieces: &[String], ends: bool) -> Result<()> {
-        let coding = format!("content-type: {}\r\ntransfer-encoding: chunked\r\n", self.content_type);
+        let coding = format!("content-type: {}\r\ntransfer-encoding: chunked\r\n{CLOSES}", self.content_type);
         stream.write_all(head("200 OK", &coding).as_bytes())?;
         for piece in pieces {
             stream.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes())?;
@@ -83,7 +87,9 @@ impl Answer {
         let middle = self.pieces.len() / 2;
         let first = &self.pieces[..middle];
         match fault {
-            Fault::ServerErrors => stream.write_all(head("500 Oops", "content-length: 0\r\n").as_bytes()),
+            Fault::ServerErrors => {
+                stream.write_all(head("500 Oops", &format!("content-length: 0\r\n{CLOSES}")).as_bytes())
+            }
             Fault::Drop => self.write(stream, first, false),
             Fault::BadJson => {
                 let mut pieces = self.pieces.clone();
