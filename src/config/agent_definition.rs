@@ -21,8 +21,11 @@ const CACHE_SECONDS: u64 = 300;
 /// Model calls of an activation.
 pub const MAX_ITERATIONS: u32 = 10;
 
-/// Keys without effect here: they were read by the system that the format is from.
-const WITHOUT_EFFECT: [&str; 10] = [
+/// Keys without effect here: they were read by the system that the format is from. Where a key of the worker is sent only its user says
+/// (`llm.providers`).
+const WITHOUT_EFFECT: [&str; 12] = [
+    "brain.api_base",
+    "brain.api_key_env",
     "capabilities.mcp_servers",
     "capabilities.spawning",
     "capabilities.shell.allowed_commands",
@@ -43,8 +46,6 @@ pub struct AgentDefinition {
     pub prompt: Option<String>,
     /// `provider/model`.
     pub model: Option<String>,
-    /// Base URL of the server of the model.
-    pub api_base: Option<String>,
     /// Further settings of its runs, by key.
     pub settings: Vec<(String, Value)>,
     /// Maximum number of model calls.
@@ -67,7 +68,7 @@ pub struct AgentDefinition {
     pub interests: (Vec<String>, Vec<String>),
     /// Grants that it asks for.
     pub grants: Vec<String>,
-    /// Skills that it is offered; empty: those of the worker.
+    /// Skills that it is offered besides those whose triggers match.
     pub skills: Vec<String>,
     /// Time for which it is kept in memory, in seconds.
     pub cache_seconds: u64,
@@ -94,8 +95,6 @@ struct Brain {
     provider: Option<String>,
     temperature: Option<f64>,
     max_tokens: Option<u64>,
-    api_base: Option<String>,
-    api_key_env: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -199,19 +198,17 @@ impl AgentDefinition {
     /// # Errors
     /// Fails for a file that cannot be read, is too large, or has a value of the wrong type. No link leads out of the directory.
     pub fn read(directory: &Path, id: &str) -> Result<Option<Self>, ConfigError> {
+        let root = directory.canonicalize().map_err(|error| {
+            let why = if is_absent(&error) { "does not exist".to_owned() } else { error.to_string() };
+            ConfigError::new(format!("the directory {} {why}", directory.display())).key("hub.agents")
+        })?;
         let text = |name: &str| {
             let relative = Path::new(id).join(name);
             let shown = directory.join(&relative).display().to_string();
-            let path = resolve_inside(directory, &relative).map_err(|error| error.file(&shown))?;
+            let path = resolve_inside(&root, &relative).map_err(|error| error.file(&shown))?;
             let text = path.map(|path| read_text(&path, MAX_FILE_BYTES)).transpose();
             Ok::<_, ConfigError>((text.map_err(|error| error.file(&shown))?.flatten(), shown))
         };
-        if let Err(error) = directory.metadata() {
-            let why = if is_absent(&error) { "does not exist".to_owned() } else { error.to_string() };
-            return Err(
-                ConfigError::new(format!("the directory {} {why}", directory.display())).key("hub.agents")
-            );
-        }
         let (config, shown) = text(CONFIG_FILE)?;
         let Some(config) = config else { return Ok(None) };
         let (prompt, _) = text(PROMPT_FILE)?;
@@ -250,7 +247,6 @@ impl AgentDefinition {
             (format!("agents.{id}.system_prompt"), prompt.clone().map(Value::from)),
             ("llm.temperature".to_owned(), brain.temperature.map(Value::from)),
             ("llm.max_output_tokens".to_owned(), brain.max_tokens.map(Value::from)),
-            ("llm.api_key_env".to_owned(), brain.api_key_env.map(Value::from)),
             ("commands.default_timeout".to_owned(), shell.timeout_seconds.map(Value::from)),
         ];
         let model = brain.model.map(|model| match brain.provider {
@@ -260,7 +256,6 @@ impl AgentDefinition {
         Ok(Self {
             prompt,
             model,
-            api_base: brain.api_base,
             settings: own.into_iter().filter_map(|(key, value)| Some((key, value?))).collect(),
             max_steps: behavior.max_iterations,
             has_commands: shell.enabled && shell.allowed_commands.is_empty(),

@@ -22,6 +22,7 @@ pub const TASKS_SCHEMA_VERSION: u32 = 1;
     Serialize,
     Deserialize,
     JsonSchema,
+    EnumIter,
     EnumString,
     IntoStaticStr,
 )]

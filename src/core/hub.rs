@@ -63,6 +63,11 @@ pub enum PostTarget {
 pub enum PostState {
     /// It is to be posted, or was posted and the outcome is not known yet.
     Intended,
+    /// The Hub did not store it, and may store it later: the next attempt posts it.
+    NotStored {
+        /// Why.
+        why: String,
+    },
     /// It is on the Hub.
     Done {
         /// Its id there.
@@ -89,9 +94,29 @@ pub struct OutboxPost {
     pub target: PostTarget,
     /// Its text.
     pub content: String,
+    /// Ids of what the agent had posted there with the same text before, which is not this post.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<String>,
     /// How far it is.
     #[serde(flatten)]
     pub state: PostState,
+}
+
+impl OutboxPost {
+    /// Checks whether it is a comment on this post.
+    pub fn is_comment_on(&self, thread: &str) -> bool {
+        matches!(&self.target, PostTarget::Comment { post } if post == thread)
+    }
+
+    /// Checks whether it is on the Hub, or may be.
+    pub fn may_be_on_hub(&self) -> bool {
+        !matches!(self.state, PostState::Refused { .. } | PostState::NotStored { .. })
+    }
+
+    /// Checks whether it is settled that it is not posted again.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state, PostState::Done { .. } | PostState::Unknown { .. })
+    }
 }
 
 /// Which tasks a worker claims: those of users, or the activations of a Hub.

@@ -21,7 +21,8 @@ pub struct DayBudget {
 impl DayBudget {
     /// Reserves `amount` under the name `id` if that is within `limit`; returns whether it was. `now` is in seconds since the Unix epoch.
     pub fn reserve(&mut self, id: &str, amount: f64, limit: f64, now: u64) -> bool {
-        if self.day != now / DAY {
+        // A clock that is set back, or that of another machine, begins no new day.
+        if now / DAY > self.day {
             *self = Self { day: now / DAY, ..Self::default() };
         }
         let used = self.spent + self.reserved.values().sum::<f64>();
@@ -56,5 +57,6 @@ mod tests {
         budget.settle("c", Some(9.0));
         assert!(budget.reserve("d", 0.4, 1.0, 10) && !budget.reserve("e", 0.1, 1.0, 10));
         assert!(budget.reserve("e", 1.0, 1.0, DAY + 10), "the next day");
+        assert!(!budget.reserve("f", 0.1, 1.0, 20), "another clock");
     }
 }

@@ -4,6 +4,7 @@ pub mod backoff;
 pub mod boot_clock;
 pub mod day_budget;
 pub mod error;
+pub mod leader;
 pub mod location;
 pub mod metrics;
 pub mod nats;

@@ -1,6 +1,6 @@
 //! The queue of tasks: what can be done with it, over one of its stores.
 
-use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
+use crate::core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::{Lane, OutboxPost, Subject};
 use crate::core::run_result::RunResult;
 use crate::fleet::boot_clock::BootTime;
@@ -252,16 +252,37 @@ impl Queue {
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn counts(&self) -> Result<Vec<(TaskState, u64)>, QueueError> {
-        let count = |state: TaskState, found: &[(TaskState, u64)]| {
-            (state, found.iter().filter(|(known, _)| *known == state).map(|(_, count)| count).sum())
+        let found = self.counts_by_priority().await?;
+        let count = |state: TaskState| {
+            let of_state = found.iter().filter(|(known, ..)| *known == state);
+            (state, of_state.map(|(.., count)| count).sum())
         };
-        let found = match self {
-            Self::Sqlite(store) => store.counts()?,
+        Ok(TaskState::iter().map(count).collect())
+    }
+
+    /// Returns how many tasks of each priority are queued.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn depths(&self) -> Result<Vec<(Priority, u64)>, QueueError> {
+        let found = self.counts_by_priority().await?;
+        let depth = |wanted: Priority| {
+            let queued = found
+                .iter()
+                .filter(|(state, priority, _)| *state == TaskState::Queued && *priority == wanted);
+            (wanted, queued.map(|(.., count)| count).sum())
+        };
+        Ok(Priority::iter().map(depth).collect())
+    }
+
+    async fn counts_by_priority(&self) -> Result<Vec<(TaskState, Priority, u64)>, QueueError> {
+        match self {
+            Self::Sqlite(store) => store.counts(),
             Self::Nats(store) => {
-                store.select(Selection::All).await?.iter().map(|task| (task.state, 1)).collect()
+                let tasks = store.select(Selection::All).await?;
+                Ok(tasks.iter().map(|task| (task.state, task.spec.priority, 1)).collect())
             }
-        };
-        Ok(TaskState::iter().map(|state| count(state, &found)).collect())
+        }
     }
 
     /// Checks whether a task of `lane` waits, or is claimed.

@@ -5,6 +5,7 @@ use crate::core::failure::{Failure, FailureKind};
 use crate::core::fleet::Priority;
 use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget};
 use crate::core::stop_reason::Status;
+use crate::fleet::leader::{Candidate, MAX_SILENCE};
 use crate::fleet::nats::connection::{self, Credentials};
 use crate::fleet::nats_server::NatsServer;
 use crate::runtime::clock::Clock;
@@ -17,12 +18,18 @@ struct Open {
     _server: Option<NatsServer>,
 }
 
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Opens an empty queue in a database.
+fn database() -> Open {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&directory.path().join("tasks.sqlite"), LEASE).unwrap();
+    Open { queue: Queue::Sqlite(store), _directory: Some(directory), _server: None }
+}
+
 /// Opens an empty queue of each kind.
 async fn queues() -> Vec<Open> {
-    let lease = Duration::from_secs(30);
-    let directory = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&directory.path().join("tasks.sqlite"), lease).unwrap();
-    let sqlite = Open { queue: Queue::Sqlite(store), _directory: Some(directory), _server: None };
+    let (lease, sqlite) = (LEASE, database());
     let Some(server) = NatsServer::start() else { return vec![sqlite] };
     let nats = Open { queue: connect(&server.url(), lease).await, _directory: None, _server: Some(server) };
     vec![sqlite, nats]
@@ -291,6 +298,7 @@ async fn only_the_newest_attempt_records_posts_and_a_key_has_one() {
             key: "hub-a-1:1".to_owned(),
             target: PostTarget::Comment { post: "p1".to_owned() },
             content: "hello".to_owned(),
+            earlier: Vec::new(),
             state: PostState::Intended,
         };
         assert!(queue.set_post(&first, &post).await.unwrap());
@@ -317,11 +325,33 @@ async fn a_shared_value_loses_no_change_and_one_process_leads() {
         assert_eq!(queue.change_value("agent.a", add).await.unwrap(), 1);
         assert_eq!(queue.change_value("agent.a", add).await.unwrap(), 2);
         assert_eq!(queue.change_value("agent.b", |count: &mut u32| *count).await.unwrap(), 0);
-        assert!(queue.lead("one").await.unwrap() && queue.lead("one").await.unwrap());
-        assert!(!queue.lead("two").await.unwrap());
-        queue.resign("two").await.unwrap();
-        assert!(!queue.lead("two").await.unwrap());
-        queue.resign("one").await.unwrap();
-        assert!(queue.lead("two").await.unwrap());
+        let (one, two) = (Candidate::new("one".to_owned()), Candidate::new("two".to_owned()));
+        assert!(one.lead(&queue).await.unwrap() && one.lead(&queue).await.unwrap());
+        assert!(!two.lead(&queue).await.unwrap());
+        two.resign(&queue).await.unwrap();
+        assert!(!two.lead(&queue).await.unwrap());
+        one.resign(&queue).await.unwrap();
+        assert!(two.lead(&queue).await.unwrap());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b19_a_leader_that_is_silent_for_20_seconds_is_replaced_by_one_process() {
+    let Open { queue, .. } = &database();
+    let [one, two, three] = ["one", "two", "three"].map(|name| Candidate::new(name.to_owned()));
+    assert!(one.lead(queue).await.unwrap() && !two.lead(queue).await.unwrap());
+    tokio::time::advance(MAX_SILENCE * 3 / 4).await;
+    assert!(
+        one.lead(queue).await.unwrap()
+            && !two.lead(queue).await.unwrap()
+            && !three.lead(queue).await.unwrap()
+    );
+    tokio::time::advance(MAX_SILENCE * 3 / 4).await;
+    assert!(!two.lead(queue).await.unwrap());
+    tokio::time::advance(MAX_SILENCE / 4).await;
+    assert!(
+        two.lead(queue).await.unwrap()
+            && !three.lead(queue).await.unwrap()
+            && !one.lead(queue).await.unwrap()
+    );
 }

@@ -1,15 +1,10 @@
-//! Values that all workers of a queue share, besides the tasks: counts of the agents of a Hub, and who feeds the queue.
+//! Values that all workers of a queue share, besides the tasks: the states of the agents of a Hub, the money of a day, and the leader.
 
-use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use rusqlite::{OptionalExtension, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
-
-/// Longest time for which a process is the leader without renewing that.
-const MAX_LEADERSHIP: Duration = Duration::from_secs(30);
 
 impl Queue {
     /// Changes the value `key`, which is the default one if it does not exist, and returns what `change` returns. It is written if it is
@@ -51,56 +46,6 @@ impl Queue {
             },
         }
     }
-
-    /// Makes this process, whose name is `name`, the leader, or renews that; returns whether it is. Another one can be the leader when this
-    /// has not been called for the time of a lease, at most 30 seconds on one machine.
-    ///
-    /// # Errors
-    /// Fails when the store cannot be used.
-    pub async fn lead(&self, name: &str) -> Result<bool, QueueError> {
-        if let Self::Nats(store) = self {
-            return store.lead(name).await;
-        }
-        let now = BootTime::now();
-        let until = now.after(self.lease().min(MAX_LEADERSHIP));
-        self.change_value(LEADER, |leader: &mut Leader| {
-            let is_free = leader.boot != now.boot || leader.until < now.millis;
-            let leads = is_free || leader.name == name;
-            if leads {
-                *leader = Leader { name: name.to_owned(), boot: until.boot.clone(), until: until.millis };
-            }
-            leads
-        })
-        .await
-    }
-
-    /// Lets another process be the leader, if this one is.
-    ///
-    /// # Errors
-    /// Fails when the store cannot be used.
-    pub async fn resign(&self, name: &str) -> Result<(), QueueError> {
-        if let Self::Nats(store) = self {
-            return store.resign(name).await;
-        }
-        let resign = |leader: &mut Leader| {
-            if leader.name == name {
-                *leader = Leader::default();
-            }
-        };
-        self.change_value(LEADER, resign).await
-    }
-}
-
-/// The value of the leader in a database.
-const LEADER: &str = "leader";
-
-/// The process that feeds the queue.
-#[derive(Default, Serialize, serde::Deserialize)]
-struct Leader {
-    name: String,
-    boot: String,
-    /// Milliseconds since the boot.
-    until: i64,
 }
 
 /// The table of the values.

@@ -1,6 +1,6 @@
 //! The tasks of one machine, in an `SQLite` database. Each change is one transaction.
 
-use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState};
+use crate::core::fleet::{AttemptKey, Priority, TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::{ActivationKind, Lane};
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
+use strum::IntoEnumIterator;
 
 /// Version of the tables, in `PRAGMA user_version`.
 const VERSION: i64 = 2;
@@ -279,20 +280,21 @@ impl SqliteStore {
         }
     }
 
-    /// Returns how many tasks are in each state that has some.
+    /// Returns how many tasks of each priority are in each state.
     ///
     /// # Errors
     /// Fails when the database cannot be used.
-    pub fn counts(&self) -> Result<Vec<(TaskState, u64)>, QueueError> {
+    pub fn counts(&self) -> Result<Vec<(TaskState, Priority, u64)>, QueueError> {
         let connection = self.connection.borrow();
-        let mut statement = connection.prepare("SELECT state, count(*) FROM task GROUP BY state")?;
+        let query = "SELECT state, priority, count(*) FROM task GROUP BY state, priority";
+        let mut statement = connection.prepare(query)?;
         let mut rows = statement.query([])?;
         let mut counts = Vec::new();
         while let Some(row) = rows.next()? {
-            counts.push((
-                parse_state(&row.get::<_, String>(0)?)?,
-                u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
-            ));
+            let (state, priority): (String, u8) = (row.get(0)?, row.get(1)?);
+            let priority = Priority::iter().nth(priority.into()).unwrap_or_default();
+            let count = u64::try_from(row.get::<_, i64>(2)?).unwrap_or_default();
+            counts.push((parse_state(&state)?, priority, count));
         }
         Ok(counts)
     }

@@ -80,7 +80,7 @@ impl TaskRecord {
         self.set_state(TaskState::Claimed, now);
         self.attempt = self.attempt.saturating_add(1);
         self.worker = Some(worker.to_owned());
-        (self.session_id, self.base, self.settled) = (None, None, false);
+        (self.session_id, self.base, self.result, self.settled) = (None, None, None, false);
     }
 
     /// Lets `worker` go on with the attempt of a worker that was killed, which counts as a failed one; returns whether the task may have another.
@@ -160,6 +160,9 @@ impl TaskRecord {
     pub fn retry(&mut self, now: u64) -> Result<(), QueueError> {
         if !self.state.has_ended() || self.state == TaskState::Done {
             return Err(self.refuse("can be retried only after it failed"));
+        }
+        if self.spec.activation.is_some() {
+            return Err(self.refuse("is not retried: the next activation of the agent follows it"));
         }
         self.set_state(TaskState::Queued, now);
         (self.failed_attempts, self.cause) = (0, None);

@@ -1,6 +1,6 @@
 //! What the queue knows of an agent of a Hub, over all workers: its activations, how often it failed, and what it posted.
 
-use crate::core::fleet::TaskState;
+use crate::core::fleet::{TaskRecord, TaskState};
 use crate::core::hub::PostTarget;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,12 @@ const MAX_PAUSE: u64 = 3600;
 const NOT_DONE_PAUSE: u64 = 60;
 /// Threads whose answers are counted.
 const MAX_THREADS: usize = 500;
+/// Notifications that are known because they were answered and are not read, or failed.
+const MAX_NOTIFICATIONS: usize = 100;
+/// Activations that may fail for one notification before it is passed over.
+const MAX_NOTIFICATION_FAILURES: u32 = 3;
+/// Reports of failures in a day.
+const MAX_ERROR_POSTS: u32 = 5;
 /// Seconds of a day, in which posts are counted (UTC).
 const DAY: u64 = 24 * 60 * 60;
 
@@ -70,20 +76,34 @@ pub struct AgentState {
     day: u64,
     posts: u32,
     comments: u32,
+    error_posts: u32,
     last_post_at: Option<u64>,
     /// Comments by thread, the thread of the newest one last.
     threads: Vec<(String, u32)>,
     /// Keys of the posts of the newest activation that are counted.
     reserved: Vec<String>,
+    /// Notifications that were answered by activations which ended before they could mark them as read.
+    answered: Vec<String>,
+    /// How often activations failed for a notification.
+    failed: Vec<(String, u32)>,
 }
 
 impl AgentState {
     /// Counts the end of the newest activation, once.
-    pub fn count_end(&mut self, state: TaskState, ended_at: u64) {
-        if std::mem::replace(&mut self.is_counted, true) {
+    pub fn count_end(&mut self, task: &TaskRecord) {
+        if !task.state.has_ended() || std::mem::replace(&mut self.is_counted, true) {
             return;
         }
-        match state {
+        let ended_at = task.changed_at;
+        if let Some(subject) = task.subject.as_ref().filter(|_| task.state != TaskState::Done) {
+            let mut posts = task.posts.iter();
+            if posts.any(|post| post.may_be_on_hub() && post.is_comment_on(&subject.post)) {
+                push(&mut self.answered, subject.notification.clone(), MAX_NOTIFICATIONS);
+            } else if task.state != TaskState::Cancelled {
+                count(&mut self.failed, &subject.notification, MAX_NOTIFICATIONS);
+            }
+        }
+        match task.state {
             TaskState::Done => self.failures = 0,
             TaskState::Failed | TaskState::Dead => {
                 self.failures = self.failures.saturating_add(1);
@@ -95,7 +115,7 @@ impl AgentState {
             TaskState::Cancelled => {
                 self.wait_until = self.wait_until.max(ended_at.saturating_add(NOT_DONE_PAUSE));
             }
-            TaskState::Queued | TaskState::Claimed => self.is_counted = false,
+            TaskState::Queued | TaskState::Claimed => {}
         }
     }
 
@@ -108,14 +128,46 @@ impl AgentState {
         self.activation
     }
 
+    /// Checks whether an earlier activation has answered a notification.
+    pub fn has_answered(&self, notification: &str) -> bool {
+        self.answered.iter().any(|known| known == notification)
+    }
+
+    /// Checks whether activations for a notification have failed so often that it is passed over.
+    pub fn passes_over(&self, notification: &str) -> bool {
+        let mut failed = self.failed.iter();
+        failed.any(|(known, count)| known == notification && *count >= MAX_NOTIFICATION_FAILURES)
+    }
+
+    /// Counts the report of a failure; returns whether the limit of a day allows it.
+    pub fn reserve_error_post(&mut self, key: &str, now: u64) -> bool {
+        if self.reserved.iter().any(|known| known == key) {
+            return true;
+        }
+        self.begin_day(now);
+        let is_allowed = self.error_posts < MAX_ERROR_POSTS;
+        if is_allowed {
+            self.error_posts += 1;
+            self.reserved.push(key.to_owned());
+        }
+        is_allowed
+    }
+
+    /// Begins to count anew if it is a later day. A clock that was set back changes nothing.
+    fn begin_day(&mut self, now: u64) {
+        if now / DAY > self.day {
+            (self.day, self.posts, self.comments, self.error_posts) = (now / DAY, 0, 0, 0);
+        }
+    }
+
     /// Checks whether the agent may post to `target`.
     ///
     /// # Errors
     /// Which limit refuses it.
     pub fn check_post(&self, target: &PostTarget, limits: &PostLimits, now: u64) -> Result<(), PostRefusal> {
-        let today = now / DAY;
-        let (posts, comments) = if self.day == today { (self.posts, self.comments) } else { (0, 0) };
-        let tomorrow = (today + 1) * DAY;
+        let is_later = now / DAY > self.day;
+        let (posts, comments) = if is_later { (0, 0) } else { (self.posts, self.comments) };
+        let tomorrow = (self.day.max(now / DAY) + 1) * DAY;
         let (used, most, what) = match target {
             PostTarget::Post { .. } => (posts, limits.daily_posts, "posts"),
             PostTarget::Comment { .. } => (comments, limits.daily_comments, "comments"),
@@ -154,18 +206,12 @@ impl AgentState {
             return Ok(());
         }
         self.check_post(target, limits, now)?;
-        if self.day != now / DAY {
-            (self.day, self.posts, self.comments) = (now / DAY, 0, 0);
-        }
+        self.begin_day(now);
         match target {
             PostTarget::Post { .. } => self.posts += 1,
             PostTarget::Comment { post } => {
                 self.comments += 1;
-                let known = self.threads.iter().position(|(known, _)| known == post);
-                let (thread, count) = known.map_or((post.clone(), 0), |at| self.threads.remove(at));
-                self.threads.push((thread, count + 1));
-                let more = self.threads.len().saturating_sub(MAX_THREADS);
-                self.threads.drain(..more);
+                count(&mut self.threads, post, MAX_THREADS);
             }
         }
         self.last_post_at = Some(now);
@@ -174,9 +220,30 @@ impl AgentState {
     }
 }
 
+/// Adds an item; of more than `most` the oldest ones go.
+fn push<T>(items: &mut Vec<T>, item: T, most: usize) {
+    items.push(item);
+    items.drain(..items.len().saturating_sub(most));
+}
+
+/// Adds one to the count of `name`, which becomes the newest one.
+fn count(counts: &mut Vec<(String, u32)>, name: &str, most: usize) {
+    let known = counts.iter().position(|(known, _)| known == name);
+    let count = known.map_or(0, |at| counts.remove(at).1);
+    push(counts, (name.to_owned(), count.saturating_add(1)), most);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::fleet::{Priority, TaskSpec};
+    use crate::core::hub::{OutboxPost, PostState, Subject};
+
+    fn ended(state: TaskState, at: u64) -> TaskRecord {
+        let mut task = TaskRecord::new("hub-a-1", 1, &TaskSpec::example("x", Priority::High), at);
+        task.state = state;
+        task
+    }
 
     fn comment(post: &str) -> PostTarget {
         PostTarget::Comment { post: post.to_owned() }
@@ -188,14 +255,53 @@ mod tests {
         let mut pauses = Vec::new();
         for now in (10_000..).step_by(10_000).take(12) {
             state.begin(now);
-            state.count_end(TaskState::Dead, now);
-            state.count_end(TaskState::Dead, now);
+            state.count_end(&ended(TaskState::Dead, now));
+            state.count_end(&ended(TaskState::Dead, now));
             pauses.push(state.wait_until.saturating_sub(now));
         }
         assert_eq!(pauses, [0, 0, 0, 0, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
         state.begin(1);
-        state.count_end(TaskState::Done, 1);
+        state.count_end(&ended(TaskState::Done, 1));
         assert_eq!(state.failures, 0);
+    }
+
+    #[test]
+    fn a_notification_that_was_answered_or_failed_often_is_known_after_its_activation() {
+        let mut state = AgentState::default();
+        let mut task = ended(TaskState::Failed, 1);
+        task.subject = Some(Subject { notification: "n1".to_owned(), post: "p1".to_owned() });
+        for _ in 0..3 {
+            assert!(!state.passes_over("n1"));
+            state.begin(1);
+            state.count_end(&task);
+        }
+        assert!(state.passes_over("n1") && !state.has_answered("n1"));
+        for (outcome, is_answered) in [
+            (PostState::Refused { why: "x".to_owned() }, false),
+            (PostState::NotStored { why: "x".to_owned() }, false),
+            (PostState::Done { post_id: "c1".to_owned() }, true),
+        ] {
+            task.posts = vec![OutboxPost {
+                key: "hub-a-1:1".to_owned(),
+                target: comment("p1"),
+                content: "x".to_owned(),
+                earlier: Vec::new(),
+                state: outcome,
+            }];
+            state.begin(1);
+            state.count_end(&task);
+            assert_eq!(state.has_answered("n1"), is_answered);
+        }
+    }
+
+    #[test]
+    fn failures_are_reported_five_times_a_day_and_a_clock_that_is_set_back_begins_no_new_day() {
+        let mut state = AgentState::default();
+        let days = [DAY, DAY + 1, DAY + 2, DAY + 3, DAY + 4, DAY + 5, 5, DAY + 6, 2 * DAY];
+        let allowed: Vec<bool> =
+            days.iter().map(|now| state.reserve_error_post(&format!("{now}:error"), *now)).collect();
+        assert_eq!(allowed, [true, true, true, true, true, false, false, false, true]);
+        assert!(state.reserve_error_post(&format!("{}:error", 2 * DAY), 2 * DAY), "another attempt");
     }
 
     #[test]

@@ -33,11 +33,14 @@ const KEY_HEADER: &str = "idempotency-key";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
     /// It refuses the request, with this status.
-    #[error("the Hub answers {0}")]
+    #[error("the Hub answers {0}: {1}")]
     Refused(u16, String),
-    /// There is no connection, or the Hub asks to wait: nothing was stored.
+    /// There is no connection: nothing was stored.
     #[error("{0}")]
     NotStored(String),
+    /// The Hub asks to wait: nothing was stored.
+    #[error("{0}")]
+    Busy(String),
     /// The answer was lost: what was posted may be stored.
     #[error("{0}")]
     Lost(String),
@@ -57,7 +60,7 @@ impl HubError {
 
     /// Checks whether a later try may succeed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::NotStored(_) | Self::Lost(_) | Self::Unreadable(_))
+        matches!(self, Self::NotStored(_) | Self::Busy(_) | Self::Lost(_) | Self::Unreadable(_))
     }
 }
 
@@ -273,8 +276,8 @@ async fn accepted(answer: HttpResponse) -> Result<HttpResponse, HubError> {
     let text = crate::text::lines::one_line(&String::from_utf8_lossy(&body), ERROR_CHARS);
     let why = format!("the Hub answers {line}: {text}");
     Err(match status {
-        429 => HubError::NotStored(why),
-        400..500 => HubError::Refused(status, text),
+        429 => HubError::Busy(why),
+        400..500 => HubError::Refused(status, if text.is_empty() { line } else { text }),
         _ => HubError::Lost(why),
     })
 }

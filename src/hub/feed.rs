@@ -12,6 +12,8 @@ const MAX_ATTEMPTS: u32 = 3;
 const SUBMISSION: u64 = 60;
 /// Most characters of the id of an agent, which is a part of the ids of its tasks.
 const MAX_AGENT_CHARS: usize = 40;
+/// Characters of the queue's id in the ids of its activations.
+const QUEUE_CHARS: usize = 8;
 
 /// What became of an activation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,17 +44,18 @@ pub async fn feed(
     now: u64,
 ) -> Result<Fed, QueueError> {
     let agent = &activation.agent;
-    if check_id(agent).is_err() || agent.len() > MAX_AGENT_CHARS {
+    // In a key of the configuration a dot would separate two names.
+    if check_id(agent).is_err() || agent.contains('.') || agent.len() > MAX_AGENT_CHARS {
         return Ok(Fed::Unusable);
     }
     let key = state_key(agent);
     let known: AgentState = queue.change_value(&key, |state: &mut AgentState| state.clone()).await?;
-    let newest = task_id(agent, known.activation);
+    let newest = task_id(queue, agent, known.activation);
     let mut end = None;
     if known.activation > 0 && !known.is_counted {
         match queue.record(&newest).await {
             Ok(task) if !task.state.has_ended() => return Ok(Fed::Open(newest)),
-            Ok(task) => end = Some((task.state, task.changed_at)),
+            Ok(task) => end = Some(task),
             Err(QueueError::Unknown(_)) if now < known.begun_at.saturating_add(SUBMISSION) => {
                 return Ok(Fed::Open(newest));
             }
@@ -65,10 +68,10 @@ pub async fn feed(
     let begun = queue
         .change_value(&key, |state: &mut AgentState| {
             if state.activation != known.activation {
-                return Err(Fed::Open(task_id(agent, state.activation)));
+                return Err(Fed::Open(task_id(queue, agent, state.activation)));
             }
-            if let Some((task, at)) = end {
-                state.count_end(task, at);
+            if let Some(task) = &end {
+                state.count_end(task);
             }
             let next = if explores { state.begun_at.saturating_add(min_interval) } else { 0 };
             let until = if state.activation > 0 { state.wait_until.max(next) } else { 0 };
@@ -78,7 +81,7 @@ pub async fn feed(
     match begun {
         Err(fed) => Ok(fed),
         Ok(number) => {
-            let id = task_id(agent, number);
+            let id = task_id(queue, agent, number);
             let spec = TaskSpec::of_activation(activation, MAX_ATTEMPTS);
             queue.submit(&[(id.clone(), spec)], now).await?;
             Ok(Fed::Submitted(id))
@@ -86,6 +89,10 @@ pub async fn feed(
     }
 }
 
-fn task_id(agent: &str, number: u64) -> String {
-    format!("hub-{agent}-{number}")
+/// Returns the id of an activation. It begins the keys of its posts, which the Hub remembers: in it is a part of the queue's random id, so that
+/// another queue has other keys.
+fn task_id(queue: &Queue, agent: &str, number: u64) -> String {
+    let id = queue.id().replace('-', "");
+    let part = id.get(id.len().saturating_sub(QUEUE_CHARS)..).unwrap_or(&id);
+    format!("hub-{agent}-{part}-{number}")
 }

@@ -55,10 +55,10 @@ pub fn hub_submitted(id: &str, why: &str, language: Language) -> String {
 pub fn hub_unusable_agent(id: &str, language: Language) -> String {
     match language {
         Language::En => {
-            format!("the agent `{id}` is left out: an id has at most 40 letters, digits, `.`, `_` and `-`")
+            format!("the agent `{id}` is left out: an id has at most 40 letters, digits, `_` and `-`")
         }
         Language::Es => {
-            format!("se omite el agente `{id}`: un id tiene como máximo 40 letras, cifras, `.`, `_` y `-`")
+            format!("se omite el agente `{id}`: un id tiene como máximo 40 letras, cifras, `_` y `-`")
         }
     }
 }
@@ -69,6 +69,19 @@ pub fn hub_away(why: &str, language: Language) -> String {
         Language::En => format!("the Hub cannot be used now: {why}"),
         Language::Es => format!("el Hub no se puede usar ahora: {why}"),
     }
+}
+
+/// An agent is not activated for some time.
+pub fn hub_agent_waits(agent: &str, seconds: u64, language: Language) -> String {
+    match language {
+        Language::En => format!("{agent} is not activated for another {seconds} seconds"),
+        Language::Es => format!("{agent} no se activa durante otros {seconds} segundos"),
+    }
+}
+
+/// Why nothing is answered now.
+pub fn hub_passed_over(count: usize) -> String {
+    format!("{count} notifications are passed over: activations have failed for each of them three times")
 }
 
 /// Something could not be told to the Hub, which changes nothing here.

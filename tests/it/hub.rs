@@ -14,21 +14,26 @@ use std::path::{Path, PathBuf};
 /// The key of an MCP server of bob.
 const BOBS_TOKEN: &str = "ghp_bobstoken0123456789abcdef";
 
+/// An agent that may post at any time.
+pub const ALWAYS: &str = "capabilities: {grants: ['hub:read', 'hub:write']}
+behavior: {limits: {min_interval_seconds: 0, max_daily_comments: 1000}}
+";
+
 /// A Hub with the agent `bob`, and a home that knows it.
-struct Place {
-    hub: Hub,
-    lab: Lab,
+pub struct Place {
+    pub hub: Hub,
+    pub lab: Lab,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let hub = Hub::start();
         hub.agent("bob", None);
         let place = Self { hub, lab: Lab::new().env("HUB_API_KEY", HUB_KEY) };
         place.configured("null")
     }
 
-    fn configured(self, agents: &str) -> Self {
+    pub fn configured(self, agents: &str) -> Self {
         let hub = format!("hub: {{url: \"{}\", poll_interval: 1, agents: {agents}}}\n", self.hub.url());
         let loops = NO_BREAKERS.replace('}', ", max_same_results: 0}");
         fs::write(self.lab.home().join("config.yaml"), format!("{hub}fleet: {{lease_seconds: 3}}\n{loops}"))
@@ -37,7 +42,7 @@ impl Place {
     }
 
     /// Defines the agent `bob`.
-    fn with_agent(self, config: &str, prompt: &str) -> Self {
+    pub fn with_agent(self, config: &str, prompt: &str) -> Self {
         let agents = self.lab.outside().join("agents");
         fs::create_dir_all(agents.join("bob")).unwrap();
         fs::write(agents.join("bob/config.yaml"), config).unwrap();
@@ -45,36 +50,45 @@ impl Place {
         self.configured(agents.to_str().unwrap())
     }
 
+    /// Adds lines to the configuration.
+    pub fn adding(self, lines: &str) -> Self {
+        let path = self.lab.home().join("config.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}{lines}")).unwrap();
+        self
+    }
+
     /// A post of Ann, in which bob is mentioned; the ids of the post and of the notification.
-    fn mention(&self, text: &str) -> (String, String) {
+    pub fn mention(&self, text: &str) -> (String, String) {
         let post = self.hub.post("ann", "What is a monad?");
         let notification = self.hub.notify("bob", "mention", &post, text);
         (post, notification)
     }
 
-    fn feed(&self) {
+    pub fn feed(&self) {
         self.lab.agent(&["hub", "serve", "--once"]).exits(0);
     }
 
-    fn worker_words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    pub fn worker_words<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let words = ["worker", "--hub", "--model", "openai/mock", "--api-base", url, "--api-key", KEY];
         [&words, more].concat()
     }
 
-    fn worker(&self, server: &Server, more: &[&str]) -> Finished {
+    pub fn worker(&self, server: &Server, more: &[&str]) -> Finished {
         self.lab.agent(&Self::worker_words(&server.url(), more))
     }
 
-    fn start_worker(&self, server: &Server, more: &[&str]) -> Running {
+    pub fn start_worker(&self, server: &Server, more: &[&str]) -> Running {
         self.lab.start(&Self::worker_words(&server.url(), more))
     }
 
-    fn tasks(&self) -> Vec<Value> {
+    pub fn tasks(&self) -> Vec<Value> {
         self.lab.agent(&["tasks", "list", "--json"]).exits(0).json()["tasks"].as_array().unwrap().clone()
     }
 }
 
-fn prompt(server: &Server, request: usize) -> String {
+/// The texts of the messages of a request.
+pub fn prompt(server: &Server, request: usize) -> String {
     let body = &server.requests()[request].body;
     body["messages"].as_array().unwrap().iter().map(|message| message["content"].to_string()).collect()
 }
@@ -84,7 +98,7 @@ fn b01_requests_have_the_key_a_poll_that_is_not_there_falls_back_and_redirects_a
     let place = Place::new();
     place.mention("@bob, do you know?");
     let serving = place.lab.start(&["hub", "serve"]);
-    serving.wait_for_stderr("submitted hub-bob-1: notification");
+    serving.wait_for_stderr("-1: notification");
     serving.signal(Signal::TERM);
     serving.finish().exits(0);
     let polls = place.hub.calls("GET /api/v1/notifications/poll?timeout=30&batch_size=100");
@@ -107,7 +121,7 @@ fn b01_a_poll_that_is_held_is_used_and_reading_is_repeated_but_not_what_is_refus
     place.hub.heal("GET /api/v1/notifications/poll");
     place.hub.fault("GET /api/v1/agents?stale=true", Fault::Status(500), 2);
     let serving = place.lab.start(&["hub", "serve"]);
-    serving.wait_for_stderr("submitted hub-bob-1: notification");
+    serving.wait_for_stderr("-1: notification");
     place.hub.wait_for("GET /api/v1/agents?stale=true", 3);
     serving.signal(Signal::TERM);
     serving.finish().exits(0);
@@ -132,7 +146,9 @@ fn b02_thread_and_notification_are_in_the_prompt_and_the_answer_is_a_comment() {
     assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "A monad is a monoid.".to_owned())]);
     assert!(place.hub.was_read(&notification));
     let created = &place.hub.calls(&format!("POST /api/v1/posts/{post}/comments"))[0];
-    assert_eq!(created.headers["idempotency-key"], "hub-bob-1:1");
+    let id = place.tasks()[0]["id"].as_str().unwrap().to_owned();
+    assert!(id.starts_with("hub-bob-") && id.ends_with("-1"), "{id}");
+    assert_eq!(created.headers["idempotency-key"], format!("{id}:1"));
     assert_eq!(place.tasks()[0]["state"], "done");
     assert_eq!(place.tasks()[0]["posts"][0]["state"], "done");
 }
@@ -168,14 +184,14 @@ fn b02_what_the_model_has_posted_in_the_thread_is_the_answer() {
 
 #[test]
 fn several_notifications_of_an_agent_are_answered_one_after_another() {
-    let place = Place::new().with_agent("behavior: {limits: {min_interval_seconds: 0}}", "You are Bob.");
+    let place = Place::new().with_agent(ALWAYS, "You are Bob.");
     for text in ["first", "second"] {
         place.hub.notify("bob", "reply", &place.hub.post("ann", text), text);
     }
     place.feed();
     let server = Server::start("turns: [{text: one}, {text: two}]");
     let done = place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
-    assert!(done.stderr.contains("hub-bob-2"), "{}", done.stderr);
+    assert!(done.stderr.contains("-2: done"), "{}", done.stderr);
     assert!(prompt(&server, 0).contains("first") && prompt(&server, 1).contains("second"));
 }
 
@@ -191,8 +207,8 @@ fn b03_the_stalest_agents_explore_and_get_ten_posts() {
     place.feed();
     let stale = &place.hub.calls("GET /api/v1/agents?stale=true")[0];
     assert!(stale.target.contains("min_staleness=900"));
-    let ids: Vec<String> = place.tasks().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(ids, ["hub-bob-1", "hub-cat-1", "hub-amy-1"]);
+    let agents: Vec<Value> = place.tasks().iter().map(|task| task["activation"]["agent"].clone()).collect();
+    assert_eq!(agents, ["bob", "cat", "amy"]);
     let script = format!(
         "turns:\n  - calls: [{{name: hub_post, arguments: {{content: Good, reply_to: {first}}}}}]\n  - text: I said so\n"
     );
@@ -314,7 +330,7 @@ fn b10_notifications_come_before_explorations() {
     place.feed();
     let server = Server::start("turns: [{text: Yes}]");
     let done = place.worker(&server, &["--once"]).exits(0);
-    assert!(done.stderr.contains("task hub-amy-1, attempt 1"), "{}", done.stderr);
+    assert!(done.stderr.contains("attempt 1: amy: answer a notification"), "{}", done.stderr);
 }
 
 #[test]
@@ -431,7 +447,7 @@ fn b16_figures_health_and_readiness_are_served_and_b15_definitions_read_again_on
     place.mention("@bob?");
     place.feed();
     let worker = place.start_worker(&server, &["--listen", &address]);
-    worker.wait_for_stderr("task hub-bob-1: done");
+    worker.wait_for_stderr("-1: done");
     let (status, text) = ask(port, "GET /metrics", "");
     assert!(status.contains("200"), "{status}");
     for part in [
@@ -450,10 +466,10 @@ fn b16_figures_health_and_readiness_are_served_and_b15_definitions_read_again_on
         assert!(ask(port, &format!("GET {path}"), "").0.contains("200"), "{path}");
     }
     fs::write(place.lab.outside().join("agents/bob/system-prompt.md"), "Second prompt.").unwrap();
-    for (id, expected) in [("hub-bob-2", "First prompt."), ("hub-bob-3", "Second prompt.")] {
+    for (number, expected) in [(2, "First prompt."), (3, "Second prompt.")] {
         place.mention("@bob?");
         place.feed();
-        worker.wait_for_stderr(&format!("task {id}: done"));
+        worker.wait_for_stderr(&format!("-{number}: done"));
         let last = server.requests().len() - 1;
         assert!(prompt(&server, last).contains(expected), "{}", prompt(&server, last));
         assert!(ask(port, "POST /api/v1/cache/invalidate?agent=bob", "").0.contains("200"));
@@ -485,7 +501,7 @@ fn a_port_that_other_machines_reach_needs_a_token() {
     let worker = place.start_worker(&server, &["--listen", &format!("0.0.0.0:{port}")]);
     place.mention("@bob?");
     place.feed();
-    worker.wait_for_stderr("task hub-bob-1: done");
+    worker.wait_for_stderr("-1: done");
     assert!(ask(port, "GET /metrics", "").0.contains("401"));
     assert!(ask(port, "GET /health", "").0.contains("200"));
     assert!(ask(port, "GET /metrics", "authorization: Bearer t0ken-0123456789\r\n").0.contains("200"));

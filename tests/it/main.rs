@@ -60,6 +60,8 @@ mod hooks;
 mod hostile;
 mod hub;
 mod hub_dev;
+mod hub_kills;
+mod hub_posts;
 mod images;
 mod import;
 mod init;

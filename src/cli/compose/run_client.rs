@@ -84,6 +84,8 @@ pub struct RunBounds {
     pub no_network: bool,
     /// Whether `web_search` is off.
     pub no_web_search: bool,
+    /// Whether no tool of the run reaches the network: neither `web_fetch` and `web_search` nor MCP servers on other machines.
+    pub offline_tools: bool,
     /// The tools that are left.
     pub tools: OfferedTools,
     /// Rules besides the configured ones.
@@ -132,8 +134,12 @@ impl RunBounds {
         if let Some(servers) = &self.servers {
             settings.mcp.servers.retain(|name, _| servers.contains(name));
         }
-        if self.no_web_search {
+        if self.no_web_search || self.offline_tools {
             settings.web.search.provider = None;
+        }
+        if self.offline_tools {
+            settings.web.enabled = false;
+            settings.mcp.servers.retain(|_, server| server.url.is_none());
         }
     }
 }

@@ -1,13 +1,10 @@
-//! Values that all workers share, in a bucket of their own, and the leader, whose key the server removes unless it is renewed.
+//! Values that all workers share, in a bucket of their own.
 
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::NatsStore;
 use crate::fleet::nats::buckets::away;
 use async_nats::jetstream::kv::{CreateErrorKind, Operation, UpdateErrorKind};
 use bytes::Bytes;
-
-/// The key of the process that feeds the queue, in the bucket of leases.
-const LEADER: &str = "leader";
 
 impl NatsStore {
     /// Returns a value and its revision.
@@ -36,37 +33,6 @@ impl NatsStore {
                 Err(error) if error.kind() == CreateErrorKind::AlreadyExists => Ok(false),
                 Err(error) => Err(away(error)),
             },
-        }
-    }
-
-    /// Makes `name` the leader, or renews that; returns whether it is.
-    pub(in crate::fleet) async fn lead(&self, name: &str) -> Result<bool, QueueError> {
-        let leases = &self.buckets.leases;
-        let value = Bytes::from(name.to_owned());
-        let entry = leases.entry(LEADER).await.map_err(away)?;
-        let Some(entry) = entry.filter(|entry| entry.operation == Operation::Put) else {
-            return match leases.create(LEADER, value).await {
-                Ok(_) => Ok(true),
-                Err(error) if error.kind() == CreateErrorKind::AlreadyExists => Ok(false),
-                Err(error) => Err(away(error)),
-            };
-        };
-        if entry.value != value {
-            return Ok(false);
-        }
-        match leases.update(LEADER, value, entry.revision).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(false),
-            Err(error) => Err(away(error)),
-        }
-    }
-
-    /// Ends the leadership of `name`, if it is the leader.
-    pub(in crate::fleet) async fn resign(&self, name: &str) -> Result<(), QueueError> {
-        let entry = self.buckets.leases.entry(LEADER).await.map_err(away)?;
-        match entry.filter(|entry| entry.value == name.as_bytes()) {
-            Some(_) => self.buckets.leases.delete(LEADER).await.map_err(away),
-            None => Ok(()),
         }
     }
 }

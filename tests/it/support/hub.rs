@@ -156,6 +156,20 @@ impl Hub {
         self.state().notifications.iter().find(|one| one["id"] == id).unwrap()["read"] == true
     }
 
+    /// How many notifications were not read.
+    pub fn unread(&self) -> usize {
+        self.state().notifications.iter().filter(|one| one["read"] == false).count()
+    }
+
+    /// Waits until each notification was read.
+    pub fn wait_until_all_read(&self) {
+        let (state, changed) = &*self.state;
+        let is_unread = |state: &mut State| state.notifications.iter().any(|one| one["read"] == false);
+        let waited = changed.wait_timeout_while(state.lock().unwrap(), 2 * PATIENCE, is_unread);
+        let waited = waited.unwrap().1;
+        assert!(!waited.timed_out(), "{} notifications are not read", self.unread());
+    }
+
     /// Waits until there are `count` requests whose target begins with `target`.
     pub fn wait_for(&self, target: &str, count: usize) {
         let (state, changed) = &*self.state;

@@ -25,6 +25,7 @@ use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
+use std::cell::OnceCell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Attempt<'a> {
     worker: &'a WorkerContext<'a>,
     task: &'a TaskRecord,
+    run: &'a OnceCell<RunResult>,
 }
 
 /// The worktree of an attempt.
@@ -93,8 +95,8 @@ impl<'a> Place<'a> {
 
 impl<'a> Attempt<'a> {
     /// Creates the newest attempt of `task`.
-    pub fn new(worker: &'a WorkerContext<'a>, task: &'a TaskRecord) -> Self {
-        Self { worker, task }
+    pub fn new(worker: &'a WorkerContext<'a>, task: &'a TaskRecord, run: &'a OnceCell<RunResult>) -> Self {
+        Self { worker, task, run }
     }
 
     /// Runs the task and records how that ended, unless the task is no longer its own. The claim is renewed all the time.
@@ -120,7 +122,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn claim(&self) -> Claim<'a> {
-        Claim { worker: self.worker, task: self.task }
+        Claim { worker: self.worker, task: self.task, run: self.run }
     }
 
     fn key(&self) -> AttemptKey {
@@ -218,6 +220,7 @@ impl<'a> Attempt<'a> {
 
     /// Records how the run of the attempt ended.
     async fn record(&self, place: &Place<'_>, base: &str, result: RunResult) -> CliResult<()> {
+        self.run.get_or_init(|| result.clone());
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
                 return self.claim().give_back().await;
@@ -274,7 +277,7 @@ impl<'a> Attempt<'a> {
 /// Fails when the repository of a task that is done cannot be used, or its branch is on another commit.
 pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
     let settled = async {
-        let settings = Attempt::new(worker, task).settings()?;
+        let settings = Attempt::new(worker, task, &OnceCell::new()).settings()?;
         let launcher = git_launcher(worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
         let place = Place::new(worker, &repository, &settings, task.newest_attempt());

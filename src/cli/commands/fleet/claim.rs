@@ -9,6 +9,7 @@ use crate::core::stop_reason::StopReason;
 use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::terminal::Style;
+use std::cell::OnceCell;
 use std::convert::Infallible;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,8 @@ pub struct Claim<'a> {
     pub worker: &'a WorkerContext<'a>,
     /// The task.
     pub task: &'a TaskRecord,
+    /// How the run of the attempt ended, once it has.
+    pub run: &'a OnceCell<RunResult>,
 }
 
 impl Claim<'_> {

@@ -32,8 +32,6 @@ pub struct WorkerContext<'a> {
     pub git: Mutex<()>,
     /// The tasks that it does.
     pub lane: Lane,
-    /// Whether its figures are served.
-    pub listens: bool,
     /// Its figures.
     pub metrics: Metrics,
     /// The Hub, if it activates agents.

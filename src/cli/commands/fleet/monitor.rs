@@ -13,7 +13,7 @@ use crate::fleet::selection::Selection;
 use crate::http::server::{AsyncAnswer, HttpAnswer, HttpRequest, serve};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -113,12 +113,9 @@ impl Served<'_> {
     /// Sets the figures of the queue.
     async fn read_queue(&self) -> Result<(), QueueError> {
         let Monitor { metrics, queue, .. } = &self.monitor;
-        let mut depths = BTreeMap::from([("high", 0.0), ("normal", 0.0), ("low", 0.0)]);
-        for task in queue.select(Selection::InState(TaskState::Queued)).await? {
-            *depths.entry(task.spec.priority.into()).or_default() += 1.0;
-        }
-        for (priority, depth) in depths {
-            metrics.set(Figure::QueueDepth, &[("priority", priority)], depth);
+        for (priority, depth) in queue.depths().await? {
+            let depth = count(usize::try_from(depth).unwrap_or(usize::MAX));
+            metrics.set(Figure::QueueDepth, &[("priority", priority.into())], depth);
         }
         let claimed = queue.select(Selection::InState(TaskState::Claimed)).await?;
         let workers: BTreeSet<&str> = claimed.iter().filter_map(|task| task.worker.as_deref()).collect();

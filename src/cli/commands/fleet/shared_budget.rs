@@ -5,7 +5,7 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::fleet::TaskRecord;
+use crate::core::run_result::RunResult;
 use crate::fleet::day_budget::{DAY_BUDGET, DayBudget};
 use crate::messages;
 use crate::terminal::Style;
@@ -65,7 +65,7 @@ impl SharedBudget {
         Ok(fits.then_some(Reservation(id)))
     }
 
-    /// Gives back what no run has used, or counts what the run of `task` has cost.
+    /// Counts what a run has cost of what was reserved for it; without a run nothing.
     ///
     /// # Errors
     /// Fails when the queue cannot be used.
@@ -73,17 +73,11 @@ impl SharedBudget {
         &self,
         worker: &WorkerContext<'_>,
         Reservation(id): Reservation,
-        task: Option<&TaskRecord>,
+        run: Option<&RunResult>,
     ) -> CliResult<()> {
-        let spent = task.map_or(Some(0.0), |task| {
-            let result = task.result.as_ref()?;
-            // A run that called no model has cost nothing.
-            if result.requests == 0 && result.executor.is_none() {
-                Some(0.0)
-            } else {
-                result.cost.total_usd.map(f64::from)
-            }
-        });
+        // A run that called no model has cost nothing.
+        let run = run.filter(|run| run.requests > 0 || run.executor.is_some());
+        let spent = run.map_or(Some(0.0), |run| run.cost.total_usd.map(f64::from));
         let settle = |budget: &mut DayBudget| budget.settle(&id, spent);
         worker.until_answered(async || worker.queue.change_value(DAY_BUDGET, settle).await).await
     }

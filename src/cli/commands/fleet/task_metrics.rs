@@ -3,6 +3,7 @@
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::core::fleet::TaskRecord;
 use crate::core::hub::ActivationKind;
+use crate::core::run_result::RunResult;
 use crate::fleet::metrics::{Figure, Metrics};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -27,8 +28,8 @@ impl<'a> TaskMetrics<'a> {
         Self { metrics, begun: Instant::now() }
     }
 
-    /// Counts its end, which `task` has in its record.
-    pub fn end(self, task: &TaskRecord) {
+    /// Counts its end, which `task` has in its record, and what its run has used.
+    pub fn end(self, task: &TaskRecord, run: Option<&RunResult>) {
         let Self { metrics, begun } = self;
         let (agent, kind) = match &task.spec.activation {
             Some(activation) => (activation.agent.as_str(), activation.kind),
@@ -38,7 +39,7 @@ impl<'a> TaskMetrics<'a> {
         let labels = [("agent_id", agent), ("task_type", kind)];
         metrics.add(Figure::Activations, &[labels[0], labels[1], ("status", task.state.name())], 1.0);
         metrics.add_time(Figure::ActivationDuration, &labels, begun.elapsed());
-        if let Some(result) = &task.result {
+        if let Some(result) = run {
             let usage = &result.usage;
             let tokens = |number: u64| u32::try_from(number).map_or(f64::from(u32::MAX), f64::from);
             let input = usage.input.saturating_add(usage.cached_read).saturating_add(usage.cached_write);

@@ -16,6 +16,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, TaskState};
+use crate::core::run_result::RunResult;
 use crate::fleet::error::QueueError;
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::selection::Selection;
@@ -25,7 +26,7 @@ use crate::terminal::Style;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::pin::pin;
@@ -85,7 +86,6 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             lane,
             hub,
             metrics: Metrics::default(),
-            listens: listening.is_some(),
         };
         let worker = Worker::new(context, budget)?;
         let WorkerContext { metrics, queue, hub, .. } = &worker.context;
@@ -128,7 +128,8 @@ impl<'a> Worker<'a> {
         let was_killed = |task: &TaskRecord| {
             let was_killed =
                 |worker: &String| self.name.is_of_machine(worker) && self.lock.was_killed(worker);
-            task.session_id.is_some() && task.worker.as_ref().is_some_and(was_killed)
+            let is_own = task.session_id.is_some() && task.spec.is_of(self.context.lane);
+            is_own && task.worker.as_ref().is_some_and(was_killed)
         };
         let claimed = self.context.queue.select(Selection::InState(TaskState::Claimed)).await;
         let Some(claimed) = self.context.or_later(claimed)? else { return Ok(()) };
@@ -239,16 +240,16 @@ impl<'a> Worker<'a> {
             return Ok(None);
         }
         let Some(reserved) = budget.reserve(&self.context, &self.name.text).await? else { return Ok(None) };
-        match self.claim(limits).await? {
-            Some(task) => Ok(Some((task, Some(reserved)))),
-            None => budget.settle(&self.context, reserved, None).await.map(|()| None),
+        match self.claim(limits).await {
+            Ok(Some(task)) => Ok(Some((task, Some(reserved)))),
+            none => budget.settle(&self.context, reserved, None).await.and(none.map(|_| None)),
         }
     }
 
     /// Counts what the run of a task has cost of what was reserved for it.
-    async fn settle_budget(&self, reserved: Option<Reservation>, task: Option<&TaskRecord>) -> CliResult<()> {
+    async fn settle_budget(&self, reserved: Option<Reservation>, run: Option<&RunResult>) -> CliResult<()> {
         match (&self.budget, reserved) {
-            (Some(budget), Some(reserved)) => budget.settle(&self.context, reserved, task).await,
+            (Some(budget), Some(reserved)) => budget.settle(&self.context, reserved, run).await,
             _ => Ok(()),
         }
     }
@@ -285,25 +286,20 @@ impl<'a> Worker<'a> {
     async fn perform(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
-        let metrics = TaskMetrics::begin(&self.context, &task);
+        let (metrics, run) = (TaskMetrics::begin(&self.context, &task), OnceCell::new());
         match (&task.spec.activation, &self.context.hub) {
             (Some(activation), Some(hub)) => {
-                Box::pin(activation::perform(&self.context, hub, (&task, activation))).await?;
+                Box::pin(activation::perform(&self.context, hub, (&task, activation), &run)).await?;
             }
-            _ => Box::pin(Attempt::new(&self.context, &task).perform()).await?,
+            _ => Box::pin(Attempt::new(&self.context, &task, &run).perform()).await?,
         }
-        let needs_document = self.context.listens || reserved.is_some();
-        let read = async || {
-            let queue = &self.context.queue;
-            if needs_document { queue.get(&task.id).await } else { queue.record(&task.id).await }
-        };
-        let ended = async || match read().await {
+        self.settle_budget(reserved, run.get()).await?;
+        let ended = async || match self.context.queue.record(&task.id).await {
             Err(QueueError::Unknown(_)) => Ok(None),
             task => task.map(Some),
         };
         let Some(task) = self.context.until_answered(ended).await? else { return Ok(None) };
-        metrics.end(&task);
-        self.settle_budget(reserved, Some(&task)).await?;
+        metrics.end(&task, run.get());
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));
         Ok(Some(task.state))

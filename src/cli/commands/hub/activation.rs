@@ -2,24 +2,24 @@
 
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
-use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
-use crate::cli::commands::fleet::records::directories;
+use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
 use crate::cli::commands::hub::prompt::{
     exploration_prompt, is_no_answer, notification_prompt, posts_text, thread_text,
 };
 use crate::cli::commands::hub::skills;
+use crate::cli::commands::hub::workspace::Workspace;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::compose::preparation::Preparation;
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::AgentDefinition;
 use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, check_id};
-use crate::core::hub::{Activation, ActivationKind, OutboxPost, PostState, PostTarget, Subject};
+use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::engine::approver::NoApprover;
@@ -29,11 +29,11 @@ use crate::hub::agent_state::{AgentState, PostRefusal};
 use crate::hub::api::Notification;
 use crate::hub::feed::{feed, state_key};
 use crate::messages;
-use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use crate::text::delimiter::Delimiter;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
-use std::path::PathBuf;
+use std::cell::OnceCell;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -46,8 +46,6 @@ const MAX_TOKENS: u64 = 100_000;
 const TIMEOUT: Duration = Duration::from_mins(5);
 /// Longest wait for the limit between two posts of an agent, in seconds; a longer one ends the activation.
 const MAX_INTERVAL_WAIT: u64 = 120;
-/// Directory of the workspaces of agents, in the state directory.
-const DIRECTORY: &str = "hub";
 
 /// An activation.
 pub(super) struct ActivationRun<'a> {
@@ -62,18 +60,17 @@ pub(super) struct ActivationRun<'a> {
 /// How an activation ended.
 struct Ended {
     ending: Ending,
-    result: Option<RunResult>,
     /// Whether the agent has more unread notifications.
     has_more: bool,
 }
 
 impl Ended {
-    fn done(result: Option<RunResult>, has_more: bool) -> Self {
-        Self { ending: Ending::Done(None), result, has_more }
+    fn done(has_more: bool) -> Self {
+        Self { ending: Ending::Done(None), has_more }
     }
 
     fn not_done(why: impl Into<String>) -> Self {
-        Self { ending: Ending::NotDone(why.into()), result: None, has_more: false }
+        Self { ending: Ending::NotDone(why.into()), has_more: false }
     }
 }
 
@@ -85,16 +82,17 @@ pub async fn perform(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
     (task, activation): (&TaskRecord, &Activation),
+    run: &OnceCell<RunResult>,
 ) -> CliResult<()> {
-    let (claim, interrupt) = (Claim { worker, task }, worker.stop.child_token());
+    let (claim, interrupt) = (Claim { worker, task, run }, worker.stop.child_token());
     // Its id is the name of a directory, and whoever may write to the queue has chosen it.
     if let Err(why) = check_id(&activation.agent) {
         return claim.finish(Ending::Failed(format!("the agent: {why}")), None).await.map(drop);
     }
     let warn = |text: &str| worker.log(Style::Warning, text);
-    let definition = match hub.definition(&activation.agent, warn) {
-        Ok(definition) => definition,
-        Err(error) => return claim.finish(ending_of(error.kind, error.to_string()), None).await.map(drop),
+    let (definition, unusable) = match hub.definition(&activation.agent, warn) {
+        Ok(definition) => (definition, None),
+        Err(error) => (Rc::new(AgentDefinition::of_worker()), Some(error)),
     };
     let outbox = Outbox::new(claim, &hub.client, &activation.agent, definition.limits);
     let grants = hub.grants(&activation.agent, &definition);
@@ -103,29 +101,31 @@ pub async fn perform(
     }
     let run = ActivationRun { claim, hub, activation, definition, grants, outbox };
     tokio::select! {
-        ended = Box::pin(run.perform(&interrupt)) => ended,
+        ended = Box::pin(run.perform(unusable, &interrupt)) => ended,
         never = claim.renew(&interrupt) => match never {},
     }
 }
 
 impl ActivationRun<'_> {
-    async fn perform(&self, interrupt: &CancellationToken) -> CliResult<()> {
+    /// Performs the activation, unless the definition of its agent is `unusable`.
+    async fn perform(&self, unusable: Option<CliError>, interrupt: &CancellationToken) -> CliResult<()> {
         let (worker, task) = (self.claim.worker, self.claim.task);
-        let ended = Box::pin(self.activate(interrupt)).await;
+        let ended = match unusable {
+            Some(error) => Err(error),
+            None => Box::pin(self.activate(interrupt)).await,
+        };
+        if let Some(result) = self.claim.run.get() {
+            self.report_consumption(result).await;
+        }
         let is_done = ended.as_ref().is_ok_and(|ended| matches!(ended.ending, Ending::Done(_)));
         if worker.stop.is_cancelled() && !is_done {
             return self.claim.give_back().await;
         }
-        let Ended { ending, result, has_more } = match ended {
+        let Ended { ending, has_more } = match ended {
             Ok(ended) => ended,
             Err(error) if error.kind == FailureKind::Quota => return self.claim.give_back().await,
-            Err(error) => {
-                Ended { ending: ending_of(error.kind, error.to_string()), result: None, has_more: false }
-            }
+            Err(error) => Ended { ending: ending_of(error.kind, error.to_string()), has_more: false },
         };
-        if let Some(result) = &result {
-            self.report_consumption(result).await;
-        }
         match &ending {
             Ending::Failed(why) => self.report_failure(why).await,
             Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
@@ -134,7 +134,7 @@ impl ActivationRun<'_> {
         let key = format!("{}:activated-{}", task.id, task.attempt);
         let told = self.hub.client.activated(&self.activation.agent, &key).await;
         self.note("activated", told.map_err(|error| error.to_string()));
-        if !self.claim.finish(ending, result.as_ref()).await? || !has_more {
+        if !self.claim.finish(ending, self.claim.run.get()).await? || !has_more {
             return Ok(());
         }
         let next = Activation { kind: ActivationKind::Notification, ..self.activation.clone() };
@@ -164,6 +164,9 @@ impl ActivationRun<'_> {
 
     /// Answers one notification.
     async fn answer(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+        if !self.may_post() {
+            return Ok(Ended::not_done(messages::missing_grant("hub:write")));
+        }
         let client = &self.hub.client;
         let unread = client.notifications(&self.activation.agent).await?;
         let chosen = match &self.claim.task.subject {
@@ -173,17 +176,17 @@ impl ActivationRun<'_> {
                 Err(why) => return Ok(Ended::not_done(why)),
             },
         };
-        let Some(notification) = chosen else { return Ok(Ended::done(None, false)) };
+        let Some(notification) = chosen else { return Ok(Ended::done(false)) };
         let has_more = unread.len() > 1;
         if self.was_answered(&notification.post_id) {
             self.mark_read(&[notification]).await?;
-            return Ok(Ended::done(None, has_more));
+            return Ok(Ended::done(has_more));
         }
         let thread = match client.thread(&notification.post_id).await {
             // Its post was removed.
             Err(error) if error.is_not_found() => {
                 self.mark_read(&[notification]).await?;
-                return Ok(Ended::done(None, has_more));
+                return Ok(Ended::done(has_more));
             }
             thread => thread?,
         };
@@ -191,21 +194,21 @@ impl ActivationRun<'_> {
         let about = (format!("{}\n{}", thread_text(&thread), notification.content), thread.community);
         let result = Box::pin(self.run(prompt, about, interrupt)).await?;
         if result.status != Status::Success {
-            return Ok(Ended { ending: ending_of_run(&result), result: Some(result), has_more });
+            return Ok(Ended { ending: ending_of_run(result), has_more });
         }
-        let answer = result.output.text().into_owned();
-        let ending = match self.post_answer(&notification.post_id, &answer).await? {
+        let answer = result.output.text();
+        let ending = match self.post_answer(&notification.post_id, &answer, interrupt).await? {
             None => {
                 self.mark_read(&[notification]).await?;
                 Ending::Done(None)
             }
             Some(ending) => ending,
         };
-        Ok(Ended { ending, result: Some(result), has_more })
+        Ok(Ended { ending, has_more })
     }
 
-    /// Chooses the oldest notification that the agent may answer, and records it; those that need no answer are marked as read. The error is
-    /// why none may be answered now.
+    /// Chooses the oldest notification that the agent may answer, and records it; those that need no answer are marked as read, and those whose
+    /// activations failed again and again are passed over. The error is why none may be answered now.
     async fn choose<'n>(
         &self,
         unread: &'n [Notification],
@@ -215,12 +218,15 @@ impl ActivationRun<'_> {
         let read = async || worker.queue.change_value(&key, |state: &mut AgentState| state.clone()).await;
         let state = worker.until_answered(read).await?;
         let mut unanswered = Vec::new();
-        let mut chosen = None;
+        let (mut chosen, mut passed_over) = (None, 0);
         for notification in unread {
             let target = PostTarget::Comment { post: notification.post_id.clone() };
             let allowed = state.check_post(&target, &self.definition.limits, worker.now());
             match allowed {
-                _ if !self.answers(notification) => unanswered.push(notification),
+                _ if !self.answers(notification) || state.has_answered(&notification.id) => {
+                    unanswered.push(notification);
+                }
+                _ if state.passes_over(&notification.id) => passed_over += 1,
                 Err(PostRefusal::Thread(_)) => unanswered.push(notification),
                 Err(PostRefusal::Until(until, why)) if until > worker.now() + MAX_INTERVAL_WAIT => {
                     self.wait_until(until).await?;
@@ -233,6 +239,9 @@ impl ActivationRun<'_> {
             }
         }
         self.mark_read(&unanswered).await?;
+        if chosen.is_none() && passed_over > 0 {
+            return Ok(Err(messages::hub_passed_over(passed_over)));
+        }
         if let Some(Notification { id, post_id, .. }) = chosen {
             let subject = Subject { notification: id.clone(), post: post_id.clone() };
             let set = async || worker.queue.set_subject(self.claim.task, &subject).await;
@@ -263,19 +272,24 @@ impl ActivationRun<'_> {
 
     /// Checks whether an earlier attempt has answered in this thread.
     fn was_answered(&self, thread: &str) -> bool {
-        self.claim.task.posts.iter().any(|post| {
-            is_there(post) && matches!(&post.target, PostTarget::Comment { post } if post == thread)
-        })
+        self.claim.task.posts.iter().any(|post| post.is_settled() && post.is_comment_on(thread))
     }
 
     /// Posts the answer of the model, unless there is none, or the model has answered in the thread itself; returns how the attempt ends if
     /// the notification was not handled.
-    async fn post_answer(&self, thread: &str, answer: &str) -> CliResult<Option<Ending>> {
-        let worker = self.claim.worker;
-        let record = worker.until_answered(async || worker.queue.record(&self.claim.task.id).await).await?;
-        let is_here = |target: &PostTarget| matches!(target, PostTarget::Comment { post } if post == thread);
-        let has_answered = record.posts.iter().any(|post| is_here(&post.target) && is_there(post));
-        if has_answered || is_no_answer(answer) || !self.may_post() {
+    async fn post_answer(
+        &self,
+        thread: &str,
+        answer: &str,
+        interrupt: &CancellationToken,
+    ) -> CliResult<Option<Ending>> {
+        let (worker, task) = (self.claim.worker, self.claim.task);
+        let record = worker.until_answered(async || worker.queue.record(&task.id).await).await?;
+        if !record.belongs_to(task) {
+            return Ok(Some(Ending::Retry(NotPosted::NotOwn.why().to_owned())));
+        }
+        let has_answered = record.posts.iter().any(|post| post.is_settled() && post.is_comment_on(thread));
+        if has_answered || is_no_answer(answer) {
             return Ok(None);
         }
         // One of the model's own posts may be the answer.
@@ -285,21 +299,19 @@ impl ActivationRun<'_> {
         loop {
             let target = PostTarget::Comment { post: thread.to_owned() };
             return Ok(match self.outbox.post(target, answer).await {
-                Ok(_) | Err(NotPosted::Limit(PostRefusal::Thread(_))) => None,
+                Ok(_) | Err(NotPosted::Unknown(_) | NotPosted::Limit(PostRefusal::Thread(_))) => None,
                 Err(NotPosted::Limit(PostRefusal::Until(until, _)))
                     if until <= worker.now() + MAX_INTERVAL_WAIT =>
                 {
-                    sleep(Duration::from_secs(until.saturating_sub(worker.now()).max(1))).await;
-                    continue;
+                    let wait = Duration::from_secs(until.saturating_sub(worker.now()).max(1));
+                    tokio::select! {
+                        () = sleep(wait) => continue,
+                        () = interrupt.cancelled() => Some(Ending::Retry("interrupted".to_owned())),
+                    }
                 }
                 Err(NotPosted::Limit(PostRefusal::Until(until, why))) => {
                     self.wait_until(until).await?;
                     Some(Ending::NotDone(why))
-                }
-                Err(NotPosted::Unknown(why)) => {
-                    let text = messages::hub_post_unknown(&self.claim.task.id, &why, worker.language);
-                    worker.log(Style::Warning, &text);
-                    None
                 }
                 Err(NotPosted::Refused(why)) => Some(Ending::Failed(why)),
                 Err(NotPosted::Later(why)) => Some(Ending::Retry(why)),
@@ -317,14 +329,14 @@ impl ActivationRun<'_> {
         let limit = self.hub.settings.discover_limit.into();
         let found = self.hub.client.discover(&self.activation.agent, limit, (communities, keywords)).await?;
         if found.is_empty() {
-            return Ok(Ended::done(None, false));
+            return Ok(Ended::done(false));
         }
         let about = (posts_text(&found), String::new());
         let prompt = exploration_prompt(&self.marks(), &found);
         let result = Box::pin(self.run(prompt, about, interrupt)).await?;
         let is_success = result.status == Status::Success;
-        let ending = if is_success { Ending::Done(None) } else { ending_of_run(&result) };
-        Ok(Ended { ending, result: Some(result), has_more: false })
+        let ending = if is_success { Ending::Done(None) } else { ending_of_run(result) };
+        Ok(Ended { ending, has_more: false })
     }
 
     /// Runs the agent in an empty directory with the skills for a text and its community, and answers its requests to the Hub.
@@ -333,10 +345,26 @@ impl ActivationRun<'_> {
         prompt: String,
         about: (String, String),
         interrupt: &CancellationToken,
+    ) -> CliResult<&RunResult> {
+        let workspace = Workspace::create(self.claim)?;
+        let ran = Box::pin(self.run_in(workspace.path(), prompt, about, interrupt)).await;
+        if let Err(error) = workspace.remove() {
+            self.claim.worker.log(Style::Warning, &format!("{}: {error}", self.claim.task.id));
+        }
+        ran.map(|result| self.claim.run.get_or_init(|| result))
+    }
+
+    async fn run_in(
+        &self,
+        directory: &Path,
+        prompt: String,
+        about: (String, String),
+        interrupt: &CancellationToken,
     ) -> CliResult<RunResult> {
         let (questions, mut asked) = mpsc::unbounded_channel();
         let may_read = self.grants.has("hub:read");
-        let mut options = self.options(HubAccess { questions, may_post: self.may_post(), may_read })?;
+        let mut options =
+            self.options(directory, HubAccess { questions, may_post: self.may_post(), may_read });
         let app = self.claim.worker.app.for_worker();
         let settings = app.load(&options.flags())?.settings;
         let agent = (&*self.definition, &self.grants);
@@ -390,14 +418,13 @@ impl ActivationRun<'_> {
     }
 
     /// Returns the options of the run: those of the worker, narrowed by the definition.
-    fn options(&self, hub: HubAccess) -> CliResult<RunOptions> {
+    fn options(&self, directory: &Path, hub: HubAccess) -> RunOptions {
         let (worker, definition, agent) = (self.claim.worker, &self.definition, &self.activation.agent);
         let mut options = worker.options.clone();
-        options.common.workspace = Some(self.workspace()?);
+        options.common.workspace = Some(directory.to_owned());
         options.agent = definition.prompt.as_ref().map(|_| agent.clone()).or(options.agent);
         options.definition.clone_from(&definition.settings);
         options.model = options.model.or_else(|| definition.model.clone());
-        options.api_base = options.api_base.or_else(|| definition.api_base.clone());
         options.approvals = Some(NoApprover::Refuse);
         options.no_commands |= !definition.has_commands;
         let bounds = &mut options.bounds;
@@ -405,28 +432,12 @@ impl ActivationRun<'_> {
         bounds.tokens = Some(MAX_TOKENS);
         bounds.timeout = Some(TIMEOUT);
         bounds.no_network = !definition.has_network;
-        bounds.no_web_search = !definition.has_network;
+        bounds.offline_tools = !definition.has_network;
         bounds.rules.blocked_commands.extend(definition.blocked_commands.iter().cloned());
         bounds.rules.allowances.push(PolicyRule::allow("hub_*"));
         options.grants = Some(self.grants.clone());
         options.hub = Some(hub);
-        Ok(options)
-    }
-
-    /// Returns the directory in which the agent works, which is empty.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a directory that only the activations of this agent have used"
-    )]
-    fn workspace(&self) -> CliResult<PathBuf> {
-        let state = directories(self.claim.worker.app)?.state;
-        let directory = state.join(DIRECTORY).join("agents").join(&self.activation.agent);
-        let unusable = |error: std::io::Error| may_pass(&format!("{}: {error}", directory.display()));
-        if directory.exists() {
-            std::fs::remove_dir_all(&directory).map_err(unusable)?;
-        }
-        create_private_dir(&directory).map_err(unusable)?;
-        Ok(directory)
+        options
     }
 
     pub(super) fn may_post(&self) -> bool {
@@ -446,9 +457,4 @@ impl ActivationRun<'_> {
         let key = format!("{}:read-{}", self.claim.task.id, blake3::hash(ids.join("\n").as_bytes()).to_hex());
         Ok(self.hub.client.mark_read(&ids, &key).await?)
     }
-}
-
-/// Checks whether a post is on the Hub, or may be.
-fn is_there(post: &OutboxPost) -> bool {
-    matches!(post.state, PostState::Done { .. } | PostState::Unknown { .. })
 }

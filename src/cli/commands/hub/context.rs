@@ -21,11 +21,14 @@ impl From<HubError> for CliError {
             HubError::Setup(_) => FailureKind::Config,
             HubError::Refused(401 | 403, _) => FailureKind::Auth,
             HubError::Refused(..) => FailureKind::Request,
-            HubError::NotStored(_) | HubError::Lost(_) | HubError::Unreadable(_) => FailureKind::Network,
+            _ => FailureKind::Network,
         };
         Self::new(kind, error.to_string())
     }
 }
+
+/// Longest time for which a definition is kept, in seconds: a day.
+const MAX_CACHE_SECONDS: u64 = 24 * 60 * 60;
 
 /// A definition, and until when it is kept.
 type Kept = (Instant, Rc<AgentDefinition>);
@@ -74,7 +77,7 @@ impl HubContext {
         let missing = || format!("there is no {directory}/{id}/config.yaml for this agent");
         let definition = Rc::new(read.ok_or_else(|| CliError::new(FailureKind::Config, missing()))?);
         definition.warnings.iter().for_each(|key| warn(&format!("{directory}/{id}/config.yaml: {key}")));
-        let until = Instant::now() + Duration::from_secs(definition.cache_seconds);
+        let until = Instant::now() + Duration::from_secs(definition.cache_seconds.min(MAX_CACHE_SECONDS));
         self.definitions.borrow_mut().insert(id.to_owned(), (until, Rc::clone(&definition)));
         Ok(definition)
     }

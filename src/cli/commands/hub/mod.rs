@@ -9,6 +9,7 @@ mod prompt;
 mod reports;
 pub mod serve;
 mod skills;
+mod workspace;
 
 use crate::cli::commands::hub::dev::DevArgs;
 use crate::cli::commands::hub::serve::ServeArgs;

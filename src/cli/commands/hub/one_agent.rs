@@ -44,6 +44,10 @@ pub async fn claim(
     let fed = worker.or_later(feed(&worker.queue, activation, min_interval, worker.now()).await)?;
     match fed {
         Some(Fed::Submitted(id) | Fed::Open(id)) => {
+            let open = worker.or_later(worker.queue.record(&id).await)?;
+            if !open.is_some_and(|task| task.spec.is_of(worker.lane)) {
+                return Ok(None);
+            }
             let claimed = worker.queue.claim_activation(&id, name, worker.now()).await;
             Ok(worker.or_later(claimed)?.flatten())
         }
@@ -51,6 +55,11 @@ pub async fn claim(
             worker.log(Style::Warning, &messages::hub_unusable_agent(agent, worker.language));
             Ok(None)
         }
-        Some(Fed::Waits(_)) | None => Ok(None),
+        Some(Fed::Waits(until)) => {
+            let seconds = until.saturating_sub(worker.now());
+            worker.log(Style::Warning, &messages::hub_agent_waits(agent, seconds, worker.language));
+            Ok(None)
+        }
+        None => Ok(None),
     }
 }

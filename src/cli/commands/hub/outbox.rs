@@ -3,11 +3,14 @@
 
 use crate::cli::commands::fleet::claim::Claim;
 use crate::cli::error::CliError;
+use crate::core::fleet::TaskRecord;
 use crate::core::hub::{OutboxPost, PostState, PostTarget};
 use crate::fleet::error::QueueError;
 use crate::hub::agent_state::{AgentState, PostLimits, PostRefusal};
 use crate::hub::client::{HubClient, HubError};
 use crate::hub::feed::state_key;
+use crate::messages;
+use crate::terminal::Style;
 use std::cell::Cell;
 use tokio::sync::Mutex;
 
@@ -15,6 +18,8 @@ use tokio::sync::Mutex;
 const MAX_POSTS: u32 = 10;
 /// Maximum bytes of the text of a post; what is longer is cut.
 const MAX_POST_BYTES: usize = 32 << 10;
+/// Maximum bytes of a title, a community or the id of a post.
+const MAX_NAME_BYTES: usize = 500;
 /// Characters of a post by which it is searched for.
 const SEARCH_CHARS: usize = 80;
 /// Results of that search.
@@ -71,18 +76,23 @@ impl<'a> Outbox<'a> {
         Self { claim, hub, agent, limits, count: Cell::new(0), turn: Mutex::default() }
     }
 
-    /// Posts the next text of the attempt, unless another attempt has posted one with its number, and returns its id.
+    /// Posts the next text of the attempt, unless another attempt has posted one with its number to the same place, and returns its id.
     ///
     /// # Errors
     /// Why it was not posted.
     pub async fn post(&self, target: PostTarget, content: &str) -> Result<String, NotPosted> {
         let _turn = self.turn.lock().await;
-        let number = self.count.get() + 1;
+        let (record, target) = (self.own_record().await?, self.without_secrets(target));
+        let key = |number: u32| format!("{}:{number}", self.claim.task.id);
+        let mut number = self.count.get() + 1;
+        let is_elsewhere = |known: &OutboxPost, number| known.key == key(number) && known.target != target;
+        while record.posts.iter().any(|known| is_elsewhere(known, number)) {
+            number += 1;
+        }
         if number > MAX_POSTS {
             return Err(NotPosted::Refused(format!("an activation has at most {MAX_POSTS} posts")));
         }
-        let key = format!("{}:{number}", self.claim.task.id);
-        let posted = self.post_once(key, target, content, true).await;
+        let posted = self.post_once(&record, key(number), target, content).await;
         if !matches!(posted, Err(NotPosted::Limit(_))) {
             self.count.set(number);
         }
@@ -94,44 +104,51 @@ impl<'a> Outbox<'a> {
         self.count.get() > 0
     }
 
-    /// Posts the report of a failure.
+    /// Posts the report of a failure, up to five times a day.
     ///
     /// # Errors
     /// Why it was not posted.
     pub async fn report(&self, community: &str, title: &str, content: &str) -> Result<String, NotPosted> {
         let target =
             PostTarget::Post { title: Some(title.to_owned()), community: Some(community.to_owned()) };
-        self.post_once(format!("{}:{ERROR}", self.claim.task.id), target, content, false).await
+        let record = self.own_record().await?;
+        self.post_once(&record, format!("{}:{ERROR}", self.claim.task.id), target, content).await
+    }
+
+    /// Returns the record of the task, if it is still that of this attempt.
+    async fn own_record(&self) -> Result<TaskRecord, NotPosted> {
+        let Claim { worker, task, .. } = self.claim;
+        let record = worker.until_answered(async || worker.queue.record(&task.id).await).await?;
+        if record.belongs_to(task) { Ok(record) } else { Err(NotPosted::NotOwn) }
     }
 
     async fn post_once(
         &self,
+        record: &TaskRecord,
         key: String,
         target: PostTarget,
         content: &str,
-        is_limited: bool,
     ) -> Result<String, NotPosted> {
-        let Claim { worker, task } = self.claim;
-        let record = worker.until_answered(async || worker.queue.record(&task.id).await).await?;
-        if !record.belongs_to(task) {
-            return Err(NotPosted::NotOwn);
-        }
-        let others: Vec<&str> = record.posts.iter().filter_map(posted_id).collect();
         if let Some(known) = record.posts.iter().find(|known| known.key == key) {
-            return match &known.state {
-                PostState::Done { post_id } => Ok(post_id.clone()),
-                PostState::Refused { why } => Err(NotPosted::Refused(why.clone())),
-                PostState::Unknown { why } => Err(NotPosted::Unknown(why.clone())),
-                PostState::Intended => self.resume(known, &others).await,
-            };
+            match &known.state {
+                PostState::Done { post_id } => return Ok(post_id.clone()),
+                PostState::Refused { why } => return Err(NotPosted::Refused(why.clone())),
+                PostState::Unknown { why } => return Err(NotPosted::Unknown(why.clone())),
+                PostState::Intended => return self.resume(known).await,
+                PostState::NotStored { .. } => {}
+            }
         }
-        if is_limited {
-            self.reserve(&key, &target).await?;
-        }
-        let post = OutboxPost { key, target, content: self.bounded(content), state: PostState::Intended };
+        let content = self.bounded(content, MAX_POST_BYTES);
+        let earlier = match self.same_texts(&target, &content).await {
+            Err(error) if error.may_pass() => return Err(NotPosted::Later(error.to_string())),
+            // The Hub will say what is wrong with the place.
+            found => found.unwrap_or_default(),
+        };
+        self.reserve(&key, &target).await?;
+        let post = OutboxPost { key, target, content, earlier, state: PostState::Intended };
         self.record(&post).await?;
         match self.send(&post).await {
-            Err(HubError::Lost(_) | HubError::Unreadable(_)) => self.resume(&post, &others).await,
+            Err(HubError::Lost(_) | HubError::Unreadable(_)) => self.resume(&post).await,
             sent => self.settle(&post, sent).await,
         }
     }
@@ -139,7 +156,13 @@ impl<'a> Outbox<'a> {
     /// Counts a post for the limits of the agent.
     async fn reserve(&self, key: &str, target: &PostTarget) -> Result<(), NotPosted> {
         let (worker, now) = (self.claim.worker, self.claim.worker.now());
-        let reserve = |state: &mut AgentState| state.reserve(key, target, &self.limits, now);
+        let reserve = |state: &mut AgentState| {
+            if !key.ends_with(ERROR) {
+                return state.reserve(key, target, &self.limits, now);
+            }
+            let why = || PostRefusal::Thread("the limit of reports a day is reached".to_owned());
+            if state.reserve_error_post(key, now) { Ok(()) } else { Err(why()) }
+        };
         let state = state_key(self.agent);
         let reserved =
             worker.until_answered(async || worker.queue.change_value(&state, reserve).await).await?;
@@ -147,55 +170,69 @@ impl<'a> Outbox<'a> {
     }
 
     /// Returns a text without secrets, and not too long.
-    fn bounded(&self, content: &str) -> String {
+    fn bounded(&self, content: &str, most: usize) -> String {
         let mut text = self.claim.worker.app.redact(content.trim());
-        if text.len() > MAX_POST_BYTES {
-            text.truncate(text.floor_char_boundary(MAX_POST_BYTES));
+        if text.len() > most {
+            text.truncate(text.floor_char_boundary(most));
             text.push_str("\n[cut]");
         }
         text
     }
 
+    /// Returns a place that the model has named, without secrets.
+    fn without_secrets(&self, target: PostTarget) -> PostTarget {
+        let bounded = |text: String| self.bounded(&text, MAX_NAME_BYTES);
+        match target {
+            PostTarget::Comment { post } => PostTarget::Comment { post: bounded(post) },
+            PostTarget::Post { title, community } => {
+                PostTarget::Post { title: title.map(bounded), community: community.map(bounded) }
+            }
+        }
+    }
+
     /// Finds a post whose outcome is not known, or sends it once more.
-    async fn resume(&self, post: &OutboxPost, others: &[&str]) -> Result<String, NotPosted> {
-        if let Some(id) = self.find(post, others).await? {
+    async fn resume(&self, post: &OutboxPost) -> Result<String, NotPosted> {
+        if let Some(id) = self.find(post).await? {
             return self.settle(post, Ok(id)).await;
         }
-        let sent = self.send(post).await;
-        let Err(HubError::Lost(why) | HubError::Unreadable(why)) = sent else {
-            return self.settle(post, sent).await;
+        let why = match self.send(post).await {
+            Ok(id) => return self.settle(post, Ok(id)).await,
+            Err(error @ (HubError::NotStored(_) | HubError::Busy(_))) => {
+                return Err(NotPosted::Later(error.to_string()));
+            }
+            // The first one may have been stored late, and what the Hub refuses now be the second one.
+            Err(error) => error.to_string(),
         };
-        match self.find(post, others).await? {
+        match self.find(post).await? {
             Some(id) => self.settle(post, Ok(id)).await,
             None => self.give_up(post, why).await,
         }
     }
 
     /// Looks for a post on the Hub.
-    async fn find(&self, post: &OutboxPost, others: &[&str]) -> Result<Option<String>, NotPosted> {
-        let is_it = |author: &str, content: &str, id: &str| {
-            author == self.agent && content.trim() == post.content.trim() && !others.contains(&id)
-        };
-        let found = match &post.target {
-            PostTarget::Comment { post: thread } => self.hub.thread(thread).await.map(|thread| {
-                let mut comments = thread.comments.into_iter();
-                comments.find(|one| is_it(&one.author.id, &one.content, &one.id)).map(|one| one.id)
-            }),
-            PostTarget::Post { title, community } => {
-                let text: String =
-                    title.as_deref().unwrap_or(&post.content).chars().take(SEARCH_CHARS).collect();
-                let place = (community.as_deref(), Some(self.agent));
-                self.hub.search(&text, SEARCH_RESULTS, place).await.map(|posts| {
-                    let mut posts = posts.into_iter();
-                    posts.find(|one| is_it(&one.author.id, &one.content, &one.id)).map(|one| one.id)
-                })
-            }
-        };
-        match found {
-            Ok(found) => Ok(found),
+    async fn find(&self, post: &OutboxPost) -> Result<Option<String>, NotPosted> {
+        match self.same_texts(&post.target, &post.content).await {
+            Ok(found) => Ok(found.into_iter().find(|id| !post.earlier.contains(id))),
             Err(error) if error.may_pass() => Err(NotPosted::Later(error.to_string())),
             Err(error) => self.give_up(post, error.to_string()).await.map(Some),
         }
+    }
+
+    /// Returns the ids of what the agent has posted with this text in this place.
+    async fn same_texts(&self, target: &PostTarget, content: &str) -> Result<Vec<String>, HubError> {
+        let is_same = |author: &str, text: &str| author == self.agent && text.trim() == content;
+        Ok(match target {
+            PostTarget::Comment { post } => {
+                let comments = self.hub.thread(post).await?.comments.into_iter();
+                comments.filter(|one| is_same(&one.author.id, &one.content)).map(|one| one.id).collect()
+            }
+            PostTarget::Post { title, community } => {
+                let text: String = title.as_deref().unwrap_or(content).chars().take(SEARCH_CHARS).collect();
+                let place = (community.as_deref(), Some(self.agent));
+                let posts = self.hub.search(&text, SEARCH_RESULTS, place).await?.into_iter();
+                posts.filter(|one| is_same(&one.author.id, &one.content)).map(|one| one.id).collect()
+            }
+        })
     }
 
     async fn send(&self, post: &OutboxPost) -> Result<String, HubError> {
@@ -206,7 +243,10 @@ impl<'a> Outbox<'a> {
     async fn settle(&self, post: &OutboxPost, sent: Result<String, HubError>) -> Result<String, NotPosted> {
         let (state, outcome) = match sent {
             Ok(id) => (PostState::Done { post_id: id.clone() }, Ok(id)),
-            Err(error) if error.may_pass() => return Err(NotPosted::Later(error.to_string())),
+            Err(error) if error.may_pass() => {
+                let why = error.to_string();
+                (PostState::NotStored { why: why.clone() }, Err(NotPosted::Later(why)))
+            }
             Err(error) => {
                 let why = error.to_string();
                 (PostState::Refused { why: why.clone() }, Err(NotPosted::Refused(why)))
@@ -218,21 +258,16 @@ impl<'a> Outbox<'a> {
 
     /// Records that it cannot be told whether a text was posted.
     async fn give_up(&self, post: &OutboxPost, why: String) -> Result<String, NotPosted> {
+        let worker = self.claim.worker;
+        worker.log(Style::Warning, &messages::hub_post_unknown(&post.key, &why, worker.language));
         let state = PostState::Unknown { why: why.clone() };
         self.record(&OutboxPost { state, ..post.clone() }).await?;
         Err(NotPosted::Unknown(why))
     }
 
     async fn record(&self, post: &OutboxPost) -> Result<(), NotPosted> {
-        let Claim { worker, task } = self.claim;
+        let Claim { worker, task, .. } = self.claim;
         let set = async || -> Result<bool, QueueError> { worker.queue.set_post(task, post).await };
         if worker.until_answered(set).await? { Ok(()) } else { Err(NotPosted::NotOwn) }
-    }
-}
-
-fn posted_id(post: &OutboxPost) -> Option<&str> {
-    match &post.state {
-        PostState::Done { post_id } => Some(post_id),
-        _ => None,
     }
 }

@@ -12,6 +12,7 @@ use crate::core::hub::{Activation, ActivationKind};
 use crate::core::language::Language;
 use crate::fleet::backoff::spread;
 use crate::fleet::error::QueueError;
+use crate::fleet::leader::{Candidate, MAX_SILENCE};
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
 use crate::hub::api::AgentInfo;
@@ -53,8 +54,7 @@ struct Server<'a> {
     app: &'a App,
     queue: Queue,
     hub: HubContext,
-    /// Its name, which no other process has.
-    name: String,
+    candidate: Candidate,
     language: Language,
     /// When agents that were not active were last looked for.
     looked_for_stale: Cell<Option<Instant>>,
@@ -82,7 +82,7 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
         app,
         queue: open_queue(app, settings, args.queue.as_deref()).await?,
         hub: HubContext::new(app, settings)?,
-        name: app.source.ordered_uuid(),
+        candidate: Candidate::new(app.source.ordered_uuid()),
         language: settings.language,
         looked_for_stale: Cell::default(),
         unusable: RefCell::default(),
@@ -96,15 +96,15 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
         () = interrupt.cancelled() => Ok(()),
     };
     // If the server of the queue is away, the leadership ends by itself.
-    let _resigned = server.queue.resign(&server.name).await;
+    let _resigned = server.candidate.resign(&server.queue).await;
     served.map(|()| 0)
 }
 
 impl Server<'_> {
     async fn serve(&self, once: bool) -> CliResult<()> {
-        let mut was_leader = None;
+        let (mut was_leader, begun) = (None, Instant::now());
         loop {
-            let leads = self.or_log(self.queue.lead(&self.name).await)? == Some(true);
+            let leads = self.or_log(self.candidate.lead(&self.queue).await)? == Some(true);
             if was_leader != Some(leads) {
                 let text = if leads {
                     messages::hub_leads(&self.hub.settings.url, self.language)
@@ -116,7 +116,8 @@ impl Server<'_> {
             was_leader = Some(leads);
             self.metrics.set(Figure::IsLeader, &[], f64::from(u8::from(leads)));
             if !leads {
-                if once {
+                // The leader may have been killed a moment ago.
+                if once && begun.elapsed() > MAX_SILENCE + RENEWAL {
                     return Ok(());
                 }
                 sleep(RENEWAL).await;
@@ -141,7 +142,7 @@ impl Server<'_> {
         let mut renewals = interval(RENEWAL);
         loop {
             renewals.tick().await;
-            if self.or_log(self.queue.lead(&self.name).await)? == Some(false) {
+            if self.or_log(self.candidate.lead(&self.queue).await)? == Some(false) {
                 return Ok(());
             }
         }

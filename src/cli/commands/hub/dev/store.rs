@@ -4,6 +4,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::hub::api::{AgentInfo, Author, BudgetHealth, Comment, Notification, Post};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
@@ -191,10 +192,10 @@ impl DevStore {
         // Who is mentioned, and on a comment who takes part in the thread; never its author.
         change.execute(
             "INSERT INTO notification (agent, kind, post, author, content, created_at)
-             SELECT id, CASE WHEN instr(?1, '@' || id) > 0 THEN 'mention' ELSE 'reply' END, coalesce(?2, ?3), ?4, ?1, ?5
-             FROM agent WHERE id <> ?4 AND (instr(?1, '@' || id) > 0
+             SELECT id, CASE WHEN id IN (SELECT value FROM json_each(?6)) THEN 'mention' ELSE 'reply' END, coalesce(?2, ?3), ?4, ?1, ?5
+             FROM agent WHERE id <> ?4 AND (id IN (SELECT value FROM json_each(?6))
                OR ?2 IS NOT NULL AND id IN (SELECT author FROM item WHERE number = ?2 OR post = ?2))",
-            params![new.content, thread, number, new.author.id, now],
+            params![new.content, thread, number, new.author.id, now, mentioned(&new.content)],
         )?;
         if let Some(key) = key {
             change.execute("INSERT INTO answer VALUES (?1, ?2)", params![key, number])?;
@@ -229,6 +230,17 @@ impl DevStore {
             healthy: is_within(daily_limit, daily_used) && is_within(monthly_limit, monthly_used),
         })
     }
+}
+
+/// Returns the ids after each `@` of a text, as a JSON list.
+fn mentioned(text: &str) -> String {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+    let ids = text.split('@').skip(1).map(|rest| {
+        let end = rest.find(|char| !is_part(char)).unwrap_or(rest.len());
+        // What ends a sentence is no part of an id.
+        Value::from(rest[..end].trim_end_matches(['.', '-']))
+    });
+    ids.collect::<Value>().to_string()
 }
 
 /// Start of a query for rows that `item` reads.

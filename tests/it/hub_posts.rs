@@ -1,0 +1,237 @@
+//! Posts of activations: each text is on the Hub once, in the right place, and without secrets, whatever goes wrong.
+
+use crate::hub::{ALWAYS, Place};
+use crate::support::hub::{Fault, HUB_KEY};
+use crate::support::run::{KEY, Running};
+use crate::support::server::Server;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+/// A model that answers.
+fn answering() -> Server {
+    Server::start("turns: [{text: The answer., repeat: 99}]")
+}
+
+/// An agent that may post at any time, and does not look for posts.
+fn place() -> Place {
+    Place::new().with_agent(ALWAYS, "You are Bob.")
+}
+
+fn states(place: &Place) -> Vec<Value> {
+    place.tasks().iter().map(|task| task["state"].clone()).collect()
+}
+
+#[test]
+fn b18_a_notification_that_cannot_be_marked_as_read_is_answered_once() {
+    let place = Place::new();
+    let (post, notification) = place.mention("@bob?");
+    place.hub.fault("POST /api/v1/notifications/read", Fault::Status(403), 2);
+    let server = Server::start("turns: [{text: The answer., repeat: 9}]");
+    for _ in 0..2 {
+        place.feed();
+        place.worker(&server, &["--once"]);
+        assert!(!place.hub.was_read(&notification));
+    }
+    place.feed();
+    place.worker(&server, &["--once"]).exits(0);
+    assert!(place.hub.was_read(&notification));
+    assert_eq!((place.hub.comments(&post).len(), server.requests().len()), (1, 1));
+    let states: Vec<_> = place.tasks().iter().map(|task| task["state"].clone()).collect();
+    assert_eq!(states, ["failed", "failed", "done"]);
+}
+
+#[test]
+fn b18_another_queue_has_other_keys() {
+    let place = place();
+    let other = format!("sqlite:{}", place.lab.outside().join("other.sqlite").display());
+    for (queue, count) in [(None, 1), (Some(other.as_str()), 2)] {
+        let (post, _) = place.mention("@bob?");
+        let server = answering();
+        let mut more = vec!["--agent", "bob", "--once"];
+        more.extend(queue.iter().flat_map(|queue| ["--queue", queue]));
+        place.worker(&server, &more).exits(0);
+        assert_eq!(
+            (place.hub.comments(&post).len(), place.hub.calls("POST /api/v1/posts/").len()),
+            (1, count)
+        );
+    }
+}
+
+#[test]
+fn b18_a_post_of_an_earlier_attempt_to_another_place_is_not_taken_for_the_answer() {
+    let place = place().adding("llm: {retries: 0}\n");
+    let (post, notification) = place.mention("@bob?");
+    place.feed();
+    let server = Server::start(
+        "turns:
+  - calls: [{name: hub_post, arguments: {content: Something new, title: News}}]
+  - {fault: {http: {status: 503, body: no}}}
+  - text: The answer.
+",
+    );
+    place.worker(&server, &["--drain"]).exits(0);
+    assert_eq!((&place.tasks()[0]["state"], &place.tasks()[0]["attempt"]), (&json!("done"), &json!(2)));
+    assert_eq!((place.hub.comments(&post).len(), place.hub.was_read(&notification)), (1, true));
+    assert_eq!(place.hub.posts().iter().filter(|post| post["title"] == "News").count(), 1);
+}
+
+#[test]
+fn b18_a_lost_answer_is_not_taken_for_an_older_comment_with_the_same_text() {
+    let place = place();
+    let post = place.hub.post("ann", "Hello");
+    let server = answering();
+    for count in 1..=2 {
+        place.hub.notify("bob", "mention", &post, "@bob?");
+        if count == 2 {
+            place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Status(500), 1);
+        }
+        place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+        assert_eq!(place.hub.comments(&post).len(), count);
+    }
+}
+
+#[test]
+fn b18_a_repeat_that_is_refused_may_have_been_stored_before() {
+    let place = place();
+    let (post, notification) = place.mention("@bob?");
+    let comments = format!("POST /api/v1/posts/{post}/comments");
+    place.hub.fault(&comments, Fault::Status(504), 1);
+    place.hub.fault(&comments, Fault::Status(409), 1);
+    place.worker(&answering(), &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!((place.hub.calls(&comments).len(), place.hub.was_read(&notification)), (2, true));
+    assert_eq!(place.tasks()[0]["posts"][0]["state"], "unknown");
+}
+
+#[test]
+fn b18_a_hub_that_asks_to_wait_gets_the_answer_later() {
+    let place = place();
+    let (post, notification) = place.mention("@bob?");
+    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Status(429), 3);
+    let server = answering();
+    place.feed();
+    place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    assert_eq!((states(&place), place.hub.comments(&post).len()), (vec![json!("dead")], 0));
+    assert_eq!(place.tasks()[0]["posts"][0]["state"], "not_stored");
+    place.feed();
+    place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    assert_eq!((place.hub.comments(&post).len(), place.hub.was_read(&notification)), (1, true));
+}
+
+#[test]
+fn without_the_grant_to_post_no_model_is_called_and_nothing_is_read() {
+    let place = Place::new().with_agent("behavior: {}", "You are Bob.");
+    let (_, notification) = place.mention("@bob?");
+    let server = answering();
+    let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(2);
+    assert!(done.stderr.contains("Missing grant hub:write"), "{}", done.stderr);
+    assert_eq!((server.requests().len(), place.hub.was_read(&notification)), (0, false));
+}
+
+#[test]
+fn a_notification_that_fails_again_and_again_is_passed_over() {
+    let place = place();
+    let (post, locked) = place.mention("@bob?");
+    let (other, answered) = place.mention("@bob!");
+    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Status(403), usize::MAX);
+    let server = answering();
+    for _ in 0..4 {
+        place.feed();
+        place.worker(&server, &["--once"]);
+    }
+    assert_eq!((place.hub.was_read(&locked), place.hub.was_read(&answered)), (false, true));
+    assert_eq!((place.hub.comments(&other).len(), server.requests().len()), (1, 4));
+    let done = place.worker(&server, &["--agent", "bob", "--once"]);
+    assert!(done.stderr.contains("1 notifications are passed over"), "{}", done.stderr);
+    assert!(place.tasks()[0]["cause"].as_str().unwrap().contains("the Hub answers 403: "));
+}
+
+#[test]
+fn an_activation_is_not_retried_by_hand() {
+    let place = place();
+    let (post, _) = place.mention("@bob?");
+    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Status(403), 1);
+    place.worker(&answering(), &["--agent", "bob", "--once"]).exits(2);
+    let id = place.tasks()[0]["id"].as_str().unwrap().to_owned();
+    let done = place.lab.agent(&["tasks", "retry", &id]).exits(3);
+    assert!(done.stderr.contains("the next activation of the agent follows it"), "{}", done.stderr);
+}
+
+#[test]
+fn a_secret_in_a_title_is_replaced() {
+    let place = place();
+    place.mention("@bob?");
+    let call = format!("{{name: hub_post, arguments: {{content: x, title: 'the key {HUB_KEY}'}}}}");
+    let server = Server::start(&format!("turns:\n  - calls: [{call}]\n  - text: done\n"));
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    let posts = place.hub.posts();
+    let title = posts.iter().find(|post| post["content"] == "x").unwrap()["title"].as_str().unwrap();
+    assert!(title.starts_with("the key ") && !title.contains(HUB_KEY), "{title}");
+    assert!(!format!("{:?}", place.tasks()).contains(HUB_KEY));
+}
+
+#[test]
+fn a_definition_without_network_leaves_no_tool_that_reaches_it() {
+    for (network, expected) in [("true", true), ("false", false)] {
+        let place = Place::new()
+            .with_agent(&format!("{ALWAYS}network: {{enabled: {network}}}\n"), "You are Bob.")
+            .adding("web: {enabled: true}\n");
+        place.mention("@bob?");
+        let server = answering();
+        place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+        let tools = server.requests()[0].body["tools"].to_string();
+        assert_eq!(tools.contains("web_fetch"), expected, "{tools}");
+        assert!(tools.contains("hub_post"));
+    }
+}
+
+#[test]
+fn a_worker_that_is_ended_gives_back_an_activation_that_waits_and_tells_what_it_used() {
+    let place = Place::new();
+    let (post, _) = place.mention("@bob?");
+    let server = answering();
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    place.hub.notify("bob", "mention", &post, "@bob again");
+    let working: Running = place.start_worker(&server, &["--agent", "bob", "--grace", "0"]);
+    server.wait_for_request(2);
+    // It waits for the time between two posts of the agent, which is a minute.
+    place.hub.wait_for("GET /api/v1/posts/", 3);
+    working.signal(Signal::TERM);
+    working.finish().exits(0);
+    assert_eq!(states(&place), ["done", "queued"]);
+    assert_eq!(place.hub.calls("POST /api/v1/system/consumption").len(), 2);
+}
+
+#[test]
+fn a_worker_of_a_hub_leaves_the_tasks_of_others_alone() {
+    let place = Place::new();
+    fs::write(place.lab.ws().join("a.txt"), "first").unwrap();
+    place.lab.commit_all();
+    place.lab.agent(&["submit", "x", "--id", "a"]).exits(0);
+    let server = Server::start(
+        "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}, {text: no, repeat: 9}]",
+    );
+    let url = server.url();
+    let words = ["worker", "--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let killed = place.lab.start(&words);
+    server.wait_for_request(2);
+    killed.signal(Signal::KILL);
+    killed.finish();
+    place.worker(&server, &["--agent", "bob", "--once", "--mode", "notification"]).exits(0);
+    assert_eq!((&states(&place)[0], server.requests().len()), (&json!("claimed"), 2));
+}
+
+#[test]
+fn an_attempt_without_a_run_uses_nothing_of_the_money_of_a_day() {
+    let place = Place::new();
+    let config = place.lab.home().join("config.yaml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("lease_seconds: 3", "lease_seconds: 3, budget_usd: 0.03")).unwrap();
+    let server = answering();
+    for _ in 0..3 {
+        // It looks for posts, and there are none.
+        let done = place.worker(&server, &["--agent", "bob", "--once", "--budget", "0.02"]).exits(0);
+        assert!(!done.stderr.contains("no task is claimed"), "{}", done.stderr);
+    }
+    assert_eq!((states(&place).len(), server.requests().len()), (3, 0));
+}
