@@ -13,8 +13,13 @@ pub mod nats;
 #[path = "../../tests/nats_server.rs"]
 mod nats_server;
 pub mod queue;
+#[cfg(test)]
+#[path = "../../tests/it/support/random.rs"]
+mod random;
 pub mod selection;
 pub mod shared_values;
+#[cfg(test)]
+mod simulation_tests;
 pub mod sqlite;
 pub mod transitions;
 pub mod unreadable;
