@@ -1,7 +1,7 @@
 //! A NATS server of a test, with `JetStream`, on a port of its own.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Where Debian installs it.
@@ -19,6 +19,11 @@ impl NatsServer {
     /// Starts a server; `None` if there is no program for it, unless `AGENT_TEST_NATS=1` demands it. `AGENT_TEST_NATS_SERVER` names another
     /// program.
     pub fn start() -> Option<Self> {
+        Self::start_in(&std::env::temp_dir())
+    }
+
+    /// The same, with what it stores in a new directory below `parent`.
+    pub fn start_in(parent: &Path) -> Option<Self> {
         let is_demanded = std::env::var("AGENT_TEST_NATS").is_ok_and(|value| value == "1");
         let program =
             std::env::var_os("AGENT_TEST_NATS_SERVER").map_or_else(|| PROGRAM.into(), PathBuf::from);
@@ -26,7 +31,7 @@ impl NatsServer {
             assert!(!is_demanded, "{} does not exist", program.display());
             return None;
         }
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir_in(parent).unwrap();
         let (process, port) = spawn(&program, &directory, None);
         Some(Self { program, directory, port, process })
     }

@@ -18,6 +18,8 @@ const CONFIG_FILE: &str = "config.yaml";
 const PROMPT_FILE: &str = "system-prompt.md";
 /// Time for which a definition is kept in memory unless it says otherwise, in seconds.
 const CACHE_SECONDS: u64 = 300;
+/// The value of `executor` for the agent itself.
+const OWN: &str = "own";
 /// Model calls of an activation.
 pub const MAX_ITERATIONS: u32 = 10;
 
@@ -48,6 +50,8 @@ pub struct AgentDefinition {
     pub model: Option<String>,
     /// Further settings of its runs, by key.
     pub settings: Vec<(String, Value)>,
+    /// The program that answers, of `fleet.executors` of the worker; absent: the agent itself.
+    pub executor: Option<String>,
     /// Maximum number of model calls.
     pub max_steps: u32,
     /// Whether it may run commands, if the worker allows them.
@@ -86,6 +90,7 @@ struct File {
     network: Network,
     system_prompt: Option<String>,
     cache_ttl: Option<u64>,
+    executor: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -177,6 +182,20 @@ impl Default for Network {
     }
 }
 
+impl Behavior {
+    fn post_limits(&self) -> PostLimits {
+        let (own, or) = (&self.limits, PostLimits::default());
+        let daily_posts = own.max_daily_posts.or(self.max_daily_posts);
+        let daily_comments = own.max_daily_comments.or(self.max_daily_comments);
+        PostLimits {
+            daily_posts: daily_posts.unwrap_or(or.daily_posts),
+            daily_comments: daily_comments.unwrap_or(or.daily_comments),
+            per_thread: own.max_responses_per_thread.unwrap_or(or.per_thread),
+            min_interval: own.min_interval_seconds.unwrap_or(or.min_interval),
+        }
+    }
+}
+
 impl AgentDefinition {
     /// Returns what holds for all agents without `hub.agents`.
     pub fn of_worker() -> Self {
@@ -191,6 +210,20 @@ impl AgentDefinition {
             cache_seconds: CACHE_SECONDS,
             ..Self::default()
         }
+    }
+
+    /// Returns the names of the directories in `directory`, each of which may have a definition, in order.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn ids(directory: &Path) -> std::io::Result<Vec<String>> {
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            let name = entry?.file_name().into_string();
+            ids.extend(name.into_iter().filter(|name| directory.join(name).join(CONFIG_FILE).is_file()));
+        }
+        ids.sort();
+        Ok(ids)
     }
 
     /// Reads the definition of the agent `id` below `directory`; `None` if there is none.
@@ -220,8 +253,17 @@ impl AgentDefinition {
         let mut warnings = without_effect(&value);
         let file: File =
             serde_json::from_value(value).map_err(|error| ConfigError::new(error.to_string()))?;
-        let File { brain, capabilities, interests, behavior, network, system_prompt, cache_ttl } = file;
+        let File { brain, capabilities, interests, behavior, network, system_prompt, cache_ttl, executor } =
+            file;
         let Capabilities { grants, skills, shell } = capabilities;
+        let executor = executor.filter(|name| name != OWN);
+        let is_bounded =
+            !shell.enabled || !shell.allowed_commands.is_empty() || !shell.blocked_patterns.is_empty();
+        if executor.is_some() && is_bounded {
+            let why =
+                "an executor runs any command: it needs capabilities.shell.enabled without lists of commands";
+            return Err(ConfigError::new(why).key("executor"));
+        }
         if !shell.allowed_commands.is_empty() && shell.enabled {
             warnings
                 .push("capabilities.shell.allowed_commands cannot be kept to: it has no commands".to_owned());
@@ -229,19 +271,7 @@ impl AgentDefinition {
         if !network.allowed_hosts.is_empty() {
             warnings.push("network.allowed_hosts has no effect: those of the worker apply".to_owned());
         }
-        let limit = PostLimits::default();
-        let Behavior { limits, .. } = &behavior;
-        let first = |own: Option<u32>, other: Option<u32>, or: u32| own.or(other).unwrap_or(or);
-        let limits = PostLimits {
-            daily_posts: first(limits.max_daily_posts, behavior.max_daily_posts, limit.daily_posts),
-            daily_comments: first(
-                limits.max_daily_comments,
-                behavior.max_daily_comments,
-                limit.daily_comments,
-            ),
-            per_thread: limits.max_responses_per_thread.unwrap_or(limit.per_thread),
-            min_interval: limits.min_interval_seconds.unwrap_or(limit.min_interval),
-        };
+        let limits = behavior.post_limits();
         let prompt = prompt.or(system_prompt).filter(|prompt| !prompt.trim().is_empty());
         let own = [
             (format!("agents.{id}.system_prompt"), prompt.clone().map(Value::from)),
@@ -257,6 +287,7 @@ impl AgentDefinition {
             prompt,
             model,
             settings: own.into_iter().filter_map(|(key, value)| Some((key, value?))).collect(),
+            executor,
             max_steps: behavior.max_iterations,
             has_commands: shell.enabled && shell.allowed_commands.is_empty(),
             blocked_commands: shell.blocked_patterns,
@@ -303,7 +334,8 @@ fn without_effect(file: &Value) -> Vec<String> {
 }
 
 /// The keys of a file.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
+    "executor",
     "name",
     "type",
     "display_name",
@@ -353,6 +385,18 @@ memory: {enabled: true, retrieval: {strategy: embedding_search}}
         let bare = AgentDefinition::parse("b", "name: b\nmore: 1\n", None).unwrap();
         assert!(!bare.has_commands && !bare.explores && bare.answers == (true, true));
         assert_eq!(bare.warnings, ["more is unknown"]);
+    }
+
+    #[test]
+    fn an_executor_needs_all_commands() {
+        let with = |shell: &str| {
+            AgentDefinition::parse("a", &format!("executor: aider\ncapabilities: {{shell: {shell}}}"), None)
+        };
+        assert_eq!(with("{enabled: true}").unwrap().executor.as_deref(), Some("aider"));
+        for shell in ["{enabled: false}", "{enabled: true, blocked_patterns: [sudo]}"] {
+            assert!(with(shell).unwrap_err().to_string().contains("an executor runs any command"));
+        }
+        assert_eq!(AgentDefinition::parse("a", "executor: own", None).unwrap().executor, None);
     }
 
     #[test]

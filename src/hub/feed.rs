@@ -12,6 +12,8 @@ const MAX_ATTEMPTS: u32 = 3;
 const SUBMISSION: u64 = 60;
 /// Most characters of the id of an agent, which is a part of the ids of its tasks.
 const MAX_AGENT_CHARS: usize = 40;
+/// Activations of an agent whose records are kept: a queue has a limit of tasks.
+const KEPT: u64 = 3;
 /// Characters of the queue's id in the ids of its activations.
 const QUEUE_CHARS: usize = 8;
 
@@ -33,7 +35,7 @@ pub fn state_key(agent: &str) -> String {
     format!("agent.{agent}")
 }
 
-/// Submits an activation, unless the agent has one, or waits. An agent explores again only `min_interval` seconds after its last activation.
+/// Submits an activation, unless the agent has one, or waits, and removes the record of an old one. An agent explores again only `min_interval` seconds after its last activation.
 ///
 /// # Errors
 /// Fails when the queue cannot be used.
@@ -43,7 +45,7 @@ pub async fn feed(
     min_interval: u64,
     now: u64,
 ) -> Result<Fed, QueueError> {
-    let agent = &activation.agent;
+    let agent = &activation.agent.clone();
     // In a key of the configuration a dot would separate two names.
     if check_id(agent).is_err() || agent.contains('.') || agent.len() > MAX_AGENT_CHARS {
         return Ok(Fed::Unusable);
@@ -84,6 +86,12 @@ pub async fn feed(
             let id = task_id(queue, agent, number);
             let spec = TaskSpec::of_activation(activation, MAX_ATTEMPTS);
             queue.submit(&[(id.clone(), spec)], now).await?;
+            if let Some(old) = number.checked_sub(KEPT).filter(|old| *old > 0) {
+                match queue.remove(&[task_id(queue, agent, old)]).await {
+                    Ok(()) | Err(QueueError::Unknown(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
             Ok(Fed::Submitted(id))
         }
     }

@@ -32,18 +32,19 @@ const TURNS: &str = "turns:
 ";
 
 /// Tasks in a queue, and those who are at work.
-struct Fleet {
-    lab: Lab,
+pub struct Fleet {
+    pub lab: Lab,
     model: Server,
-    nats: Option<NatsServer>,
+    pub nats: Option<NatsServer>,
     workers: Vec<Running>,
     /// Workers that were killed, or stopped until the time.
     gone: Vec<(Running, Option<Instant>)>,
 }
 
 impl Fleet {
-    fn start(nats: Option<NatsServer>, tasks: u64) -> Self {
-        let queue = nats.as_ref().map_or_else(|| "null".to_owned(), NatsServer::url);
+    /// Submits tasks and starts workers. The queue is that of the server, or `queue`.
+    pub fn start(nats: Option<NatsServer>, queue: &str, tasks: u64) -> Self {
+        let queue = nats.as_ref().map_or_else(|| queue.to_owned(), NatsServer::url);
         let lab = Lab::new()
             .file("a.txt", "first\n")
             .config(&format!("fleet: {{queue: {queue}, lease_seconds: 3}}"));
@@ -71,8 +72,33 @@ impl Fleet {
         self.workers.push(worker);
     }
 
+    /// Starts another worker for each that has ended by itself.
+    pub fn replace_ended(&mut self) {
+        for number in (0..self.workers.len()).rev() {
+            if self.workers[number].has_ended() {
+                self.gone.push((self.workers.swap_remove(number), None));
+                self.start_worker();
+            }
+        }
+    }
+
+    /// How many tasks are done.
+    pub fn done(&self) -> usize {
+        let done = self.lab.agent(&["tasks", "list", "--state", "done", "--json"]).json();
+        done["tasks"].as_array().unwrap().len()
+    }
+
+    /// Waits until so many tasks are done.
+    pub fn wait_for_done(&self, count: usize) {
+        let began = Instant::now();
+        while self.done() < count {
+            assert!(began.elapsed() < LONGEST);
+            sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Kills a worker, or stops it for longer than its claim; another one starts.
-    fn disturb(&mut self, random: &mut Random) {
+    pub fn disturb(&mut self, random: &mut Random) {
         let victim = self.workers.swap_remove(random.below(self.workers.len()));
         if random.below(5) == 0 {
             victim.signal(Signal::STOP);
@@ -108,7 +134,7 @@ impl Fleet {
     }
 
     /// Waits until the workers have nothing to do, and returns the tasks. A last worker removes what killed ones have left.
-    fn finish(mut self) -> (Lab, Vec<Value>) {
+    pub fn finish(mut self) -> (Lab, Vec<Value>) {
         self.wake(true);
         let began = Instant::now();
         while !self.has_ended() {
@@ -129,12 +155,27 @@ fn millis(random: &mut Random, from: usize, to: usize) -> Duration {
     Duration::from_millis(u64::try_from(from + random.below(to - from)).unwrap())
 }
 
+/// Checks that each task is done, and that its effect is on its branch once.
+pub fn check(lab: &Lab, done: &[Value], tasks: u64) {
+    assert_eq!(done.len() as u64, tasks);
+    for task in done {
+        assert_eq!((&task["state"], &task["result"]["output"]), (&json!("done"), &json!("done")), "{task}");
+        let branch = task["branch"].as_str().unwrap();
+        let log = lab.git(&["show", &format!("{branch}:log.txt")]);
+        let of_attempt = format!("-{}-{}", task["number"], task["attempt"]);
+        assert!(log.lines().count() == 1 && log.trim_end().ends_with(&of_attempt), "{log}{task}");
+    }
+    let branches = lab.git(&["branch", "--format=%(refname:short)"]).lines().count() as u64;
+    assert_eq!((branches, lab.git(&["worktree", "list"]).lines().count()), (tasks + 1, 1));
+    assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "");
+}
+
 /// Kills until the time is over, or everything is done, and checks what is there then.
 fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
     let tasks = points(30, 1_000);
     for seed in 0..points(1, 3) {
         let (mut random, began) = (Random(seed), Instant::now());
-        let mut fleet = Fleet::start(nats(), tasks);
+        let mut fleet = Fleet::start(nats(), "null", tasks);
         let mut next_restart = began + millis(&mut random, 2_000, 4_000);
         let (mut kills, mut restarts) = (0, 0);
         while began.elapsed() < Duration::from_secs(points(12, 600)) && !fleet.has_ended() {
@@ -149,21 +190,7 @@ fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
             }
         }
         let (lab, done) = fleet.finish();
-        assert_eq!(done.len() as u64, tasks);
-        for task in &done {
-            assert_eq!(
-                (&task["state"], &task["result"]["output"]),
-                (&json!("done"), &json!("done")),
-                "{task}"
-            );
-            let branch = task["branch"].as_str().unwrap();
-            let log = lab.git(&["show", &format!("{branch}:log.txt")]);
-            let of_attempt = format!("-{}-{}", task["number"], task["attempt"]);
-            assert!(log.lines().count() == 1 && log.trim_end().ends_with(&of_attempt), "{log}{task}");
-        }
-        let branches = lab.git(&["branch", "--format=%(refname:short)"]).lines().count() as u64;
-        assert_eq!((branches, lab.git(&["worktree", "list"]).lines().count()), (tasks + 1, 1));
-        assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "");
+        check(&lab, &done, tasks);
         let sum = |field: &str| done.iter().map(|task| task[field].as_u64().unwrap()).sum::<u64>();
         let (attempts, failed) = (sum("attempt"), sum("failed_attempts"));
         assert!(failed > 0 && (attempts > tasks || tasks < 1_000), "{attempts} attempts, {failed} failed");

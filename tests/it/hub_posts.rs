@@ -147,6 +147,58 @@ fn a_notification_that_fails_again_and_again_is_passed_over() {
 }
 
 #[test]
+fn a20_an_executor_answers_for_an_agent_and_leaves_nothing() {
+    let place = Place::new().with_agent(
+        &format!("executor: echoes\n{}", ALWAYS.replace("}\nbeh", ", shell: {enabled: true}}\nbeh")),
+        "You are Bob.",
+    );
+    let config = place.lab.home().join("config.yaml");
+    let executor = "executors: {echoes: {command: /bin/sh, args: [-c, 'echo $HOME > h; grep -c Bob', x], prompt: stdin}}";
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("lease_seconds: 3", &format!("lease_seconds: 3, {executor}"))).unwrap();
+    let (post, notification) = place.mention("@bob?");
+    let server = answering();
+    let refused = place.worker(&server, &["--agent", "bob", "--once"]).exits(2);
+    assert!(refused.stderr.contains("--mode yolo"), "{}", refused.stderr);
+    place.worker(&server, &["--agent", "bob", "--once", "--mode", "yolo"]).exits(0);
+    assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "1".to_owned())]);
+    assert_eq!((place.hub.was_read(&notification), server.requests().len()), (true, 0));
+    let left = fs::read_dir(place.lab.home().join("state/hub")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_dir(left).unwrap().count(), 0);
+}
+
+#[test]
+fn doctor_tells_about_the_hub_its_agents_and_the_port() {
+    let place = Place::new().with_agent("brain: {api_base: 'http://x'}\n", "You are Bob.");
+    let agents = place.lab.outside().join("agents");
+    fs::create_dir_all(agents.join("amy")).unwrap();
+    fs::write(agents.join("amy/config.yaml"), "behavior: 5\n").unwrap();
+    let shown = place.lab.agent(&["doctor"]).stdout;
+    for part in [
+        &format!("hub            {}, which `--online` asks\n", place.hub.url()),
+        &format!("agents         1 in {}\n", agents.display()),
+        "agent          amy: not usable: ",
+        "agent          bob: brain.api_base has no effect\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("port "), "{shown}");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    let config = place.lab.home().join("config.yaml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("lease_seconds: 3", &format!("lease_seconds: 3, listen: '{address}'")))
+        .unwrap();
+    place.mention("@bob?");
+    let shown = place.lab.agent(&["doctor", "--online"]).stdout;
+    assert!(shown.contains(&format!("hub            ok: {}, 1 agents have", place.hub.url())), "{shown}");
+    assert!(shown.contains(&format!("port           not usable: fleet.listen {address}: ")), "{shown}");
+    drop(port);
+    let shown = place.lab.agent(&["doctor"]).stdout;
+    assert!(shown.contains(&format!("port           ok: {address} can be opened")), "{shown}");
+}
+
+#[test]
 fn an_activation_is_not_retried_by_hand() {
     let place = place();
     let (post, _) = place.mention("@bob?");

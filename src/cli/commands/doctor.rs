@@ -2,6 +2,7 @@
 
 use crate::cli::args::DoctorArgs;
 use crate::cli::commands::fleet::readiness::queue_readiness;
+use crate::cli::commands::hub::readiness::hub_readiness;
 use crate::cli::commands::mcp_readiness;
 use crate::cli::commands::model_readiness::{self, Readiness};
 use crate::cli::commands::trust;
@@ -49,9 +50,11 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     directories::prepare(settings)?;
     let launcher = compose::freshly_probed_launcher(app, settings)?;
     let prices = user_prices(&settings.costs)?;
-    let (models, servers, queue) = app.block_on(async {
+    let (models, servers, queue, hub) = app.block_on(async {
         let models = models(app, settings, &prices, args.online).await;
-        Ok((models, mcp_readiness::servers(app, &loaded).await?, queue_readiness(app, settings).await))
+        let servers = mcp_readiness::servers(app, &loaded).await?;
+        let hub = hub_readiness(app, settings, args.online).await;
+        Ok((models, servers, queue_readiness(app, settings).await, hub))
     })?;
     let store = session_store(settings);
     let sessions = match store.list() {
@@ -73,6 +76,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let _ = writeln!(text, "sessions       {sessions}");
     text.push_str(&servers);
     text.push_str(&queue);
+    text.push_str(&hub);
     let _ = writeln!(text, "sandbox        {}", sandbox_status(settings, launcher.tier()));
     for tried in launcher.tiers() {
         let found = match launcher.probe_tier(tried) {

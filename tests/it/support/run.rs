@@ -423,6 +423,10 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for the end.
     pub fn finish(mut self) -> Finished {
         let end = Instant::now() + PATIENCE;

@@ -53,10 +53,13 @@ impl<'a> ExecutorRun<'a> {
     ) -> CliResult<Option<Self>> {
         let Some(name) = spec.executor.as_deref() else { return Ok(None) };
         let wrong = |why: String| Err(CliError::new(FailureKind::Config, why));
-        let executor = match executor(&settings.fleet.executors, name) {
+        let mut executor = match executor(&settings.fleet.executors, name) {
             Ok(executor) => executor,
             Err(why) => return wrong(why),
         };
+        if options.bounds.no_network {
+            (executor.network, executor.allowed_hosts) = (None, None);
+        }
         // Its calls cannot be decided on one by one.
         let task_mode = spec.mode.as_deref().and_then(|mode| mode.parse().ok());
         if settings.policy.mode != Mode::Yolo || task_mode.is_some_and(|mode: Mode| mode != Mode::Yolo) {

@@ -3,7 +3,7 @@
 mod attempt;
 pub mod claim;
 pub mod context;
-mod executor;
+pub mod executor;
 pub mod monitor;
 pub mod readiness;
 pub mod records;

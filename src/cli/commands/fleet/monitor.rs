@@ -21,6 +21,7 @@ use tokio::net::TcpListener;
 
 /// Where the figures are served, and to whom.
 pub struct Listening {
+    address: SocketAddr,
     listener: TcpListener,
     token: Option<String>,
     prefix: String,
@@ -46,7 +47,12 @@ impl Listening {
             return Err(wrong("other machines reach it: set `fleet.listen_token_env`".to_owned()));
         }
         let listener = TcpListener::bind(address).await.map_err(|error| wrong(error.to_string()))?;
-        Ok(Some(Self { listener, token, prefix: settings.metrics_prefix.clone() }))
+        Ok(Some(Self { address, listener, token, prefix: settings.metrics_prefix.clone() }))
+    }
+
+    /// Returns its address and port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 
@@ -62,7 +68,7 @@ pub struct Monitor<'a> {
 
 /// Answers requests on the port for ever; without a port it waits for ever.
 pub async fn listen(listening: Option<Listening>, monitor: Monitor<'_>) -> Infallible {
-    let Some(Listening { listener, token, prefix }) = listening else { return pending().await };
+    let Some(Listening { listener, token, prefix, .. }) = listening else { return pending().await };
     serve(listener, &Served { token, prefix, monitor }).await
 }
 

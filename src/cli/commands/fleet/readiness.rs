@@ -1,6 +1,7 @@
-//! What `agent doctor` tells about the queue and the executors.
+//! What `agent doctor` tells about the queue, the executors and the port of figures.
 
 use crate::cli::commands::fleet::executor::program_of;
+use crate::cli::commands::fleet::monitor::Listening;
 use crate::cli::commands::fleet::records::{directories, open_queue};
 use crate::cli::compose::app::App;
 use crate::cli::error::CliResult;
@@ -9,7 +10,7 @@ use crate::config::settings::Settings;
 use crate::fleet::location::Location;
 use std::fmt::Write as _;
 
-/// Returns a line about the queue, if there is one, and one about each executor that the user allows.
+/// Returns a line about the queue, if there is one, one about each executor that the user allows, and one about `fleet.listen`.
 pub async fn queue_readiness(app: &App, settings: &Settings) -> String {
     let queue = match queue(app, settings).await {
         Ok(Some(text)) => format!("queue          {text}\n"),
@@ -23,7 +24,12 @@ pub async fn queue_readiness(app: &App, settings: &Settings) -> String {
         let _infallible = writeln!(text, "executor       {name}: {found}");
         text
     });
-    queue + &executors
+    let port = match Listening::open(app, &settings.fleet, None).await {
+        Ok(None) => String::new(),
+        Ok(Some(port)) => format!("port           ok: {} can be opened\n", port.address()),
+        Err(error) => format!("port           not usable: {error}\n"),
+    };
+    queue + &executors + &port
 }
 
 /// Returns the tasks in each state; `None` if there is no queue yet. Nothing is created.

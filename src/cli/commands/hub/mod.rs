@@ -1,11 +1,13 @@
 //! `agent hub`: feeds the queue with the activations of a Hub, which `agent worker --hub` performs.
 
 pub mod activation;
+mod agent_run;
 pub mod context;
 mod dev;
 pub mod one_agent;
 mod outbox;
 mod prompt;
+pub mod readiness;
 mod reports;
 pub mod serve;
 mod skills;

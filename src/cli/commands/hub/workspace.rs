@@ -2,6 +2,7 @@
 
 use crate::cli::commands::fleet::claim::Claim;
 use crate::cli::commands::fleet::context::may_pass;
+use crate::cli::commands::fleet::executor::home_of;
 use crate::cli::commands::fleet::records::directories;
 use crate::cli::error::CliResult;
 use crate::runtime::private_file::create_private_dir;
@@ -35,12 +36,17 @@ impl Workspace {
         &self.of_attempt
     }
 
+    /// Returns the path of a home directory for another program, which is removed with it.
+    pub fn home(&self) -> PathBuf {
+        home_of(&self.of_attempt)
+    }
+
     /// Removes it.
     ///
     /// # Errors
     /// Fails when something in it cannot be removed.
     pub fn remove(self) -> io::Result<()> {
-        remove(&self.of_attempt)?;
+        remove(&self.home()).and_then(|()| remove(&self.of_attempt))?;
         // A later attempt may be at work beside it.
         let _other = std::fs::remove_dir(&self.of_task);
         Ok(())

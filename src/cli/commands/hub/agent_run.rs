@@ -1,0 +1,162 @@
+//! The run of an activation: the agent within its definition, or another program, and the answers to its requests to the Hub.
+
+use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::fleet::executor::ExecutorRun;
+use crate::cli::commands::hub::activation::ActivationRun;
+use crate::cli::commands::hub::prompt::{posts_text, thread_text};
+use crate::cli::commands::hub::skills;
+use crate::cli::commands::hub::workspace::Workspace;
+use crate::cli::commands::run_args::RunOptions;
+use crate::cli::commands::run_setup::Task;
+use crate::cli::commands::work::workers::concurrent_options;
+use crate::cli::compose::preparation::Preparation;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
+use crate::core::fleet::TaskSpec;
+use crate::core::hub::PostTarget;
+use crate::core::run_result::RunResult;
+use crate::engine::approver::NoApprover;
+use crate::engine::rules::PolicyRule;
+use crate::terminal::Style;
+use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Tokens of an activation.
+const MAX_TOKENS: u64 = 100_000;
+/// Time limit of the run of an activation.
+const TIMEOUT: Duration = Duration::from_mins(5);
+
+impl ActivationRun<'_> {
+    /// Runs the agent in an empty directory with the skills for a text and its community, and answers its requests to the Hub.
+    pub(super) async fn run(
+        &self,
+        prompt: String,
+        about: (String, String),
+        interrupt: &CancellationToken,
+    ) -> CliResult<&RunResult> {
+        let workspace = Workspace::create(self.claim)?;
+        let ran = match &self.definition.executor {
+            Some(name) => Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await,
+            None => Box::pin(self.run_in(workspace.path(), prompt, about, interrupt)).await,
+        };
+        if let Err(error) = workspace.remove() {
+            self.claim.worker.log(Style::Warning, &format!("{}: {error}", self.claim.task.id));
+        }
+        ran.map(|result| self.claim.run.get_or_init(|| result))
+    }
+
+    /// Lets another program do it (`fleet.executors`); its text is the answer.
+    async fn run_executor(
+        &self,
+        name: &str,
+        workspace: &Workspace,
+        prompt: String,
+        interrupt: &CancellationToken,
+    ) -> CliResult<RunResult> {
+        let (mut options, directory) = (self.claim.worker.options.clone(), workspace.path());
+        options.common.workspace = Some(directory.to_owned());
+        options.bounds.no_network = !self.definition.has_network;
+        let app = self.claim.worker.app.for_worker();
+        let settings = app.load(&options.flags())?.settings;
+        let prompt = [self.definition.prompt.as_deref().unwrap_or_default(), &prompt].join("\n\n");
+        let spec = TaskSpec {
+            executor: Some(name.to_owned()),
+            model: self.definition.model.clone(),
+            timeout: Some(TIMEOUT.as_secs()),
+            ..TaskSpec::new(prompt, directory.to_string_lossy(), 1)
+        };
+        let executor = ExecutorRun::new(&app, (&settings, &options), &spec)?;
+        let executor =
+            executor.ok_or_else(|| CliError::new(FailureKind::Internal, "an executor has no name"))?;
+        executor.run(settings, (directory, &workspace.home()), interrupt).await
+    }
+
+    async fn run_in(
+        &self,
+        directory: &Path,
+        prompt: String,
+        about: (String, String),
+        interrupt: &CancellationToken,
+    ) -> CliResult<RunResult> {
+        let (questions, mut asked) = mpsc::unbounded_channel();
+        let may_read = self.grants.has("hub:read");
+        let mut options =
+            self.options(directory, HubAccess { questions, may_post: self.may_post(), may_read });
+        let app = self.claim.worker.app.for_worker();
+        let settings = app.load(&options.flags())?.settings;
+        let agent = (&*self.definition, &self.grants);
+        let withheld = skills::withheld(&app, &settings, agent, (&about.0, &about.1));
+        if !withheld.is_empty() {
+            options.definition.push(("skills.disabled".to_owned(), withheld.into()));
+        }
+        let options = concurrent_options(options, interrupt);
+        let task = Task::New { prompt, history: None, config: None, preparation: Preparation::default() };
+        let ended = CancellationToken::new();
+        let run = async {
+            let finished = Box::pin(run_for_client(&app, &options, task)).await;
+            ended.cancel();
+            finished
+        };
+        let serve = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(question) = asked.recv() => self.reply(question).await,
+                    () = ended.cancelled() => break,
+                }
+            }
+        };
+        let (finished, ()) = tokio::join!(run, serve);
+        Ok(finished?.result)
+    }
+
+    /// Answers a request of the model.
+    async fn reply(&self, HubQuestion { request, reply }: HubQuestion) {
+        let client = &self.hub.client;
+        let answer = match request {
+            HubRequest::Post(PostTarget::Post { .. }, _) if !self.definition.may_post => {
+                Err("this agent may only comment: name a post with reply_to".to_owned())
+            }
+            HubRequest::Post(target, content) => {
+                self.outbox.post(target, &content).await.map_err(|error| error.why().to_owned())
+            }
+            HubRequest::Search { query, community, limit } => {
+                let place = (community.as_deref(), None);
+                let found = client.search(&query, limit, place).await;
+                found.map(|posts| posts_text(&posts)).map_err(|error| error.to_string())
+            }
+            HubRequest::Thread(post) => {
+                let thread = client.thread(&post).await;
+                thread.map(|thread| thread_text(&thread)).map_err(|error| error.to_string())
+            }
+        };
+        // A run that has ended needs no answer.
+        let _sent = reply.send(answer);
+    }
+
+    /// Returns the options of the run: those of the worker, narrowed by the definition.
+    fn options(&self, directory: &Path, hub: HubAccess) -> RunOptions {
+        let (worker, definition, agent) = (self.claim.worker, &self.definition, &self.activation.agent);
+        let mut options = worker.options.clone();
+        options.common.workspace = Some(directory.to_owned());
+        options.agent = definition.prompt.as_ref().map(|_| agent.clone()).or(options.agent);
+        options.definition.clone_from(&definition.settings);
+        options.model = options.model.or_else(|| definition.model.clone());
+        options.approvals = Some(NoApprover::Refuse);
+        options.no_commands |= !definition.has_commands;
+        let bounds = &mut options.bounds;
+        bounds.max_steps = Some(definition.max_steps);
+        bounds.tokens = Some(MAX_TOKENS);
+        bounds.timeout = Some(TIMEOUT);
+        bounds.no_network = !definition.has_network;
+        bounds.offline_tools = !definition.has_network;
+        bounds.rules.blocked_commands.extend(definition.blocked_commands.iter().cloned());
+        bounds.rules.allowances.push(PolicyRule::allow("hub_*"));
+        options.grants = Some(self.grants.clone());
+        options.hub = Some(hub);
+        options
+    }
+}

@@ -1,0 +1,109 @@
+//! The server of a queue is cut off, and the disk under the queue is full for a while: each task is done, and its effect appears once.
+//!
+//! Time is the subject. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks, for 40 seconds.
+
+use crate::fleet_kills::{Fleet, check};
+use crate::nats_server::NatsServer;
+use crate::support::dying::points;
+use crate::support::random::Random;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Name of the file that takes the room.
+const FILLER: &str = "filler";
+
+/// How long the server is away, or the disk full.
+fn fault() -> Duration {
+    Duration::from_secs(points(4, 40))
+}
+
+fn tasks() -> u64 {
+    points(20, 1_000)
+}
+
+/// A small file system in memory. Dropping it removes it.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one of so many MiB; `None` where that is not permitted.
+    fn mount(mebibytes: u32) -> Option<Self> {
+        let path = tempfile::tempdir().unwrap().keep();
+        let size = format!("size={mebibytes}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
+        if mounted.is_ok_and(|mounted| mounted.status.success()) {
+            return Some(Self(path));
+        }
+        eprintln!("no file system can be mounted here");
+        fs::remove_dir(path).unwrap();
+        None
+    }
+
+    fn fill(&self) {
+        let mut file = File::create(self.0.join(FILLER)).unwrap();
+        for size in [1 << 20, 1 << 12, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.0.join(FILLER)).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn tasks_on_a_server_that_is_cut_off_are_done_each_once() {
+    let Some(nats) = NatsServer::start() else { return };
+    let mut fleet = Fleet::start(Some(nats), "null", tasks());
+    fleet.wait_for_done(2);
+    let server = fleet.nats.as_mut().unwrap();
+    server.kill();
+    sleep(fault());
+    server.restart();
+    fleet.disturb(&mut Random(1));
+    let (lab, done) = fleet.finish();
+    check(&lab, &done, tasks());
+}
+
+#[test]
+fn tasks_in_a_database_on_a_full_disk_are_done_each_once_when_there_is_room_again() {
+    let Some(disk) = SmallDisk::mount(16) else { return };
+    let mut fleet = Fleet::start(None, &format!("sqlite:{}/tasks.sqlite", disk.0.display()), tasks());
+    fleet.wait_for_done(2);
+    disk.fill();
+    sleep(fault());
+    assert!((fleet.done() as u64) < tasks(), "the disk was not full");
+    disk.empty();
+    fleet.replace_ended();
+    let (lab, done) = fleet.finish();
+    check(&lab, &done, tasks());
+}
+
+#[test]
+fn tasks_on_a_server_whose_disk_is_full_are_done_each_once_when_there_is_room_again() {
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    let Some(nats) = NatsServer::start_in(&disk.0) else { return };
+    let mut fleet = Fleet::start(Some(nats), "null", tasks());
+    fleet.wait_for_done(2);
+    disk.fill();
+    sleep(fault());
+    fleet.lab.agent(&["tasks", "list"]).exits(1);
+    disk.empty();
+    // It stores nothing more after a failed write until it is started again.
+    let server = fleet.nats.as_mut().unwrap();
+    server.kill();
+    server.restart();
+    fleet.replace_ended();
+    let (lab, done) = fleet.finish();
+    check(&lab, &done, tasks());
+}
