@@ -71,13 +71,30 @@ impl TaskState {
     }
 }
 
+/// A commit with its history, as an object of the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bundle {
+    /// Name of the object: the hash of its content (BLAKE3, in hexadecimal digits).
+    pub object: String,
+    /// Id of the commit from which the work begins.
+    pub commit: String,
+    /// Path of the directory in the repository in which the work is done: empty, or with a `/` at its end.
+    pub prefix: String,
+}
+
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSpec {
-    /// The prompt.
+    /// The prompt, or the beginning of a long one.
     pub prompt: String,
-    /// Absolute path of the repository, or of a directory in it.
+    /// Of a prompt that is too long for a record: the object with all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_prompt: Option<String>,
+    /// Absolute path of the repository, or of a directory in it; empty with a bundle.
     pub dir: String,
+    /// What the worker works on instead of a repository that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Bundle>,
     /// Which tasks come first.
     #[serde(default)]
     pub priority: Priority,
@@ -117,7 +134,9 @@ impl TaskSpec {
     pub fn new(prompt: impl Into<String>, dir: impl Into<String>, max_attempts: u32) -> Self {
         Self {
             prompt: prompt.into(),
+            long_prompt: None,
             dir: dir.into(),
+            bundle: None,
             priority: Priority::Normal,
             max_attempts,
             agent: None,
@@ -188,6 +207,9 @@ pub struct TaskRecord {
     pub cause: Option<String>,
     /// The commit with the changes, if the task is done and changed anything.
     pub commit: Option<String>,
+    /// Of a task with a bundle: the object with its commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bundle: Option<String>,
     /// The branch of the commit, once it exists.
     pub branch: Option<String>,
     /// Whether the task has its branch, and nothing is left of its attempts.

@@ -4,6 +4,7 @@ mod approval_request;
 pub mod approver;
 mod background;
 pub mod batch;
+pub mod bundle;
 pub mod call;
 pub mod call_arguments;
 mod call_plan;

@@ -12,6 +12,7 @@ pub mod nats;
 #[expect(clippy::disallowed_methods, reason = "a test starts the server")]
 #[path = "../../tests/nats_server.rs"]
 mod nats_server;
+pub mod objects;
 pub mod queue;
 #[cfg(test)]
 #[path = "../../tests/it/support/random.rs"]

@@ -19,7 +19,7 @@ pub const MAX_TASK_BYTES: usize = 256 << 10;
 /// Maximum bytes of the document of a run in a record; a longer one is kept without its answer, or not at all.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 /// Time after which ended tasks are removed.
-const RETENTION: Duration = Duration::from_hours(30 * 24);
+pub(super) const RETENTION: Duration = Duration::from_hours(30 * 24);
 
 /// A queue. Times are seconds since the Unix epoch.
 pub enum Queue {
@@ -188,6 +188,18 @@ impl Queue {
                 Some(known) => *known = post.clone(),
                 None => record.posts.push(post.clone()),
             }
+            Change::Write
+        };
+        self.change_own(task, 0, &set).await
+    }
+
+    /// Records the bundle with the commits of an attempt; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_result_bundle(&self, task: &TaskRecord, object: &str) -> Result<bool, QueueError> {
+        let set = |record: &mut TaskRecord| {
+            record.result_bundle = Some(object.to_owned());
             Change::Write
         };
         self.change_own(task, 0, &set).await

@@ -52,6 +52,7 @@ impl TaskRecord {
             base: None,
             cause: None,
             commit: None,
+            result_bundle: None,
             branch: None,
             settled: false,
             subject: None,
@@ -81,6 +82,7 @@ impl TaskRecord {
         self.attempt = self.attempt.saturating_add(1);
         self.worker = Some(worker.to_owned());
         (self.session_id, self.base, self.result, self.settled) = (None, None, None, false);
+        self.result_bundle = None;
     }
 
     /// Lets `worker` go on with the attempt of a worker that was killed, which counts as a failed one; returns whether the task may have another.
@@ -137,7 +139,9 @@ impl TaskRecord {
     /// Records that the task has its branch, and that nothing is left of its newest attempt.
     pub fn settle(&mut self) {
         self.settled = true;
-        self.branch = self.commit.as_ref().map(|_| branch_name(&self.id));
+        // That of a bundle is created by `agent tasks fetch`.
+        let commit = self.commit.as_ref().filter(|_| self.spec.bundle.is_none());
+        self.branch = commit.map(|_| branch_name(&self.id));
     }
 
     /// Cancels the task.

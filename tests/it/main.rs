@@ -45,6 +45,7 @@ mod faults;
 mod file_modes;
 mod file_tools;
 mod fleet;
+mod fleet_bundle;
 mod fleet_faults;
 mod fleet_kills;
 mod fleet_nats;

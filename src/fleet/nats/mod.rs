@@ -6,6 +6,7 @@
 mod buckets;
 pub mod connection;
 mod hints;
+mod objects;
 mod records;
 mod values;
 

@@ -1,9 +1,11 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
 use crate::cli::commands::client_run::run_for_client;
+use crate::cli::commands::fleet::bundle::{clone, store_result};
 use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
+use crate::cli::commands::fleet::long_prompt::whole;
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
 use crate::cli::commands::work::next_run::NextRun;
 use crate::cli::commands::work::workers::concurrent_options;
@@ -23,6 +25,7 @@ use crate::engine::approver::NoApprover;
 use crate::engine::worktree::Repository;
 use crate::fleet::transitions::Ending;
 use crate::messages;
+use crate::process::launch::Launcher;
 use crate::runtime::private_file::create_private_dir;
 use crate::terminal::Style;
 use std::cell::OnceCell;
@@ -43,6 +46,8 @@ struct Place<'a> {
     worker: &'a WorkerContext<'a>,
     repository: &'a Repository<'a>,
     path: PathBuf,
+    /// Whether it is a repository of its own, made of a bundle.
+    is_clone: bool,
 }
 
 impl<'a> Place<'a> {
@@ -51,11 +56,10 @@ impl<'a> Place<'a> {
         worker: &'a WorkerContext<'a>,
         repository: &'a Repository<'a>,
         settings: &Settings,
-        AttemptKey { task, attempt }: AttemptKey,
+        (task, key): (&TaskRecord, AttemptKey),
     ) -> Self {
-        let name = format!("{}-{task}-{attempt}", worker.queue.id());
-        let path = settings.state.join(WORKTREES).join(&name);
-        Self { worker, repository, path }
+        let path = path_of(worker, settings, key);
+        Self { worker, repository, path, is_clone: task.spec.bundle.is_some() }
     }
 
     /// Creates the worktree, which begins with the commit `base`.
@@ -69,7 +73,8 @@ impl<'a> Place<'a> {
 
     /// Creates the branch of a task that is done.
     async fn publish(&self, task: &TaskRecord) -> CliResult<()> {
-        let Some(commit) = task.commit.as_ref().filter(|_| task.state == TaskState::Done) else {
+        let is_published = task.state == TaskState::Done && !self.is_clone;
+        let Some(commit) = task.commit.as_ref().filter(|_| is_published) else {
             return Ok(());
         };
         let _turn = self.worker.git.lock().await;
@@ -80,8 +85,12 @@ impl<'a> Place<'a> {
     async fn remove(&self) -> bool {
         let _turn = self.worker.git.lock().await;
         let removed = async {
-            remove_home(&home_of(&self.path))?;
-            self.repository.remove(&self.path).await
+            remove_directory(&home_of(&self.path))?;
+            if self.is_clone {
+                remove_directory(&self.path)
+            } else {
+                self.repository.remove(&self.path).await
+            }
         };
         if let Err(why) = removed.await {
             let path = self.path.display().to_string();
@@ -132,20 +141,13 @@ impl<'a> Attempt<'a> {
     async fn in_worktree(&self, interrupt: &CancellationToken) -> CliResult<()> {
         let settings = self.settings()?;
         let launcher = git_launcher(self.worker.app, &settings)?;
-        let repository = open_repository(&launcher, &settings).await?;
-        let (branch, head) = (branch_name(&self.task.id), self.task.base.as_deref().unwrap_or("HEAD"));
-        let reference = format!("refs/heads/{branch}");
-        let (base, existing) = tokio::join!(repository.commit_of(head), repository.commit_of(&reference));
-        if existing.is_ok() {
-            return Err(unusable(&messages::branch_exists(&branch)));
-        }
-        let base = base.map_err(|why| unusable(&why))?;
+        let (repository, base) = self.open(&launcher, &settings).await?;
         for attempt in 1..self.task.attempt {
             let earlier = AttemptKey { attempt, ..self.key() };
-            Place::new(self.worker, &repository, &settings, earlier).remove().await;
+            Place::new(self.worker, &repository, &settings, (self.task, earlier)).remove().await;
         }
-        let place = Place::new(self.worker, &repository, &settings, self.key());
-        if self.task.session_id.is_none() {
+        let place = Place::new(self.worker, &repository, &settings, (self.task, self.key()));
+        if self.task.session_id.is_none() && !place.is_clone {
             if let Err(error) = place.create(&base).await {
                 // A part may exist, also if another attempt has removed it meanwhile.
                 place.remove().await;
@@ -171,14 +173,45 @@ impl<'a> Attempt<'a> {
         done.and(published)
     }
 
-    /// Loads the settings of the task's directory; the options of the worker bound those of the task.
-    fn settings(&self) -> CliResult<Settings> {
-        self.settings_of(Path::new(&self.task.spec.dir))
+    /// Opens the repository of the task, or makes one of its bundle; returns also the commit with which the attempt begins.
+    async fn open<'l>(
+        &self,
+        launcher: &'l Launcher,
+        settings: &Settings,
+    ) -> CliResult<(Repository<'l>, String)> {
+        if let Some(bundle) = &self.task.spec.bundle {
+            let path = path_of(self.worker, settings, self.key());
+            if self.task.session_id.is_none() {
+                remove_directory(&path).map_err(|why| may_pass(&why))?;
+                if let Err(error) = clone(self.worker, (launcher, settings), bundle, &path).await {
+                    return remove_directory(&path).map_err(|why| may_pass(&why)).and(Err(error));
+                }
+            } else if !path.is_dir() {
+                return Err(may_pass(messages::ATTEMPT_IS_GONE));
+            }
+            let mut repository = Repository::open(launcher, &path).await.map_err(|why| may_pass(&why))?;
+            repository.prefix.clone_from(&bundle.prefix);
+            return Ok((repository, bundle.commit.clone()));
+        }
+        let repository = open_repository(launcher, settings).await?;
+        let (branch, head) = (branch_name(&self.task.id), self.task.base.as_deref().unwrap_or("HEAD"));
+        let reference = format!("refs/heads/{branch}");
+        let (base, existing) = tokio::join!(repository.commit_of(head), repository.commit_of(&reference));
+        if existing.is_ok() {
+            return Err(unusable(&messages::branch_exists(&branch)));
+        }
+        Ok((repository, base.map_err(|why| unusable(&why))?))
     }
 
-    fn settings_of(&self, workspace: &Path) -> CliResult<Settings> {
+    /// Loads the settings of the task's directory, or with a bundle of that of the worker; the options of the worker bound those of the task.
+    fn settings(&self) -> CliResult<Settings> {
+        let dir = Some(Path::new(&self.task.spec.dir)).filter(|_| self.task.spec.bundle.is_none());
+        self.settings_of(dir.or(self.worker.options.common.workspace.as_deref()))
+    }
+
+    fn settings_of(&self, workspace: Option<&Path>) -> CliResult<Settings> {
         let mut options = self.worker.options.clone();
-        options.common.workspace = Some(workspace.to_owned());
+        options.common.workspace = workspace.map(Path::to_owned);
         let settings = self.worker.app.load_and_notify(&options.flags())?.settings;
         directories::prepare(&settings)?;
         Ok(settings)
@@ -192,8 +225,9 @@ impl<'a> Attempt<'a> {
     ) -> CliResult<()> {
         let directory = place.path.join(&place.repository.prefix);
         let own = &self.worker.options;
-        if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &self.task.spec)? {
-            let settings = self.settings_of(&directory)?;
+        let spec = whole(&self.worker.queue, &self.task.spec).await?;
+        if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &spec)? {
+            let settings = self.settings_of(Some(&directory))?;
             let home = home_of(&place.path);
             let result = Box::pin(executor.run(settings, (&directory, &home), interrupt)).await?;
             return Box::pin(self.record(place, base, result)).await;
@@ -202,7 +236,7 @@ impl<'a> Attempt<'a> {
         options.common.workspace = Some(directory);
         let app = self.worker.app.for_worker();
         let sessions = (&session_store(settings), self.task.session_id.as_deref());
-        let prompt = (self.task.spec.prompt.clone(), Preparation::default());
+        let prompt = (spec.prompt, Preparation::default());
         let result = match NextRun::of(&app, sessions, was_interrupted, prompt)? {
             NextRun::Ended(result) => *result,
             NextRun::Start { session_id, task, spent } => {
@@ -241,6 +275,10 @@ impl<'a> Attempt<'a> {
             let changed = place.repository.changed_files(base, commit).await;
             result.files_modified = changed.map_err(|why| may_pass(&why))?;
         }
+        if let (true, Ok(Some(commit))) = (place.is_clone, &commit) {
+            let (of, from) = ((self.worker, self.task), (place.repository, &self.settings()?));
+            store_result(of, from, (base, commit)).await?;
+        }
         let ending = match commit {
             Ok(commit) => Ending::Done(commit),
             Err(why) => Ending::Retry(messages::not_committed(&why)),
@@ -278,9 +316,14 @@ impl<'a> Attempt<'a> {
 pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
     let settled = async {
         let settings = Attempt::new(worker, task, &OnceCell::new()).settings()?;
+        if task.spec.bundle.is_some() {
+            let path = path_of(worker, &settings, task.newest_attempt());
+            let removed = remove_directory(&home_of(&path)).and_then(|()| remove_directory(&path));
+            return removed.map(|()| true).map_err(|why| may_pass(&why));
+        }
         let launcher = git_launcher(worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
-        let place = Place::new(worker, &repository, &settings, task.newest_attempt());
+        let place = Place::new(worker, &repository, &settings, (task, task.newest_attempt()));
         place.publish(task).await?;
         CliResult::Ok(place.remove().await)
     };
@@ -292,11 +335,17 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
     Ok(())
 }
 
-/// Removes the home directory of an executor, if there was one.
+/// Returns the path of the directory in which an attempt works.
+fn path_of(worker: &WorkerContext<'_>, settings: &Settings, key: AttemptKey) -> PathBuf {
+    let AttemptKey { task, attempt } = key;
+    settings.state.join(WORKTREES).join(format!("{}-{task}-{attempt}", worker.queue.id()))
+}
+
+/// Removes a directory of an attempt, if there is one.
 #[expect(clippy::disallowed_methods, reason = "a directory that only its attempt has used")]
-fn remove_home(home: &Path) -> Result<(), String> {
-    match std::fs::remove_dir_all(home) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", home.display())),
+fn remove_directory(path: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
         _ => Ok(()),
     }
 }

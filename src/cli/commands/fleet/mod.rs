@@ -1,9 +1,11 @@
 //! The queue of tasks: `agent submit`, `agent tasks`, `agent worker`.
 
 mod attempt;
+mod bundle;
 pub mod claim;
 pub mod context;
 pub mod executor;
+mod long_prompt;
 pub mod monitor;
 pub mod readiness;
 pub mod records;
@@ -31,7 +33,7 @@ use clap::Subcommand;
 #[command(defer = true)]
 pub enum FleetCommand {
     /// Add tasks to the queue
-    Submit(Described<SubmitArgs>),
+    Submit(Described<Box<SubmitArgs>>),
     /// List, show, wait for, cancel or remove the tasks of the queue
     Tasks(Described<TasksArgs>),
     /// Do the tasks of the queue, each in a worktree of its own

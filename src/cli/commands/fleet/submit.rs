@@ -1,5 +1,7 @@
 //! `agent submit`: adds tasks to the queue.
 
+use crate::cli::commands::fleet::bundle::store;
+use crate::cli::commands::fleet::long_prompt::shorten;
 use crate::cli::commands::fleet::records::{document, open_queue, records};
 use crate::cli::commands::fleet::tasks::{QueueArgs, WaitArgs, wait};
 use crate::cli::commands::run_args::{parse_mode, parse_usd};
@@ -36,6 +38,9 @@ pub struct SubmitArgs {
     /// The repository, or a directory in it; without it the workspace
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Send this branch, tag or HEAD of the repository along, for workers that do not have it
+    #[arg(long, value_name = "REF")]
+    pub bundle: Option<String>,
     /// The agent
     #[arg(short, long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -90,7 +95,17 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
     let tasks = tasks
         .into_iter()
         .map(|(id, spec)| {
-            let dir = directory(&settings.workspace, &spec.dir)?;
+            let default = args.dir.as_deref().unwrap_or(&settings.workspace);
+            let dir = match args.bundle {
+                Some(_) if spec.dir != default.to_string_lossy() => {
+                    return Err(usage(format!(
+                        "a task with a bundle has no directory of its own: {}",
+                        spec.dir
+                    )));
+                }
+                Some(_) => String::new(),
+                None => directory(&settings.workspace, &spec.dir)?,
+            };
             Ok((id.unwrap_or_else(|| app.source.ordered_uuid()), TaskSpec { dir, ..spec }))
         })
         .collect::<CliResult<Vec<_>>>()?;
@@ -112,7 +127,7 @@ pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
 async fn add(
     app: &App,
     settings: &Settings,
-    tasks: Vec<(String, TaskSpec)>,
+    mut tasks: Vec<(String, TaskSpec)>,
     args: &SubmitArgs,
 ) -> CliResult<u8> {
     let queue =
@@ -120,7 +135,20 @@ async fn add(
             FailureKind::Network => CliError { cause: error.cause.context("no task is stored"), ..error },
             _ => error,
         })?;
-    queue.submit(&tasks, app.source.unix_time().as_secs()).await?;
+    let now = app.source.unix_time().as_secs();
+    for (_, spec) in &mut tasks {
+        shorten(&queue, spec, now).await?;
+    }
+    if let Some(reference) = &args.bundle {
+        let workspace =
+            directory(&settings.workspace, &args.dir.clone().unwrap_or_default().to_string_lossy())?;
+        let settings = Settings { workspace: workspace.into(), ..settings.clone() };
+        let bundle = store(app, &settings, &queue, reference).await?;
+        for (_, spec) in &mut tasks {
+            spec.bundle = Some(bundle.clone());
+        }
+    }
+    queue.submit(&tasks, now).await?;
     let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
     if args.wait {
         return wait(app, &queue, &WaitArgs { ids, timeout: None, json: args.json }).await;

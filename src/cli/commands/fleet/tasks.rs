@@ -1,6 +1,8 @@
 //! `agent tasks`: shows and changes the tasks of the queue.
 
 use crate::cli::commands::common_args::CommonArgs;
+use crate::cli::commands::fleet::bundle::fetch;
+use crate::cli::commands::fleet::long_prompt::whole;
 use crate::cli::commands::fleet::records::{document, lines, open_queue, records};
 use crate::cli::commands::fleet::top::top;
 use crate::cli::compose::app::App;
@@ -99,6 +101,12 @@ pub enum TasksCommand {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Create the branches of tasks with a bundle in the repository of the workspace
+    Fetch {
+        /// Ids of the tasks
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
     /// Print all tasks as JSON lines, which `agent submit -f` takes
     Export,
     /// Remove tasks that have ended; their branches stay
@@ -156,7 +164,14 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
             queue.retry(&ids, now).await?;
             return Ok(0);
         }
-        TasksCommand::Export => exported(&queue.select(Selection::All).await?)?,
+        TasksCommand::Fetch { ids } => {
+            let mut text = String::new();
+            for id in ids {
+                text.extend([fetch(app, &settings, &queue, &id).await?.as_str(), "\n"]);
+            }
+            text
+        }
+        TasksCommand::Export => exported(app, &queue).await?,
         TasksCommand::Rm { ids } => {
             queue.remove(&ids).await?;
             return Ok(0);
@@ -208,7 +223,7 @@ fn shown(task: &TaskRecord) -> String {
     let mut text = lines(std::slice::from_ref(task));
     let answer = task.result.as_ref().map(|result| result.output.text().into_owned());
     let more = [
-        ("directory", Some(task.spec.dir.clone())),
+        ("directory", Some(task.spec.dir.clone()).filter(|dir| !dir.is_empty())),
         ("worker", task.worker.clone()),
         ("cause", task.cause.clone()),
         ("session", task.session_id.clone()),
@@ -224,11 +239,18 @@ fn shown(task: &TaskRecord) -> String {
     text
 }
 
-/// Returns the tasks as a file for `agent submit -f`.
-fn exported(tasks: &[TaskRecord]) -> CliResult<String> {
+/// Returns the tasks as a file for `agent submit -f`. Those of a Hub, and those with a bundle, which is in this queue only, are left out.
+async fn exported(app: &App, queue: &Queue) -> CliResult<String> {
     let mut text = String::new();
-    for task in tasks {
-        let line = serde_json::to_value(&task.spec).and_then(|mut spec| {
+    for task in queue.select(Selection::All).await? {
+        if task.spec.bundle.is_some() {
+            app.notify(Style::Warning, &format!("{} is left out: it has a bundle", task.id));
+        }
+        if task.spec.bundle.is_some() || task.spec.activation.is_some() {
+            continue;
+        }
+        let spec = whole(queue, &task.spec).await?;
+        let line = serde_json::to_value(&spec).and_then(|mut spec| {
             if let Some(fields) = spec.as_object_mut() {
                 fields.insert("id".to_owned(), task.id.clone().into());
             }

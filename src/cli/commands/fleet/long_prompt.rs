@@ -1,0 +1,37 @@
+//! Prompts that are too long for the record of a task: an object of the queue has them, and the record their beginning.
+
+use crate::cli::commands::work::worktrees::unusable;
+use crate::cli::error::CliResult;
+use crate::core::fleet::TaskSpec;
+use crate::fleet::queue::Queue;
+
+/// Maximum bytes of a prompt in a record.
+const MAX_PROMPT_BYTES: usize = 128 << 10;
+/// Bytes of a longer one in its record.
+const BEGINNING_BYTES: usize = 1_000;
+
+/// Stores a long prompt as an object, and leaves its beginning in `spec`.
+///
+/// # Errors
+/// Fails when the queue cannot be used, and for a prompt that is longer than an object.
+pub async fn shorten(queue: &Queue, spec: &mut TaskSpec, now: u64) -> CliResult<()> {
+    if spec.prompt.len() > MAX_PROMPT_BYTES {
+        spec.long_prompt = Some(queue.put_object(spec.prompt.as_bytes(), now).await?);
+        spec.prompt.truncate(spec.prompt.floor_char_boundary(BEGINNING_BYTES));
+        spec.prompt.push('…');
+    }
+    Ok(())
+}
+
+/// Returns `spec` with its whole prompt.
+///
+/// # Errors
+/// Fails when the object is gone, and when the queue cannot be used.
+pub async fn whole(queue: &Queue, spec: &TaskSpec) -> CliResult<TaskSpec> {
+    let Some(object) = &spec.long_prompt else { return Ok(spec.clone()) };
+    let bytes = queue.object(object).await?;
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let prompt =
+        text.ok_or_else(|| unusable("its prompt is no longer in the queue, which keeps it for 30 days"))?;
+    Ok(TaskSpec { prompt, long_prompt: None, ..spec.clone() })
+}

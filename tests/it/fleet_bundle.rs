@@ -1,0 +1,143 @@
+//! `agent submit --bundle` and `agent tasks fetch`: tasks for workers that do not have the repository.
+
+use crate::nats_server::NatsServer;
+use crate::support::run::KEY;
+use crate::support::run::Lab;
+use crate::support::server::Server;
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
+
+const APPENDS: &str = "turns: [{calls: [{name: run_command, arguments: {command: 'cat ../a.txt; echo line >> log.txt'}}]}, {text: done, repeat: 9}]";
+
+/// A repository with the directory `sub`, and a home with a queue in `queue`.
+fn repository(queue: &str) -> Lab {
+    let lab = Lab::new()
+        .file("a.txt", "first\n")
+        .file("sub/b.txt", "second\n")
+        .config(&format!("fleet: {{queue: '{queue}', lease_seconds: 3}}\n"));
+    lab.commit_all();
+    lab
+}
+
+fn worker_words(url: &str) -> Vec<String> {
+    let words = ["worker", "--drain", "--mode", "yolo", "--model", "openai/mock", "--api-base", url];
+    words.into_iter().chain(["--api-key", KEY]).map(str::to_owned).collect()
+}
+
+/// A worker that has neither the repository nor the state of the submitter.
+fn other_machine(queue: &str) -> Lab {
+    Lab::new().config(&format!("fleet: {{queue: '{queue}', lease_seconds: 3}}\n"))
+}
+
+/// Directories that attempts have left.
+fn left(lab: &Lab) -> usize {
+    let sessions =
+        fs::read_dir(lab.home().join("state/workspaces")).unwrap().map(|entry| entry.unwrap().path());
+    let worktrees: Vec<_> =
+        sessions.map(|path| path.join("worktrees")).filter(|path| path.is_dir()).collect();
+    assert_eq!(worktrees.len(), 1, "where attempts work");
+    fs::read_dir(&worktrees[0]).unwrap().count()
+}
+
+fn is_done_elsewhere(queue: &str) {
+    let (lab, other) = (repository(queue), other_machine(queue));
+    let sub = lab.ws().join("sub");
+    let submit = ["submit", "x", "--id", "a", "--bundle", "HEAD", "--dir", sub.to_str().unwrap()];
+    lab.agent(&submit).exits(0);
+    // The same task is the same task.
+    lab.agent(&submit).exits(0);
+    assert!(lab.agent(&["tasks", "fetch", "a"]).exits(3).stderr.contains("the task a has not ended"));
+    let server = Server::following(APPENDS);
+    let words = worker_words(&server.url());
+    other.agent(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+    let answer = server.requests()[1].body.to_string();
+    assert!(answer.contains("first"), "it works in the directory of the repository: {answer}");
+    let task = &lab.agent(&["tasks", "show", "a", "--json"]).exits(0).json()["tasks"][0];
+    assert_eq!((&task["state"], &task["dir"], &task["branch"]), (&json!("done"), &json!(""), &json!(null)));
+    assert_eq!(lab.git(&["branch", "--format=%(refname:short)"]), "main\n");
+    let exported = lab.agent(&["tasks", "export"]).exits(0);
+    assert!(exported.stdout.trim().is_empty() && exported.stderr.contains("a is left out"), "{exported:?}");
+    assert_eq!(lab.agent(&["tasks", "fetch", "a"]).exits(0).stdout, "agent/task/a\n");
+    lab.agent(&["tasks", "fetch", "a"]).exits(0);
+    assert_eq!(lab.git(&["show", "agent/task/a:sub/log.txt"]), "line\n");
+    assert_eq!(lab.git(&["rev-parse", "agent/task/a~1"]), lab.git(&["rev-parse", "main"]));
+    assert_eq!(left(&other), 0);
+    let elsewhere = Lab::new().file("c.txt", "x").config(&format!("fleet: {{queue: '{queue}'}}\n"));
+    elsewhere.commit_all();
+    let refused = elsewhere.agent(&["tasks", "fetch", "a"]).exits(3);
+    assert!(refused.stderr.contains("lacks these prerequisite commits"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_bundle_in_a_database_is_worked_on_elsewhere_and_its_commits_are_fetched() {
+    let directory = tempfile::tempdir().unwrap();
+    is_done_elsewhere(&format!("sqlite:{}/tasks.sqlite", directory.path().display()));
+}
+
+#[test]
+fn a_bundle_on_a_server_is_worked_on_elsewhere_and_its_commits_are_fetched() {
+    if let Some(nats) = NatsServer::start() {
+        is_done_elsewhere(&nats.url());
+    }
+}
+
+#[test]
+fn b08_a_task_with_a_bundle_whose_worker_was_killed_goes_on_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let queue = format!("sqlite:{}/tasks.sqlite", directory.path().display());
+    let (lab, other) = (repository(&queue), other_machine(&queue));
+    lab.agent(&["submit", "x", "--id", "a", "--bundle", "main"]).exits(0);
+    let server = Server::start(
+        "turns: [{calls: [{name: run_command, arguments: {command: echo killed >> log.txt}}]}, {fault: hang}, {text: done, repeat: 9}]",
+    );
+    let words = worker_words(&server.url());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let killed = other.start(&words);
+    server.wait_for_request(2);
+    killed.signal(Signal::KILL);
+    killed.finish();
+    other.agent(&words).exits(0);
+    lab.agent(&["tasks", "fetch", "a"]).exits(0);
+    assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "killed\n");
+    assert_eq!(left(&other), 0);
+}
+
+#[test]
+fn a_prompt_that_is_too_long_for_a_record_is_an_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let nats = NatsServer::start();
+    let database = format!("sqlite:{}/tasks.sqlite", directory.path().display());
+    for queue in [Some(database), nats.as_ref().map(NatsServer::url)].into_iter().flatten() {
+        let lab = repository(&queue);
+        let prompt = format!("{}the end", "a word ".repeat(50_000));
+        let lab = lab.stdin(&prompt);
+        lab.agent(&["submit", "-", "--id", "a"]).exits(0);
+        let task = &lab.agent(&["tasks", "show", "a", "--json"]).exits(0).json()["tasks"][0];
+        assert!(task["prompt"].as_str().unwrap().len() < 1_100, "{task}");
+        assert!(lab.agent(&["tasks", "export"]).exits(0).stdout.contains("the end"));
+        let server = Server::start("turns: [{text: done, repeat: 9}]");
+        let words = worker_words(&server.url());
+        lab.agent(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+        assert!(server.requests()[0].body.to_string().contains("a word the end"));
+    }
+}
+
+#[test]
+fn what_is_no_branch_or_has_a_directory_of_its_own_is_no_bundle() {
+    let lab = repository("sqlite:/tmp/never-used.sqlite");
+    let directory = tempfile::tempdir().unwrap();
+    let queue = format!("sqlite:{}/tasks.sqlite", directory.path().display());
+    let commit = lab.git(&["rev-parse", "HEAD"]);
+    for reference in ["nothing", commit.trim(), "--all"] {
+        let bundle = format!("--bundle={reference}");
+        let refused = lab.agent(&["submit", "x", "--queue", &queue, &bundle]).exits(3);
+        assert!(refused.stderr.contains(&format!("--bundle {reference}: ")), "{}", refused.stderr);
+    }
+    let file = lab.outside().join("tasks.yaml");
+    fs::write(&file, "[{prompt: a, dir: /tmp}]").unwrap();
+    let refused =
+        lab.agent(&["submit", "-f", file.to_str().unwrap(), "--queue", &queue, "--bundle", "HEAD"]).exits(3);
+    assert!(refused.stderr.contains("has no directory of its own: /tmp"), "{}", refused.stderr);
+    assert!(lab.agent(&["tasks", "list", "--queue", &queue]).stdout.starts_with("no tasks"));
+}
