@@ -210,6 +210,9 @@ pub struct TaskRecord {
     /// Of a task with a bundle: the object with its commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bundle: Option<String>,
+    /// On a server: the object with the session of the newest attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_object: Option<String>,
     /// The branch of the commit, once it exists.
     pub branch: Option<String>,
     /// Whether the task has its branch, and nothing is left of its attempts.

@@ -193,6 +193,18 @@ impl Queue {
         self.change_own(task, 0, &set).await
     }
 
+    /// Records the session of an attempt; returns whether the task is still its own.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_session_object(&self, task: &TaskRecord, object: &str) -> Result<bool, QueueError> {
+        let set = |record: &mut TaskRecord| {
+            record.session_object = Some(object.to_owned());
+            Change::Write
+        };
+        self.change_own(task, 0, &set).await
+    }
+
     /// Records the bundle with the commits of an attempt; returns whether the task is still its own.
     ///
     /// # Errors

@@ -53,6 +53,7 @@ impl TaskRecord {
             cause: None,
             commit: None,
             result_bundle: None,
+            session_object: None,
             branch: None,
             settled: false,
             subject: None,
@@ -82,7 +83,7 @@ impl TaskRecord {
         self.attempt = self.attempt.saturating_add(1);
         self.worker = Some(worker.to_owned());
         (self.session_id, self.base, self.result, self.settled) = (None, None, None, false);
-        self.result_bundle = None;
+        (self.result_bundle, self.session_object) = (None, None);
     }
 
     /// Lets `worker` go on with the attempt of a worker that was killed, which counts as a failed one; returns whether the task may have another.

@@ -77,6 +77,20 @@ fn tasks_on_a_server_are_done_by_several_workers_each_once() {
 }
 
 #[test]
+fn the_session_of_a_task_on_a_server_can_be_read_on_another_machine() {
+    let Some(fleet) = Fleet::start() else { return };
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    assert!(fleet.lab.agent(&["tasks", "session", "a"]).exits(3).stderr.contains("has no session"));
+    fleet.start_worker(&appends(), &["--drain"]).finish().exits(0);
+    let session = fleet.lab.agent(&["tasks", "session", "a"]).exits(0).stdout;
+    let other = Lab::new().stdin(&session);
+    let id = other.agent(&["sessions", "import", "-"]).exits(0).stdout;
+    let shown = other.agent(&["sessions", "show", id.trim()]).exits(0).stdout;
+    assert!(shown.contains("echo line >> log.txt") && shown.contains("done"), "{shown}");
+    assert!(!session.contains(KEY));
+}
+
+#[test]
 fn b08_a_task_on_a_server_whose_worker_was_killed_is_done_once_by_one_of_another_machine() {
     let Some(fleet) = Fleet::start() else { return };
     fleet.submit(&["x", "--id", "a"]).exits(0);

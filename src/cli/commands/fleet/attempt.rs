@@ -6,6 +6,7 @@ use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
 use crate::cli::commands::fleet::long_prompt::whole;
+use crate::cli::commands::fleet::stored_session::store_session;
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
 use crate::cli::commands::work::next_run::NextRun;
 use crate::cli::commands::work::workers::concurrent_options;
@@ -255,6 +256,7 @@ impl<'a> Attempt<'a> {
     /// Records how the run of the attempt ended.
     async fn record(&self, place: &Place<'_>, base: &str, result: RunResult) -> CliResult<()> {
         self.run.get_or_init(|| result.clone());
+        store_session((self.worker, self.task), &self.settings()?, &result).await?;
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
                 return self.claim().give_back().await;

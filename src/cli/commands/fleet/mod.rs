@@ -10,6 +10,7 @@ pub mod monitor;
 pub mod readiness;
 pub mod records;
 mod shared_budget;
+pub mod stored_session;
 pub mod submit;
 mod task_metrics;
 pub mod tasks;

@@ -4,6 +4,7 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::fleet::bundle::fetch;
 use crate::cli::commands::fleet::long_prompt::whole;
 use crate::cli::commands::fleet::records::{document, lines, open_queue, records};
+use crate::cli::commands::fleet::stored_session::print_session;
 use crate::cli::commands::fleet::top::top;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
@@ -107,6 +108,11 @@ pub enum TasksCommand {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Print the session of a task on a server, for `agent sessions import -`
+    Session {
+        /// Its id
+        id: String,
+    },
     /// Print all tasks as JSON lines, which `agent submit -f` takes
     Export,
     /// Remove tasks that have ended; their branches stay
@@ -171,6 +177,7 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
             }
             text
         }
+        TasksCommand::Session { id } => return print_session(app, &queue, &id).await.map(|()| 0),
         TasksCommand::Export => exported(app, &queue).await?,
         TasksCommand::Rm { ids } => {
             queue.remove(&ids).await?;

@@ -2,6 +2,7 @@
 
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::fleet::executor::ExecutorRun;
+use crate::cli::commands::fleet::stored_session::store_session;
 use crate::cli::commands::hub::activation::ActivationRun;
 use crate::cli::commands::hub::prompt::{posts_text, thread_text};
 use crate::cli::commands::hub::skills;
@@ -110,7 +111,9 @@ impl ActivationRun<'_> {
             }
         };
         let (finished, ()) = tokio::join!(run, serve);
-        Ok(finished?.result)
+        let result = finished?.result;
+        store_session((self.claim.worker, self.claim.task), &settings, &result).await?;
+        Ok(result)
     }
 
     /// Answers a request of the model.

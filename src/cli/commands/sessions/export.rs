@@ -1,16 +1,18 @@
 //! `agent sessions export`: writes a session to one file, for archiving or sharing.
 
-use super::CommandContext;
 use super::export_format::{
     EXPORT_VERSION, EXPORT_VERSION_WITHOUT_IMAGES, ExportHeader, ExportedImage, ExportedOutput, io_failure,
 };
+use super::{CommandContext, read_session};
 use crate::cli::compose::output::print;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::event::{Event, Record};
 use crate::core::failure::FailureKind;
 use crate::core::image::{Image, ImageSource};
 use crate::journal::images::ImageDir;
+use crate::journal::session_store::SessionStore;
 use crate::journal::write::encode;
+use crate::redactor::Redactor;
 use crate::tools::outputs::MAX_OUTPUT_BYTES;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -54,24 +56,49 @@ impl PathReplacements {
 ///
 /// # Errors
 /// Fails for an unknown or unreadable session, and when the file cannot be written.
-pub fn export(
+pub(super) fn export(
     context: &CommandContext<'_>,
     id: &str,
     output: Option<&Path>,
     path_replacements: &PathReplacements,
 ) -> CliResult<()> {
-    let records = context.read(id)?.records;
+    let session = (&context.store, &*context.redactor);
+    let Some(path) = output else {
+        let mut text = Vec::new();
+        write_session(&mut text, session, id, path_replacements)?;
+        return print(context.terminal, &String::from_utf8_lossy(&text));
+    };
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+        let message = format!("{} already exists and is not overwritten: name another file", path.display());
+        return Err(CliError::new(FailureKind::Session, message));
+    }
+    let mut file = file.map_err(|error| io_failure(&format!("write {}", path.display()), error))?;
+    write_session(&mut file, session, id, path_replacements)
+}
+
+/// Writes session `id` without the secrets that `redactor` knows.
+///
+/// # Errors
+/// Fails for an unknown or unreadable session, and when it cannot be written.
+pub fn write_session(
+    to: &mut dyn Write,
+    (store, redactor): (&SessionStore, &Redactor),
+    id: &str,
+    path_replacements: &PathReplacements,
+) -> CliResult<()> {
+    let records = read_session(store, id)?.records;
     let images = images_of(&records);
     let agent_session = if images.is_empty() { EXPORT_VERSION_WITHOUT_IMAGES } else { EXPORT_VERSION };
     let header = ExportHeader { agent_session, session_id: id.to_owned() };
-    let image_dir = ImageDir::new(context.store.images_dir(id)?);
-    let write = |to: &mut dyn Write| -> io::Result<()> {
+    let (image_dir, outputs) = (ImageDir::new(store.images_dir(id)?), store.outputs_dir(id)?);
+    let written = (|| -> io::Result<()> {
         write_json_line(to, &header)?;
         let mut bytes = Vec::new();
         let mut other = false;
         for record in records {
             let mut clean = record.clone();
-            context.redactor.redact_event(&mut clean.event);
+            redactor.redact_event(&mut clean.event);
             let mut clean = path_replacements.apply_to_record(&clean)?;
             other |= is_conversation_event(&record.event) && clean.event != record.event;
             if let (true, Event::StepStart { digest, .. }) = (other, &mut clean.event) {
@@ -82,11 +109,11 @@ pub fn export(
             encode(&clean, &mut bytes)?;
             to.write_all(&bytes)?;
         }
-        for path in files(&context.store.outputs_dir(id).map_err(io::Error::other)?) {
+        for path in files(&outputs) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let mut content = Vec::new();
             File::open(&path)?.take(MAX_OUTPUT_BYTES).read_to_end(&mut content)?;
-            let mut clean = context.redactor.bytes(&content).into_owned();
+            let mut clean = redactor.bytes(&content).into_owned();
             if let Ok(text) = std::str::from_utf8(&clean) {
                 clean = path_replacements.apply_to_text(text).into_bytes();
             }
@@ -96,24 +123,13 @@ pub fn export(
             // The line in the conversation remains of an image whose content is lost.
             if let Ok(content) = image_dir.load(image) {
                 let mut image = image.clone();
-                image.name = context.redactor.text(&image.name).into_owned();
+                image.name = redactor.text(&image.name).into_owned();
                 write_json_line(to, &ExportedImage { image, base64: STANDARD.encode(content) })?;
             }
         }
         to.flush()
-    };
-    let Some(path) = output else {
-        let mut text = Vec::new();
-        write(&mut text).map_err(|error| io_failure("write the session", error))?;
-        return print(context.terminal, &String::from_utf8_lossy(&text));
-    };
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-        let message = format!("{} already exists and is not overwritten: name another file", path.display());
-        return Err(CliError::new(FailureKind::Session, message));
-    }
-    file.and_then(|mut file| write(&mut file))
-        .map_err(|error| io_failure(&format!("write {}", path.display()), error))
+    })();
+    written.map_err(|error| io_failure("write the session", error))
 }
 
 /// Returns the images of `records`, each once.

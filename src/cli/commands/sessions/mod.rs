@@ -1,7 +1,7 @@
 //! `agent sessions`: lists, shows, searches and manages the sessions of this workspace; one file per command.
 
 pub mod args;
-mod export;
+pub mod export;
 mod export_format;
 mod fork;
 mod import;

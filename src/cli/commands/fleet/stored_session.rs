@@ -1,0 +1,67 @@
+//! The session of a run on a queue that other machines use: an object of the queue has it, in the form of `agent sessions export`.
+
+use crate::cli::commands::fleet::context::WorkerContext;
+use crate::cli::commands::sessions::export::{PathReplacements, write_session};
+use crate::cli::compose::app::App;
+use crate::cli::compose::output::print;
+use crate::cli::compose::session::session_store;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
+use crate::core::failure::FailureKind;
+use crate::core::fleet::TaskRecord;
+use crate::core::run_result::RunResult;
+use crate::fleet::error::QueueError;
+use crate::fleet::queue::Queue;
+use crate::terminal::Style;
+
+/// Stores the session of `result` for the newest attempt of `task`, if other machines use the queue. What cannot be stored is logged: the
+/// session stays on this machine.
+///
+/// # Errors
+/// Fails when the queue cannot be used.
+pub async fn store_session(
+    (worker, task): (&WorkerContext<'_>, &TaskRecord),
+    settings: &Settings,
+    result: &RunResult,
+) -> CliResult<()> {
+    let Some(id) = result.session_id.as_deref().filter(|_| worker.queue.is_shared()) else { return Ok(()) };
+    let (store, redactor) = (session_store(settings), worker.app.redactor(settings));
+    let mut bytes = Vec::new();
+    let paths = PathReplacements::default();
+    if let Err(error) = write_session(&mut bytes, (&store, &redactor), id, &paths) {
+        worker.log(Style::Warning, &error.to_string());
+        return Ok(());
+    }
+    let put = async || match worker.queue.put_object(&bytes, worker.now()).await {
+        Err(error @ QueueError::TooLong(..)) => Ok(Err(error)),
+        put => put.map(Ok),
+    };
+    match worker.until_answered(put).await? {
+        Ok(object) => {
+            let set = async || worker.queue.set_session_object(task, &object).await;
+            worker.until_answered(set).await.map(drop)
+        }
+        Err(error) => {
+            worker.log(Style::Warning, &error.to_string());
+            Ok(())
+        }
+    }
+}
+
+/// Prints the session of a task, for `agent sessions import`.
+///
+/// # Errors
+/// Fails for a task whose session is on the machine of its worker only, and when the queue cannot be used.
+pub async fn print_session(app: &App, queue: &Queue, id: &str) -> CliResult<()> {
+    let task = queue.record(id).await?;
+    let wrong = |why: String| CliError::new(FailureKind::Usage, format!("the task {id} {why}"));
+    let Some(object) = &task.session_object else {
+        let session = task.session_id.as_deref();
+        let why = session.map(|session| format!("has no stored session: its machine has it, as {session}"));
+        return Err(wrong(why.unwrap_or_else(|| "has no session".to_owned())));
+    };
+    let bytes = queue.object(object).await?;
+    let bytes =
+        bytes.ok_or_else(|| wrong("has a session that is gone: it is kept for 30 days".to_owned()))?;
+    print(&app.terminal, &String::from_utf8_lossy(&bytes))
+}
