@@ -20,7 +20,9 @@ const WORKERS: usize = 4;
 const STOPPED: Duration = Duration::from_secs(5);
 
 /// Longest wait for the end of the tasks.
-const LONGEST: Duration = Duration::from_mins(2);
+fn longest() -> Duration {
+    Duration::from_mins(points(2, 15))
+}
 
 /// Each command adds the name of its worktree, which tells the attempt, unless it is there: a command that was interrupted is followed by
 /// another.
@@ -92,7 +94,7 @@ impl Fleet {
     pub fn wait_for_done(&self, count: usize) {
         let began = Instant::now();
         while self.done() < count {
-            assert!(began.elapsed() < LONGEST);
+            assert!(began.elapsed() < longest());
             sleep(Duration::from_millis(50));
         }
     }
@@ -139,7 +141,7 @@ impl Fleet {
         let began = Instant::now();
         while !self.has_ended() {
             let tasks = || self.lab.agent(&["tasks", "list", "--json"]).stdout;
-            assert!(began.elapsed() < LONGEST, "the tasks do not end: {}", tasks());
+            assert!(began.elapsed() < longest(), "the tasks do not end: {}", tasks());
             sleep(Duration::from_millis(200));
         }
         self.start_worker();
