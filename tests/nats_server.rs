@@ -11,6 +11,8 @@ const PROGRAM: &str = "/usr/sbin/nats-server";
 pub struct NatsServer {
     program: PathBuf,
     directory: tempfile::TempDir,
+    /// More arguments.
+    arguments: Vec<String>,
     port: u16,
     process: Child,
 }
@@ -19,11 +21,11 @@ impl NatsServer {
     /// Starts a server; `None` if there is no program for it, unless `AGENT_TEST_NATS=1` demands it. `AGENT_TEST_NATS_SERVER` names another
     /// program.
     pub fn start() -> Option<Self> {
-        Self::start_in(&std::env::temp_dir())
+        Self::start_in(&std::env::temp_dir(), &[])
     }
 
-    /// The same, with what it stores in a new directory below `parent`.
-    pub fn start_in(parent: &Path) -> Option<Self> {
+    /// The same, with what it stores in a new directory below `parent`, and with more arguments.
+    pub fn start_in(parent: &Path, arguments: &[&str]) -> Option<Self> {
         let is_demanded = std::env::var("AGENT_TEST_NATS").is_ok_and(|value| value == "1");
         let program =
             std::env::var_os("AGENT_TEST_NATS_SERVER").map_or_else(|| PROGRAM.into(), PathBuf::from);
@@ -32,8 +34,9 @@ impl NatsServer {
             return None;
         }
         let directory = tempfile::tempdir_in(parent).unwrap();
-        let (process, port) = spawn(&program, &directory, None);
-        Some(Self { program, directory, port, process })
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let (process, port) = spawn(&program, &directory, (&arguments, None));
+        Some(Self { program, directory, arguments, port, process })
     }
 
     /// Returns its address.
@@ -49,7 +52,7 @@ impl NatsServer {
 
     /// Starts it again, on the same port and with what it stored.
     pub fn restart(&mut self) {
-        (self.process, _) = spawn(&self.program, &self.directory, Some(self.port));
+        (self.process, _) = spawn(&self.program, &self.directory, (&self.arguments, Some(self.port)));
     }
 }
 
@@ -61,11 +64,16 @@ impl Drop for NatsServer {
 }
 
 /// Starts the program and waits until it listens; returns its process and port.
-fn spawn(program: &PathBuf, directory: &tempfile::TempDir, port: Option<u16>) -> (Child, u16) {
+fn spawn(
+    program: &PathBuf,
+    directory: &tempfile::TempDir,
+    (arguments, port): (&[String], Option<u16>),
+) -> (Child, u16) {
     let wanted = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
     let mut process = Command::new(program)
         .args(["-js", "-a", "127.0.0.1", "-p", &wanted, "-sd"])
         .arg(directory.path())
+        .args(arguments)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

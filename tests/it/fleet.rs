@@ -361,6 +361,19 @@ fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
 }
 
 #[test]
+fn a_queue_in_the_workspace_is_refused() {
+    let lab = repository();
+    let queue = format!("sqlite:{}/tasks.sqlite", lab.ws().display());
+    let refused = submit(&lab, &["x", "--queue", &queue]).exits(3);
+    assert!(
+        refused.stderr.contains("is in the workspace, where commands could change it"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!lab.exists("tasks.sqlite"));
+}
+
+#[test]
 fn a_run_opens_no_queue() {
     let lab = repository();
     lab.agent(&["run", "--mode", "yolo", "--model", &appends(&lab), "x"]).exits(0);

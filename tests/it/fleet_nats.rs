@@ -6,6 +6,7 @@ use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Command;
 
 /// A repository with one commit, and a queue on a server.
 struct Fleet {
@@ -192,6 +193,47 @@ fn a_submission_without_a_server_fails_and_says_what_is_stored() {
         assert!(done.stderr.contains(text), "{}", done.stderr);
     }
     assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn a_server_with_tls_is_used_with_its_authority_and_credentials_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (authority, authority_key) = (path("authority.pem"), path("authority.key"));
+    let (certificate, key) = (path("certificate.pem"), path("key.pem"));
+    let openssl = |words: &str, files: &[&str]| {
+        let begin = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
+        let mut command = Command::new("openssl");
+        assert!(
+            command
+                .args(begin.split(' '))
+                .args(words.split(' '))
+                .args(files)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
+    };
+    openssl("-subj /CN=authority", &["-keyout", &authority_key, "-out", &authority]);
+    openssl(
+        "-subj /CN=server -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE",
+        &["-keyout", &key, "-out", &certificate, "-CA", &authority, "-CAkey", &authority_key],
+    );
+    let arguments = ["--tls", "--tlscert", &certificate, "--tlskey", &key, "--auth", "queue-token-1234567"];
+    let Some(server) = NatsServer::start_in(&std::env::temp_dir(), &arguments) else { return };
+    let url = server.url().replace("nats://", "tls://");
+    let lab = |nats: &str| {
+        let config = format!("fleet: {{queue: '{url}', nats: {{{nats}}}}}");
+        Lab::new().env("QUEUE_TOKEN", "queue-token-1234567").config(&config)
+    };
+    let known = lab(&format!("token_env: QUEUE_TOKEN, ca_file: {authority}"));
+    known.agent(&["submit", "x", "--id", "a"]).exits(0);
+    assert!(known.agent(&["tasks"]).exits(0).stdout.contains("a  queued"));
+    let unknown = lab("token_env: QUEUE_TOKEN").agent(&["tasks"]).exits(1);
+    assert!(unknown.stderr.to_lowercase().contains("certificate"), "{}", unknown.stderr);
+    let refused = lab(&format!("ca_file: {authority}")).agent(&["tasks"]).exits(3);
+    assert!(refused.stderr.contains("authorization"), "{}", refused.stderr);
 }
 
 #[test]

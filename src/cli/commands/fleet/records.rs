@@ -55,7 +55,14 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
     let state = directories(app)?.state;
     let location = Location::parse(url.or(settings.fleet.queue.as_deref()), &state);
     let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
-    Ok(match location.map_err(|why| CliError::new(FailureKind::Config, why))? {
+    let wrong = |why: String| CliError::new(FailureKind::Config, why);
+    Ok(match location.map_err(wrong)? {
+        Location::Sqlite(path) if path.starts_with(&settings.workspace) && !path.starts_with(&state) => {
+            return Err(wrong(format!(
+                "the queue {} is in the workspace, where commands could change it: take another place",
+                path.display()
+            )));
+        }
         Location::Sqlite(path) => Queue::Sqlite(SqliteStore::open(&path, lease)?),
         Location::Nats(url) => {
             let server = nats_server(app, &settings.fleet.nats, url)?;
