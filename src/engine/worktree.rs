@@ -9,6 +9,7 @@ use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Time limit of one git call: a checkout of a large repository takes a while.
@@ -30,6 +31,10 @@ const SETTINGS: [(&str, &str); 5] = [
     ("core.editor", "false"),
     ("core.fsync", "committed,reference"),
 ];
+
+/// How often, and after which pauses, a lock on a branch is looked at: a git process that works holds it for milliseconds.
+const LOCK_TRIES: u32 = 30;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// A repository with the user's working tree.
 pub struct Repository<'a> {
@@ -193,21 +198,20 @@ impl<'a> Repository<'a> {
     ///
     /// # Errors
     /// The message of git, or of the system.
-    #[expect(clippy::disallowed_methods, reason = "this module owns the worktrees")]
     pub async fn remove_locks(&self, path: &Path, branch: Option<&str>) -> Result<(), String> {
-        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let repository = PathBuf::from(self.line(&self.workspace, &words).await?);
+        let repository = self.common_directory().await?;
         let own = repository.join("worktrees").join(path.file_name().unwrap_or_default());
-        let reference = branch.map(|branch| repository.join("refs/heads").join(format!("{branch}.lock")));
-        for lock in [own.join("index.lock"), own.join("HEAD.lock")].into_iter().chain(reference) {
-            match std::fs::remove_file(&lock) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(format!("{}: {error}", lock.display()));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let reference = branch.map(|branch| lock_of(&repository, branch));
+        [own.join("index.lock"), own.join("HEAD.lock")]
+            .iter()
+            .chain(&reference)
+            .try_for_each(|lock| remove(lock))
+    }
+
+    /// Returns the directory that all worktrees share.
+    async fn common_directory(&self) -> Result<PathBuf, String> {
+        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        Ok(PathBuf::from(self.line(&self.workspace, &words).await?))
     }
 
     /// Creates the worktree `path` with the new branch `branch`, or with none, at `base`.
@@ -225,14 +229,27 @@ impl<'a> Repository<'a> {
         self.line(path, &["read-tree", "-u", "--reset", "--no-recurse-submodules", "HEAD"]).await.map(drop)
     }
 
-    /// Creates `branch` at `commit`; one that is there already stays.
+    /// Creates `branch` at `commit`; one that is there already stays. A lock on it that does not go away is one that a killed git process has
+    /// left, and is removed.
     ///
     /// # Errors
     /// The message of git, also if the branch is at another commit.
     pub async fn create_branch(&self, branch: &str, commit: &str) -> Result<(), String> {
         let reference = format!("refs/heads/{branch}");
         // The empty old value: the reference must not exist.
-        let created = self.line(&self.workspace, &["update-ref", &reference, commit, ""]).await;
+        let create = async || self.line(&self.workspace, &["update-ref", &reference, commit, ""]).await;
+        let mut created = create().await;
+        if created.is_err() {
+            let lock = lock_of(&self.common_directory().await?, branch);
+            for _ in 0..LOCK_TRIES {
+                if lock.symlink_metadata().is_err() {
+                    break;
+                }
+                sleep(LOCK_PAUSE).await;
+            }
+            remove(&lock)?;
+            created = create().await;
+        }
         match created {
             Err(why) if self.commit_of(&reference).await.as_deref() != Ok(commit) => Err(why),
             _ => Ok(()),
@@ -338,6 +355,9 @@ impl<'a> Repository<'a> {
             // git refuses one that it was killed in.
             std::fs::remove_dir_all(path).map_err(|error| format!("{target}: {error}"))?;
         }
+        // One whose creation was interrupted stays locked, which would keep it.
+        let own = self.common_directory().await?.join("worktrees").join(path.file_name().unwrap_or_default());
+        remove(&own.join("locked"))?;
         self.line(&self.workspace, &["worktree", "prune"]).await.map(drop)
     }
 
@@ -368,5 +388,19 @@ impl<'a> Repository<'a> {
         }
         self.line(root, &["update-ref", "-d", &reference, &commit]).await?;
         Ok(keeps)
+    }
+}
+
+/// Returns the path of the lock on a branch.
+fn lock_of(repository: &Path, branch: &str) -> PathBuf {
+    repository.join("refs/heads").join(format!("{branch}.lock"))
+}
+
+/// Removes a file, if it exists.
+#[expect(clippy::disallowed_methods, reason = "this module owns the worktrees")]
+fn remove(file: &Path) -> Result<(), String> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", file.display())),
+        _ => Ok(()),
     }
 }

@@ -344,6 +344,29 @@ fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
 }
 
 #[test]
+fn a_lock_that_a_killed_git_has_left_on_the_branch_of_a_task_is_removed() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let directory = lab.ws().join(".git/refs/heads/agent/task");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("a.lock"), "").unwrap();
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
+}
+
+#[test]
+fn a_worktree_whose_creation_was_interrupted_is_removed() {
+    let lab = with_killed_worker();
+    fs::remove_dir_all(lab.home().join("state/fleet/workers")).unwrap();
+    let made = fs::read_dir(lab.ws().join(".git/worktrees")).unwrap().next().unwrap().unwrap().path();
+    let place = fs::read_to_string(made.join("gitdir")).unwrap();
+    fs::remove_dir_all(place.trim().trim_end_matches("/.git")).unwrap();
+    fs::write(made.join("locked"), "initializing").unwrap();
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
 fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
     let lab = repository();
     submit(&lab, &["x", "--id", "a", "--check", "true", "--budget", "0.5"]).exits(0);
