@@ -264,6 +264,10 @@ impl AgentDefinition {
                 "an executor runs any command: it needs capabilities.shell.enabled without lists of commands";
             return Err(ConfigError::new(why).key("executor"));
         }
+        if executor.is_some() && behavior.discovery.enabled {
+            let why = "an executor only answers: it cannot post, so behavior.discovery must not be enabled";
+            return Err(ConfigError::new(why).key("executor"));
+        }
         if !shell.allowed_commands.is_empty() && shell.enabled {
             warnings
                 .push("capabilities.shell.allowed_commands cannot be kept to: it has no commands".to_owned());

@@ -72,7 +72,7 @@ impl TaskState {
 }
 
 /// A commit with its history, as an object of the queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Bundle {
     /// Name of the object: the hash of its content (BLAKE3, in hexadecimal digits).
     pub object: String,
@@ -80,6 +80,13 @@ pub struct Bundle {
     pub commit: String,
     /// Path of the directory in the repository in which the work is done: empty, or with a `/` at its end.
     pub prefix: String,
+}
+
+impl PartialEq for Bundle {
+    /// The same commit is not always the same file.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.commit, &self.prefix) == (&other.commit, &other.prefix)
+    }
 }
 
 /// What is to be done.

@@ -15,8 +15,7 @@ impl Repository<'_> {
     /// The message of git, also for a commit without a name.
     pub async fn write_bundle(&self, file: &Path, reference: &str) -> Result<(), String> {
         let file = file.to_str().ok_or("the state directory is no text")?;
-        // With one thread the same commits are the same bytes, so that the same task is the same task.
-        let words = ["-c", "pack.threads=1", "bundle", "create", "--quiet", file, reference, "--"];
+        let words = ["bundle", "create", "--quiet", file, reference, "--"];
         self.line(&self.workspace, &words).await.map(drop)
     }
 
@@ -32,13 +31,15 @@ impl Repository<'_> {
         self.line(&self.workspace, &words).await.map(drop)
     }
 
-    /// Stores the commits of a bundle; no reference changes.
+    /// Stores the commits of a bundle up to `commit`, with all that belongs to them; no reference changes.
     ///
     /// # Errors
-    /// The message of git, also if commits are missing that the bundle builds on.
-    pub async fn read_bundle(&self, file: &Path) -> Result<(), String> {
+    /// The message of git, also if something is missing in the bundle, or commits that it builds on.
+    pub async fn read_bundle(&self, file: &Path, commit: &str) -> Result<(), String> {
         let file = file.to_str().ok_or("the state directory is no text")?;
-        self.line(&self.workspace, &["bundle", "unbundle", file]).await.map(drop)
+        self.line(&self.workspace, &["bundle", "unbundle", file]).await?;
+        let words = ["rev-list", "--objects", "--quiet", commit, "--not", "--all", "--"];
+        self.line(&self.workspace, &words).await.map(drop)
     }
 
     /// Checks out `commit`, without a branch, in a repository that has none yet.
@@ -52,11 +53,12 @@ impl Repository<'_> {
     }
 }
 
-/// Creates an empty repository in `directory`, which exists.
+/// Creates an empty repository in `directory`, which exists, for commits with ids like `commit`.
 ///
 /// # Errors
 /// The message of git.
-pub async fn init(launcher: &Launcher, directory: &Path) -> Result<(), String> {
-    let made = git(launcher, directory, &["init", "--quiet", "--template="], Vec::new(), &[]).await?;
+pub async fn init(launcher: &Launcher, directory: &Path, commit: &str) -> Result<(), String> {
+    let format = if commit.len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
+    let made = git(launcher, directory, &["init", "--quiet", "--template=", format], Vec::new(), &[]).await?;
     if made.reason == ExitReason::Code(0) { Ok(()) } else { Err(error_text(&made)) }
 }

@@ -200,12 +200,13 @@ impl<'a> Repository<'a> {
     /// The message of git, or of the system.
     pub async fn remove_locks(&self, path: &Path, branch: Option<&str>) -> Result<(), String> {
         let repository = self.common_directory().await?;
+        // A clone has no worktree but its own.
+        let is_clone = path.join(".git").is_dir();
         let own = repository.join("worktrees").join(path.file_name().unwrap_or_default());
+        let own = if is_clone { repository.clone() } else { own };
         let reference = branch.map(|branch| lock_of(&repository, branch));
-        [own.join("index.lock"), own.join("HEAD.lock")]
-            .iter()
-            .chain(&reference)
-            .try_for_each(|lock| remove(lock))
+        let locks = [own.join("index.lock"), own.join("HEAD.lock")];
+        locks.iter().chain(&reference).try_for_each(|lock| remove(lock))
     }
 
     /// Returns the directory that all worktrees share.

@@ -8,7 +8,9 @@ use rusqlite::{OptionalExtension, params};
 pub const MAX_OBJECT_BYTES: usize = 64 << 20;
 
 /// The table of a database. `stored_at`: in seconds since the Unix epoch.
-const TABLE: &str = "CREATE TABLE IF NOT EXISTS object (name TEXT PRIMARY KEY, bytes BLOB NOT NULL, stored_at INTEGER NOT NULL) STRICT";
+const TABLE: &str = "
+CREATE TABLE IF NOT EXISTS object (name TEXT PRIMARY KEY, stored_at INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS object_stored ON object (stored_at);";
 
 impl Queue {
     /// Stores an object, and in a database removes those that were stored 30 days before; returns its name.
@@ -18,17 +20,20 @@ impl Queue {
     pub async fn put_object(&self, bytes: &[u8], now: u64) -> Result<String, QueueError> {
         let name = blake3::hash(bytes).to_hex().to_string();
         if bytes.len() > MAX_OBJECT_BYTES {
-            return Err(QueueError::TooLong(format!("object {name}"), MAX_OBJECT_BYTES));
+            let (has, most) = (bytes.len() >> 20, MAX_OBJECT_BYTES >> 20);
+            return Err(QueueError::State(format!(
+                "what is to be stored has {has} MiB, and may have {most}"
+            )));
         }
         match self {
             Self::Sqlite(store) => store.transaction(|change| {
                 let (now, oldest) =
                     (signed(now), signed(now.saturating_sub(super::queue::RETENTION.as_secs())));
-                change.execute(TABLE, [])?;
+                change.execute_batch(TABLE)?;
                 change.execute("DELETE FROM object WHERE stored_at < ?1", [oldest])?;
                 let put =
-                    "INSERT INTO object VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET stored_at = ?3";
-                Ok(change.execute(put, params![name, bytes, now]).map(drop)?)
+                    "INSERT INTO object VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET stored_at = ?2";
+                Ok(change.execute(put, params![name, now, bytes]).map(drop)?)
             })?,
             Self::Nats(store) => store.put_object(&name, bytes).await?,
         }
@@ -42,7 +47,7 @@ impl Queue {
     pub async fn object(&self, name: &str) -> Result<Option<Vec<u8>>, QueueError> {
         let found = match self {
             Self::Sqlite(store) => store.transaction(|change| {
-                change.execute(TABLE, [])?;
+                change.execute_batch(TABLE)?;
                 let query = "SELECT bytes FROM object WHERE name = ?1";
                 Ok(change.query_row(query, [name], |row| row.get(0)).optional()?)
             })?,
@@ -50,7 +55,7 @@ impl Queue {
         };
         match &found {
             Some(bytes) if *blake3::hash(bytes).to_hex() != *name => {
-                Err(QueueError::Unreadable(name.to_owned(), "it has another content".to_owned()))
+                Err(QueueError::Storage(format!("the object {name} has another content")))
             }
             _ => Ok(found),
         }

@@ -19,6 +19,8 @@ const MAX_NOTIFICATIONS: usize = 100;
 const MAX_NOTIFICATION_FAILURES: u32 = 3;
 /// Reports of failures in a day.
 const MAX_ERROR_POSTS: u32 = 5;
+/// End of the key of the report of a failure.
+pub const ERROR_KEY: &str = ":error";
 /// Seconds of a day, in which posts are counted (UTC).
 const DAY: u64 = 24 * 60 * 60;
 
@@ -86,6 +88,8 @@ pub struct AgentState {
     answered: Vec<String>,
     /// How often activations failed for a notification.
     failed: Vec<(String, u32)>,
+    /// How many unread notifications were passed over when the agent was last activated for one.
+    pub passed_over: u32,
 }
 
 impl AgentState {
@@ -137,6 +141,25 @@ impl AgentState {
     pub fn passes_over(&self, notification: &str) -> bool {
         let mut failed = self.failed.iter();
         failed.any(|(known, count)| known == notification && *count >= MAX_NOTIFICATION_FAILURES)
+    }
+
+    /// Gives back what [`reserve`](Self::reserve) or [`reserve_error_post`](Self::reserve_error_post) has counted for a post that the Hub did not
+    /// store.
+    pub fn release(&mut self, key: &str, target: &PostTarget) {
+        let Some(at) = self.reserved.iter().position(|known| known == key) else { return };
+        self.reserved.remove(at);
+        match target {
+            PostTarget::Post { .. } if key.ends_with(ERROR_KEY) => {
+                self.error_posts = self.error_posts.saturating_sub(1);
+            }
+            PostTarget::Post { .. } => self.posts = self.posts.saturating_sub(1),
+            PostTarget::Comment { post } => {
+                self.comments = self.comments.saturating_sub(1);
+                if let Some((_, count)) = self.threads.iter_mut().find(|(known, _)| known == post) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+        }
     }
 
     /// Counts the report of a failure; returns whether the limit of a day allows it.
@@ -320,5 +343,9 @@ mod tests {
         assert_eq!(reserve("5", &post, 4000), Ok(()));
         assert!(reserve("6", &post, 5000).is_err());
         assert_eq!(reserve("7", &comment("c"), DAY), Ok(()), "the next day");
+        state.release("7", &comment("c"));
+        state.release("7", &comment("c"));
+        assert_eq!(state.reserve("8", &comment("c"), &limits, DAY + 60), Ok(()));
+        assert_eq!((state.comments, state.threads.last()), (1, Some(&("c".to_owned(), 1))));
     }
 }

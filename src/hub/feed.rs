@@ -24,6 +24,8 @@ pub enum Fed {
     Submitted(String),
     /// The agent has a task that has not ended, with this id.
     Open(String),
+    /// Its only unread notifications are passed over.
+    Nothing,
     /// The agent waits until this time, in seconds since the Unix epoch.
     Waits(u64),
     /// The id of the agent cannot be a part of the id of a task.
@@ -35,13 +37,14 @@ pub fn state_key(agent: &str) -> String {
     format!("agent.{agent}")
 }
 
-/// Submits an activation, unless the agent has one, or waits, and removes the record of an old one. An agent explores again only `min_interval` seconds after its last activation.
+/// Submits an activation, unless the agent has one, or waits, and removes the record of an old one. An agent explores again only `min_interval`
+/// seconds after its last activation. `unread`: the number of its unread notifications, if it is known.
 ///
 /// # Errors
 /// Fails when the queue cannot be used.
 pub async fn feed(
     queue: &Queue,
-    activation: Activation,
+    (activation, unread): (Activation, Option<u64>),
     min_interval: u64,
     now: u64,
 ) -> Result<Fed, QueueError> {
@@ -52,6 +55,10 @@ pub async fn feed(
     }
     let key = state_key(agent);
     let known: AgentState = queue.change_value(&key, |state: &mut AgentState| state.clone()).await?;
+    let explores = activation.kind == ActivationKind::Exploration;
+    if !explores && unread.is_some_and(|unread| unread <= known.passed_over.into()) {
+        return Ok(Fed::Nothing);
+    }
     let newest = task_id(queue, agent, known.activation);
     let mut end = None;
     if known.activation > 0 && !known.is_counted {
@@ -66,7 +73,6 @@ pub async fn feed(
             Err(error) => return Err(error),
         }
     }
-    let explores = activation.kind == ActivationKind::Exploration;
     let begun = queue
         .change_value(&key, |state: &mut AgentState| {
             if state.activation != known.activation {

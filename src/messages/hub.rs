@@ -80,7 +80,7 @@ pub fn hub_agent_waits(agent: &str, seconds: u64, language: Language) -> String 
 }
 
 /// Why nothing is answered now.
-pub fn hub_passed_over(count: usize) -> String {
+pub fn hub_passed_over(count: u32) -> String {
     format!("{count} notifications are passed over: activations have failed for each of them three times")
 }
 

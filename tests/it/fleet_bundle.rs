@@ -45,9 +45,12 @@ fn is_done_elsewhere(queue: &str) {
     let sub = lab.ws().join("sub");
     let submit = ["submit", "x", "--id", "a", "--bundle", "HEAD", "--dir", sub.to_str().unwrap()];
     lab.agent(&submit).exits(0);
-    // The same task is the same task.
+    // The same task is the same task, also if git packs the commits in another way.
+    lab.git(&["gc", "--quiet", "--aggressive"]);
     lab.agent(&submit).exits(0);
-    assert!(lab.agent(&["tasks", "fetch", "a"]).exits(3).stderr.contains("the task a has not ended"));
+    assert!(
+        lab.agent(&["tasks", "fetch", "a"]).exits(3).stderr.contains("the task a is not done, but queued")
+    );
     let server = Server::following(APPENDS);
     let words = worker_words(&server.url());
     other.agent(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
@@ -100,6 +103,31 @@ fn b08_a_task_with_a_bundle_whose_worker_was_killed_goes_on_and_leaves_nothing()
     other.agent(&words).exits(0);
     lab.agent(&["tasks", "fetch", "a"]).exits(0);
     assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "killed\n");
+    assert_eq!(left(&other), 0);
+}
+
+#[test]
+fn a_record_that_names_a_directory_elsewhere_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.sqlite");
+    let queue = format!("sqlite:{}", file.display());
+    let (lab, other) = (repository(&queue), other_machine(&queue));
+    let elsewhere = other.outside();
+    for (number, prefix) in [elsewhere.to_str().unwrap(), "../..", "link"].into_iter().enumerate() {
+        std::os::unix::fs::symlink(&elsewhere, lab.ws().join("link")).ok();
+        lab.git(&["add", "-A"]);
+        lab.git(&["commit", "-qm", "more", "--allow-empty"]);
+        let id = format!("a{number}");
+        lab.agent(&["submit", "x", "--id", &id, "--bundle", "HEAD"]).exits(0);
+        let change = "UPDATE task SET record = json_set(record, '$.bundle.prefix', ?1) WHERE id = ?2";
+        rusqlite::Connection::open(&file).unwrap().execute(change, [prefix, &id]).unwrap();
+        let server = Server::start(APPENDS);
+        let words = worker_words(&server.url());
+        other.agent(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+        let task = &lab.agent(&["tasks", "show", &id, "--json"]).exits(0).json()["tasks"][0];
+        assert!(task["cause"].as_str().unwrap().contains("it is not in the repository"), "{task}");
+        assert_eq!((server.requests().len(), elsewhere.join("log.txt").exists()), (0, false));
+    }
     assert_eq!(left(&other), 0);
 }
 

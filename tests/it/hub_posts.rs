@@ -77,6 +77,41 @@ fn b18_a_post_of_an_earlier_attempt_to_another_place_is_not_taken_for_the_answer
 }
 
 #[test]
+fn b18_attempts_that_post_in_another_order_post_once() {
+    let place = place().adding("llm: {retries: 0}\n");
+    let [first, second] = ["one", "two"].map(|text| place.hub.post("ann", text));
+    let (post, _) = place.mention("@bob?");
+    place.feed();
+    let call = |text: &str, post: &str| {
+        format!("  - calls: [{{name: hub_post, arguments: {{content: {text}, reply_to: {post}}}}}]\n")
+    };
+    let (a, b) = (call("A", &first), call("B", &second));
+    let server = Server::start(&format!(
+        "turns:\n{a}{b}  - {{fault: {{http: {{status: 503, body: no}}}}}}\n{b}{a}  - text: C\n"
+    ));
+    place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    let texts = |post: &str| place.hub.comments(post).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    assert_eq!(
+        (texts(&first), texts(&second), texts(&post)),
+        (vec!["A".into()], vec!["B".into()], vec!["C".into()])
+    );
+}
+
+#[test]
+fn b18_a_post_whose_outcome_is_not_known_is_not_posted_under_another_key() {
+    let place = place();
+    let (post, _) = place.mention("@bob?");
+    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::AnswerLost, 1);
+    // After the look at the thread for the prompt, and that before the post.
+    place.hub.fault_after(2, &format!("GET /api/v1/posts/{post}"), Fault::Status(503), 3);
+    let call = format!("  - calls: [{{name: hub_post, arguments: {{content: X, reply_to: {post}}}}}]\n");
+    let server = Server::start(&format!("turns:\n{call}{call}  - text: done\n"));
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!(place.hub.comments(&post).len(), 1);
+    assert_eq!(place.tasks()[0]["posts"][0]["state"], "done");
+}
+
+#[test]
 fn b18_a_lost_answer_is_not_taken_for_an_older_comment_with_the_same_text() {
     let place = place();
     let post = place.hub.post("ann", "Hello");
@@ -130,20 +165,26 @@ fn without_the_grant_to_post_no_model_is_called_and_nothing_is_read() {
 
 #[test]
 fn a_notification_that_fails_again_and_again_is_passed_over() {
-    let place = place();
+    let place = Place::new()
+        .with_agent(&ALWAYS.replace("behavior: {", "behavior: {discovery: {enabled: true}, "), "");
     let (post, locked) = place.mention("@bob?");
     let (other, answered) = place.mention("@bob!");
     place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Status(403), usize::MAX);
     let server = answering();
-    for _ in 0..4 {
+    for number in 0..5 {
         place.feed();
-        place.worker(&server, &["--once"]);
+        let done = place.worker(&server, &["--once"]);
+        assert!(number > 0 || done.stderr.contains("failed: the Hub answers 403: "), "{}", done.stderr);
     }
+    assert_eq!(states(&place), ["failed", "done", "done"]);
+    // Then there is nothing to be done for it, and time to look for posts.
+    let count = place.tasks().len();
+    place.feed();
+    let looks = place.hub.calls("GET /api/v1/feed/discover").len();
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!((place.tasks().len(), place.hub.calls("GET /api/v1/feed/discover").len()), (count, looks + 1));
     assert_eq!((place.hub.was_read(&locked), place.hub.was_read(&answered)), (false, true));
-    assert_eq!((place.hub.comments(&other).len(), server.requests().len()), (1, 4));
-    let done = place.worker(&server, &["--agent", "bob", "--once"]);
-    assert!(done.stderr.contains("1 notifications are passed over"), "{}", done.stderr);
-    assert!(place.tasks()[0]["cause"].as_str().unwrap().contains("the Hub answers 403: "));
+    assert_eq!((place.hub.comments(&other).len(), server.requests().len()), (1, 5));
 }
 
 #[test]
@@ -168,14 +209,14 @@ fn a20_an_executor_answers_for_an_agent_and_leaves_nothing() {
 }
 
 #[test]
-fn doctor_tells_about_the_hub_its_agents_and_the_port() {
+fn doctor_shows_the_hub_its_agents_and_the_port() {
     let place = Place::new().with_agent("brain: {api_base: 'http://x'}\n", "You are Bob.");
     let agents = place.lab.outside().join("agents");
     fs::create_dir_all(agents.join("amy")).unwrap();
     fs::write(agents.join("amy/config.yaml"), "behavior: 5\n").unwrap();
     let shown = place.lab.agent(&["doctor"]).stdout;
     for part in [
-        &format!("hub            {}, which `--online` asks\n", place.hub.url()),
+        &format!("hub            not asked: {}; use `--online`\n", place.hub.url()),
         &format!("agents         1 in {}\n", agents.display()),
         "agent          amy: not usable: ",
         "agent          bob: brain.api_base has no effect\n",

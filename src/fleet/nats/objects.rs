@@ -4,15 +4,24 @@ use crate::fleet::error::QueueError;
 use crate::fleet::nats::NatsStore;
 use crate::fleet::nats::buckets::away;
 use async_nats::jetstream::object_store::GetErrorKind;
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
+/// Longest wait for the next part of an object.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// Directory of the names of objects.
 const OBJECTS: &str = "objects";
 
 impl NatsStore {
-    /// Stores an object under a name that tells its content.
+    /// Stores an object under a name that is the hash of its content.
     pub(in crate::fleet) async fn put_object(&self, name: &str, bytes: &[u8]) -> Result<(), QueueError> {
         let (name, mut bytes) = (format!("{OBJECTS}/{name}"), bytes);
+        // Storing it again would take it from those who read it.
+        let known = self.buckets.results.info(name.as_str()).await;
+        if known.is_ok_and(|known| !known.deleted && known.size == bytes.len()) {
+            return Ok(());
+        }
         self.buckets.results.put(name.as_str(), &mut bytes).await.map(drop).map_err(away)
     }
 
@@ -26,8 +35,9 @@ impl NatsStore {
             Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
             object => object.map_err(away)?,
         };
-        let mut bytes = Vec::new();
-        object.take(most).read_to_end(&mut bytes).await.map_err(away)?;
+        let (mut bytes, mut object) = (Vec::new(), object.take(most));
+        // A chunk that was removed meanwhile never comes.
+        while timeout(MAX_SILENCE, object.read_buf(&mut bytes)).await.map_err(away)?.map_err(away)? > 0 {}
         Ok(Some(bytes))
     }
 }

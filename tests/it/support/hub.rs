@@ -41,7 +41,8 @@ pub struct HubCall {
 #[derive(Default)]
 struct State {
     calls: Vec<HubCall>,
-    faults: Vec<(String, Fault, usize)>,
+    /// What the requests begin with, the fault, how many of them come before, and how many have it.
+    faults: Vec<(String, Fault, usize, usize)>,
     agents: Vec<Value>,
     posts: Vec<Value>,
     notifications: Vec<Value>,
@@ -86,7 +87,12 @@ impl Hub {
 
     /// The next requests that begin with `target` have this fault.
     pub fn fault(&self, target: &str, fault: Fault, times: usize) {
-        self.state().faults.push((target.to_owned(), fault, times));
+        self.fault_after(0, target, fault, times);
+    }
+
+    /// The same, after `skipped` of these requests.
+    pub fn fault_after(&self, skipped: usize, target: &str, fault: Fault, times: usize) {
+        self.state().faults.push((target.to_owned(), fault, skipped, times));
     }
 
     /// Requests that begin with `target` have no fault any more.
@@ -216,10 +222,14 @@ fn answer(
     let mut state = state.lock().unwrap();
     state.calls.push(call.clone());
     let mut faults = state.faults.iter_mut();
-    let fault = faults.find(|(target, _, times)| call.target.starts_with(target.as_str()) && *times > 0);
-    let fault = fault.map(|(_, fault, times)| {
+    let fault = faults.find(|(target, _, _, times)| call.target.starts_with(target.as_str()) && *times > 0);
+    let fault = fault.and_then(|(_, fault, skipped, times)| {
+        if *skipped > 0 {
+            *skipped -= 1;
+            return None;
+        }
         *times -= 1;
-        *fault
+        Some(*fault)
     });
     let is_known = call.headers.get("authorization") == Some(&format!("Bearer {HUB_KEY}"));
     let (status, body) = match fault {

@@ -1,11 +1,11 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::fleet::bundle::{clone, store_result};
+use crate::cli::commands::fleet::bundle::{clone, directory_in, store_result};
 use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
-use crate::cli::commands::fleet::long_prompt::whole;
+use crate::cli::commands::fleet::long_prompt::with_prompt;
 use crate::cli::commands::fleet::stored_session::store_session;
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
 use crate::cli::commands::work::next_run::NextRun;
@@ -224,14 +224,18 @@ impl<'a> Attempt<'a> {
         settings: &Settings,
         interrupt: &CancellationToken,
     ) -> CliResult<()> {
-        let directory = place.path.join(&place.repository.prefix);
+        let directory = directory_in(&place.path, &place.repository.prefix)?;
         let own = &self.worker.options;
-        let spec = whole(&self.worker.queue, &self.task.spec).await?;
+        let mut spec = self.task.spec.clone();
+        if let Some(object) = spec.long_prompt.clone() {
+            let bytes = self.worker.until_answered(async || self.worker.queue.object(&object).await).await?;
+            spec = with_prompt(spec, bytes)?;
+        }
         if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &spec)? {
-            let settings = self.settings_of(Some(&directory))?;
+            let own = self.settings_of(Some(&directory))?;
             let home = home_of(&place.path);
-            let result = Box::pin(executor.run(settings, (&directory, &home), interrupt)).await?;
-            return Box::pin(self.record(place, base, result)).await;
+            let result = Box::pin(executor.run(own, (&directory, &home), interrupt)).await?;
+            return Box::pin(self.record((place, base), settings, result)).await;
         }
         let mut options = concurrent_options(self.options(settings)?, interrupt);
         options.common.workspace = Some(directory);
@@ -250,35 +254,49 @@ impl<'a> Attempt<'a> {
                 Box::pin(run_for_client(&app, &options, task)).await?.result
             }
         };
-        Box::pin(self.record(place, base, result)).await
+        Box::pin(self.record((place, base), settings, result)).await
     }
 
     /// Records how the run of the attempt ended.
-    async fn record(&self, place: &Place<'_>, base: &str, result: RunResult) -> CliResult<()> {
+    async fn record(
+        &self,
+        (place, base): (&Place<'_>, &str),
+        settings: &Settings,
+        result: RunResult,
+    ) -> CliResult<()> {
         self.run.get_or_init(|| result.clone());
-        store_session((self.worker, self.task), &self.settings()?, &result).await?;
+        store_session((self.worker, self.task), settings, &result).await?;
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
                 return self.claim().give_back().await;
             }
             return self.claim().finish(ending_of_run(&result), Some(&result)).await.map(drop);
         }
-        Box::pin(self.record_success(place, base, result)).await
+        Box::pin(self.record_success((place, base), settings, result)).await
     }
 
     /// Commits the changes in the worktree, and records that the task is done.
-    async fn record_success(&self, place: &Place<'_>, base: &str, mut result: RunResult) -> CliResult<()> {
+    async fn record_success(
+        &self,
+        (place, base): (&Place<'_>, &str),
+        settings: &Settings,
+        mut result: RunResult,
+    ) -> CliResult<()> {
         let message = subject(&self.task.spec.prompt);
         let commit = {
             let _turn = self.worker.git.lock().await;
-            place.repository.commit_all(&place.path, base, &message).await
+            // A command of the run may have been killed.
+            match place.repository.remove_locks(&place.path, None).await {
+                Ok(()) => place.repository.commit_all(&place.path, base, &message).await,
+                Err(why) => Err(why),
+            }
         };
         if let (Some(_), Ok(Some(commit))) = (&result.executor, &commit) {
             let changed = place.repository.changed_files(base, commit).await;
             result.files_modified = changed.map_err(|why| may_pass(&why))?;
         }
         if let (true, Ok(Some(commit))) = (place.is_clone, &commit) {
-            let (of, from) = ((self.worker, self.task), (place.repository, &self.settings()?));
+            let (of, from) = ((self.worker, self.task), (place.repository, settings));
             store_result(of, from, (base, commit)).await?;
         }
         let ending = match commit {

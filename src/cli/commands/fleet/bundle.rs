@@ -6,14 +6,14 @@ use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::fleet::{Bundle, TaskRecord, branch_name};
+use crate::core::fleet::{Bundle, TaskRecord, TaskState, branch_name};
 use crate::engine::bundle::init;
 use crate::engine::worktree::Repository;
 use crate::fleet::objects::MAX_OBJECT_BYTES;
 use crate::fleet::queue::Queue;
 use crate::process::launch::Launcher;
 use crate::runtime::private_file::create_private_dir;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tempfile::TempDir;
 
 /// Name of a bundle while git writes or reads it.
@@ -40,6 +40,30 @@ pub async fn store(app: &App, settings: &Settings, queue: &Queue, reference: &st
     Ok(Bundle { object, commit, prefix: repository.prefix })
 }
 
+/// Returns the directory `prefix` of a working tree, which must be in it: whoever may write to the queue has chosen it.
+///
+/// # Errors
+/// Fails for a directory that does not exist, or is elsewhere.
+pub fn directory_in(root: &Path, prefix: &str) -> CliResult<PathBuf> {
+    let wrong = |why: String| CliError::new(FailureKind::Config, format!("the directory `{prefix}`: {why}"));
+    let directory = root.join(prefix);
+    let is_below = Path::new(prefix).components().all(|part| matches!(part, Component::Normal(_)));
+    let places = root.canonicalize().and_then(|root| Ok((root, directory.canonicalize()?)));
+    let (root, found) = places.map_err(|error| wrong(error.to_string()))?;
+    if is_below && found.starts_with(root) {
+        return Ok(directory);
+    }
+    Err(wrong("it is not in the repository".to_owned()))
+}
+
+/// Checks that `text` is the id of a commit.
+fn check_commit(text: &str) -> CliResult<()> {
+    if [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    Err(CliError::new(FailureKind::Config, "the record has no id of a commit"))
+}
+
 /// Makes `path` a clone of a bundle, with its commit checked out.
 ///
 /// # Errors
@@ -50,16 +74,19 @@ pub async fn clone(
     bundle: &Bundle,
     path: &Path,
 ) -> CliResult<()> {
+    check_commit(&bundle.commit)?;
     let bytes = worker.until_answered(async || worker.queue.object(&bundle.object).await).await?;
-    let bytes =
-        bytes.ok_or_else(|| unusable("its bundle is no longer in the queue, which keeps it for 30 days"))?;
+    let gone = || {
+        CliError::new(FailureKind::Config, "its bundle is no longer in the queue, which keeps it for 30 days")
+    };
+    let bytes = bytes.ok_or_else(gone)?;
     let (_directory, file) = scratch(&settings.state)?;
     write(&file, &bytes)?;
     create_private_dir(path).map_err(|error| may_pass(&format!("{}: {error}", path.display())))?;
     let cloned = async {
-        init(launcher, path).await?;
+        init(launcher, path, &bundle.commit).await?;
         let repository = Repository::open(launcher, path).await?;
-        repository.read_bundle(&file).await?;
+        repository.read_bundle(&file, &bundle.commit).await?;
         repository.check_out(&bundle.commit).await
     };
     cloned.await.map_err(|why| unusable(&why))
@@ -92,14 +119,15 @@ pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> C
     let task = queue.record(id).await?;
     let wrong = |why: &str| CliError::new(FailureKind::Usage, format!("the task {id} {why}"));
     let (Some(object), Some(commit)) = (&task.result_bundle, &task.commit) else {
-        return Err(wrong(if task.spec.bundle.is_none() {
-            "has no bundle: its branch is in the repository of its directory"
-        } else if task.state.has_ended() {
-            "has changed nothing"
+        return Err(wrong(&if task.spec.bundle.is_none() {
+            "has no bundle: its branch is in the repository of its directory".to_owned()
+        } else if task.state == TaskState::Done {
+            "has changed nothing".to_owned()
         } else {
-            "has not ended"
+            format!("is not done, but {}", task.state.name())
         }));
     };
+    check_commit(commit)?;
     let bytes = queue
         .object(object)
         .await?
@@ -110,7 +138,7 @@ pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> C
     write(&file, &bytes)?;
     let branch = branch_name(id);
     let fetched = async {
-        repository.read_bundle(&file).await?;
+        repository.read_bundle(&file, commit).await?;
         repository.create_branch(&branch, commit).await
     };
     fetched.await.map_err(|why| unusable(&why))?;

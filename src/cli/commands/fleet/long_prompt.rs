@@ -1,7 +1,7 @@
 //! Prompts that are too long for the record of a task: an object of the queue has them, and the record their beginning.
 
-use crate::cli::commands::work::worktrees::unusable;
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
+use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskSpec;
 use crate::fleet::queue::Queue;
 
@@ -23,15 +23,14 @@ pub async fn shorten(queue: &Queue, spec: &mut TaskSpec, now: u64) -> CliResult<
     Ok(())
 }
 
-/// Returns `spec` with its whole prompt.
+/// Returns `spec` with its prompt, which the object of these bytes has.
 ///
 /// # Errors
-/// Fails when the object is gone, and when the queue cannot be used.
-pub async fn whole(queue: &Queue, spec: &TaskSpec) -> CliResult<TaskSpec> {
-    let Some(object) = &spec.long_prompt else { return Ok(spec.clone()) };
-    let bytes = queue.object(object).await?;
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    let prompt =
-        text.ok_or_else(|| unusable("its prompt is no longer in the queue, which keeps it for 30 days"))?;
-    Ok(TaskSpec { prompt, long_prompt: None, ..spec.clone() })
+/// Fails when the object is gone.
+pub fn with_prompt(spec: TaskSpec, object: Option<Vec<u8>>) -> CliResult<TaskSpec> {
+    let text = object.and_then(|bytes| String::from_utf8(bytes).ok());
+    let gone = || {
+        CliError::new(FailureKind::Config, "its prompt is no longer in the queue, which keeps it for 30 days")
+    };
+    Ok(TaskSpec { prompt: text.ok_or_else(gone)?, long_prompt: None, ..spec })
 }

@@ -1,4 +1,4 @@
-//! What `agent doctor` tells about the queue, the executors and the port of figures.
+//! What `agent doctor` prints about the queue, the executors and the port of figures.
 
 use crate::cli::commands::fleet::executor::program_of;
 use crate::cli::commands::fleet::monitor::Listening;

@@ -33,7 +33,7 @@ pub async fn store_session(
         return Ok(());
     }
     let put = async || match worker.queue.put_object(&bytes, worker.now()).await {
-        Err(error @ QueueError::TooLong(..)) => Ok(Err(error)),
+        Err(error @ QueueError::State(_)) => Ok(Err(error)),
         put => put.map(Ok),
     };
     match worker.until_answered(put).await? {

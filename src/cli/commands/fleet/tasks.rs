@@ -2,7 +2,7 @@
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::fleet::bundle::fetch;
-use crate::cli::commands::fleet::long_prompt::whole;
+use crate::cli::commands::fleet::long_prompt::with_prompt;
 use crate::cli::commands::fleet::records::{document, lines, open_queue, records};
 use crate::cli::commands::fleet::stored_session::print_session;
 use crate::cli::commands::fleet::top::top;
@@ -171,11 +171,11 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
             return Ok(0);
         }
         TasksCommand::Fetch { ids } => {
-            let mut text = String::new();
             for id in ids {
-                text.extend([fetch(app, &settings, &queue, &id).await?.as_str(), "\n"]);
+                let branch = fetch(app, &settings, &queue, &id).await?;
+                print(&app.terminal, &format!("{branch}\n"))?;
             }
-            text
+            return Ok(0);
         }
         TasksCommand::Session { id } => return print_session(app, &queue, &id).await.map(|()| 0),
         TasksCommand::Export => exported(app, &queue).await?,
@@ -256,7 +256,16 @@ async fn exported(app: &App, queue: &Queue) -> CliResult<String> {
         if task.spec.bundle.is_some() || task.spec.activation.is_some() {
             continue;
         }
-        let spec = whole(queue, &task.spec).await?;
+        let spec = match &task.spec.long_prompt {
+            None => task.spec,
+            Some(object) => match with_prompt(task.spec.clone(), queue.object(object).await?) {
+                Ok(spec) => spec,
+                Err(error) => {
+                    app.notify(Style::Warning, &format!("{} is left out: {error}", task.id));
+                    continue;
+                }
+            },
+        };
         let line = serde_json::to_value(&spec).and_then(|mut spec| {
             if let Some(fields) = spec.as_object_mut() {
                 fields.insert("id".to_owned(), task.id.clone().into());

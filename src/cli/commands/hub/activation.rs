@@ -123,7 +123,7 @@ impl ActivationRun<'_> {
         }
         let next = Activation { kind: ActivationKind::Notification, ..self.activation.clone() };
         // Otherwise the process that looks at the Hub submits it.
-        if let Err(error) = feed(&worker.queue, next, 0, worker.now()).await {
+        if let Err(error) = feed(&worker.queue, (next, None), 0, worker.now()).await {
             worker.log(Style::Warning, &error.to_string());
         }
         Ok(())
@@ -223,8 +223,12 @@ impl ActivationRun<'_> {
             }
         }
         self.mark_read(&unanswered).await?;
+        if chosen.is_none() {
+            let set = |state: &mut AgentState| state.passed_over = passed_over;
+            worker.until_answered(async || worker.queue.change_value(&key, set).await).await?;
+        }
         if chosen.is_none() && passed_over > 0 {
-            return Ok(Err(messages::hub_passed_over(passed_over)));
+            worker.log(Style::Warning, &messages::hub_passed_over(passed_over));
         }
         if let Some(Notification { id, post_id, .. }) = chosen {
             let subject = Subject { notification: id.clone(), post: post_id.clone() };

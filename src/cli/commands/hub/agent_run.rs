@@ -112,6 +112,7 @@ impl ActivationRun<'_> {
         };
         let (finished, ()) = tokio::join!(run, serve);
         let result = finished?.result;
+        self.claim.run.get_or_init(|| result.clone());
         store_session((self.claim.worker, self.claim.task), &settings, &result).await?;
         Ok(result)
     }

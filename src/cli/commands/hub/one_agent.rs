@@ -26,22 +26,23 @@ pub async fn claim(
                 worker.log(Style::Warning, &messages::hub_away(&error.to_string(), worker.language));
                 return Ok(None);
             }
-            unread => !unread?.is_empty(),
+            unread => unread?.len() as u64,
         },
-        _ => false,
-    };
-    let may_explore = !matches!(worker.lane, Lane::Hub(Some(ActivationKind::Notification)));
-    let explores = || hub.definition(agent, |_| ()).map(|definition| definition.explores);
-    let kind = if unread {
-        ActivationKind::Notification
-    } else if may_explore && explores()? {
-        ActivationKind::Exploration
-    } else {
-        return Ok(None);
+        _ => 0,
     };
     let min_interval = if is_asked_for { 0 } else { hub.settings.min_activation_interval.into() };
-    let activation = Activation { agent: agent.to_owned(), kind };
-    let fed = worker.or_later(feed(&worker.queue, activation, min_interval, worker.now()).await)?;
+    let fed_with = async |kind: ActivationKind, unread: Option<u64>| {
+        let activation = Activation { agent: agent.to_owned(), kind };
+        worker.or_later(feed(&worker.queue, (activation, unread), min_interval, worker.now()).await)
+    };
+    let mut fed = Some(Fed::Nothing);
+    if unread > 0 {
+        fed = fed_with(ActivationKind::Notification, Some(unread)).await?;
+    }
+    let may_explore = !matches!(worker.lane, Lane::Hub(Some(ActivationKind::Notification)));
+    if fed == Some(Fed::Nothing) && may_explore && hub.definition(agent, |_| ())?.explores {
+        fed = fed_with(ActivationKind::Exploration, None).await?;
+    }
     match fed {
         Some(Fed::Submitted(id) | Fed::Open(id)) => {
             let open = worker.or_later(worker.queue.record(&id).await)?;
@@ -60,6 +61,6 @@ pub async fn claim(
             worker.log(Style::Warning, &messages::hub_agent_waits(agent, seconds, worker.language));
             Ok(None)
         }
-        None => Ok(None),
+        Some(Fed::Nothing) | None => Ok(None),
     }
 }

@@ -6,12 +6,13 @@ use crate::cli::error::CliError;
 use crate::core::fleet::TaskRecord;
 use crate::core::hub::{OutboxPost, PostState, PostTarget};
 use crate::fleet::error::QueueError;
-use crate::hub::agent_state::{AgentState, PostLimits, PostRefusal};
+use crate::hub::agent_state::{AgentState, ERROR_KEY, PostLimits, PostRefusal};
 use crate::hub::client::{HubClient, HubError};
 use crate::hub::feed::state_key;
 use crate::messages;
 use crate::terminal::Style;
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use tokio::sync::Mutex;
 
 /// Posts of an activation.
@@ -24,8 +25,6 @@ const MAX_NAME_BYTES: usize = 500;
 const SEARCH_CHARS: usize = 80;
 /// Results of that search.
 const SEARCH_RESULTS: u32 = 50;
-/// Number of the report of a failure in its key.
-const ERROR: &str = "error";
 
 /// Why a text was not posted.
 #[derive(Debug)]
@@ -65,15 +64,18 @@ pub struct Outbox<'a> {
     hub: &'a HubClient,
     agent: &'a str,
     limits: PostLimits,
-    /// Posts of this attempt so far.
-    count: Cell<u32>,
+    /// Numbers of the posts of this attempt.
+    used: RefCell<BTreeSet<u32>>,
+    /// Numbers of those of them whose outcome is not known yet.
+    open: RefCell<BTreeSet<u32>>,
     turn: Mutex<()>,
 }
 
 impl<'a> Outbox<'a> {
     /// Creates the outbox of an attempt of `agent`.
     pub fn new(claim: Claim<'a>, hub: &'a HubClient, agent: &'a str, limits: PostLimits) -> Self {
-        Self { claim, hub, agent, limits, count: Cell::new(0), turn: Mutex::default() }
+        let (used, open) = Default::default();
+        Self { claim, hub, agent, limits, used, open, turn: Mutex::default() }
     }
 
     /// Posts the next text of the attempt, unless another attempt has posted one with its number to the same place, and returns its id.
@@ -82,26 +84,53 @@ impl<'a> Outbox<'a> {
     /// Why it was not posted.
     pub async fn post(&self, target: PostTarget, content: &str) -> Result<String, NotPosted> {
         let _turn = self.turn.lock().await;
-        let (record, target) = (self.own_record().await?, self.without_secrets(target));
-        let key = |number: u32| format!("{}:{number}", self.claim.task.id);
-        let mut number = self.count.get() + 1;
-        let is_elsewhere = |known: &OutboxPost, number| known.key == key(number) && known.target != target;
-        while record.posts.iter().any(|known| is_elsewhere(known, number)) {
-            number += 1;
+        let target = self.without_secrets(target);
+        loop {
+            let record = self.own_record().await?;
+            let number = self.number(&record, &target);
+            if number > MAX_POSTS {
+                return Err(NotPosted::Refused(format!("an activation has at most {MAX_POSTS} posts")));
+            }
+            let key = self.key(number);
+            let mut posts = record.posts.iter();
+            let text = self.bounded(content, MAX_POST_BYTES);
+            // What the attempt itself has sent before, and whose answer was lost.
+            let is_other = self.open.borrow().contains(&number)
+                && posts.any(|known| known.key == key && known.content != text);
+            let posted = self.post_once(&record, key, target.clone(), content).await;
+            match &posted {
+                Err(NotPosted::Limit(_)) => {}
+                Err(NotPosted::Later(_)) => drop(self.open.borrow_mut().insert(number)),
+                _ => {
+                    self.open.borrow_mut().remove(&number);
+                    self.used.borrow_mut().insert(number);
+                }
+            }
+            if !is_other || matches!(posted, Err(NotPosted::Later(_) | NotPosted::NotOwn)) {
+                return posted;
+            }
         }
-        if number > MAX_POSTS {
-            return Err(NotPosted::Refused(format!("an activation has at most {MAX_POSTS} posts")));
-        }
-        let posted = self.post_once(&record, key(number), target, content).await;
-        if !matches!(posted, Err(NotPosted::Limit(_))) {
-            self.count.set(number);
-        }
-        posted
+    }
+
+    /// Returns the number of the next post to `target`: that of one which an attempt has recorded for this place, and this attempt has not used
+    /// yet, or a new one.
+    fn number(&self, record: &TaskRecord, target: &PostTarget) -> u32 {
+        let known = |number: u32| record.posts.iter().find(|post| post.key == self.key(number));
+        let unused = (1..=MAX_POSTS).filter(|number| !self.used.borrow().contains(number));
+        let mut of_place = unused.filter(|number| known(*number).is_some_and(|post| post.target == *target));
+        of_place
+            .next()
+            .or_else(|| (1..=MAX_POSTS).find(|number| known(*number).is_none()))
+            .unwrap_or(MAX_POSTS + 1)
+    }
+
+    fn key(&self, number: u32) -> String {
+        format!("{}:{number}", self.claim.task.id)
     }
 
     /// Checks whether the attempt has posted, or tried to.
     pub fn has_posts(&self) -> bool {
-        self.count.get() > 0
+        !self.used.borrow().is_empty() || !self.open.borrow().is_empty()
     }
 
     /// Posts the report of a failure, up to five times a day.
@@ -112,7 +141,7 @@ impl<'a> Outbox<'a> {
         let target =
             PostTarget::Post { title: Some(title.to_owned()), community: Some(community.to_owned()) };
         let record = self.own_record().await?;
-        self.post_once(&record, format!("{}:{ERROR}", self.claim.task.id), target, content).await
+        self.post_once(&record, format!("{}{ERROR_KEY}", self.claim.task.id), target, content).await
     }
 
     /// Returns the record of the task, if it is still that of this attempt.
@@ -141,7 +170,7 @@ impl<'a> Outbox<'a> {
         let content = self.bounded(content, MAX_POST_BYTES);
         let earlier = match self.same_texts(&target, &content).await {
             Err(error) if error.may_pass() => return Err(NotPosted::Later(error.to_string())),
-            // The Hub will say what is wrong with the place.
+            // A place that does not exist is refused when the post is sent.
             found => found.unwrap_or_default(),
         };
         self.reserve(&key, &target).await?;
@@ -157,7 +186,7 @@ impl<'a> Outbox<'a> {
     async fn reserve(&self, key: &str, target: &PostTarget) -> Result<(), NotPosted> {
         let (worker, now) = (self.claim.worker, self.claim.worker.now());
         let reserve = |state: &mut AgentState| {
-            if !key.ends_with(ERROR) {
+            if !key.ends_with(ERROR_KEY) {
                 return state.reserve(key, target, &self.limits, now);
             }
             let why = || PostRefusal::Thread("the limit of reports a day is reached".to_owned());
@@ -205,7 +234,7 @@ impl<'a> Outbox<'a> {
         };
         match self.find(post).await? {
             Some(id) => self.settle(post, Ok(id)).await,
-            None => self.give_up(post, why).await,
+            None => Err(self.give_up(post, why).await),
         }
     }
 
@@ -214,7 +243,7 @@ impl<'a> Outbox<'a> {
         match self.same_texts(&post.target, &post.content).await {
             Ok(found) => Ok(found.into_iter().find(|id| !post.earlier.contains(id))),
             Err(error) if error.may_pass() => Err(NotPosted::Later(error.to_string())),
-            Err(error) => self.give_up(post, error.to_string()).await.map(Some),
+            Err(error) => Err(self.give_up(post, error.to_string()).await),
         }
     }
 
@@ -252,17 +281,23 @@ impl<'a> Outbox<'a> {
                 (PostState::Refused { why: why.clone() }, Err(NotPosted::Refused(why)))
             }
         };
+        let key = state_key(self.agent);
+        if outcome.is_err() {
+            let worker = self.claim.worker;
+            let release = |state: &mut AgentState| state.release(&post.key, &post.target);
+            worker.until_answered(async || worker.queue.change_value(&key, release).await).await?;
+        }
         self.record(&OutboxPost { state, ..post.clone() }).await?;
         outcome
     }
 
-    /// Records that it cannot be told whether a text was posted.
-    async fn give_up(&self, post: &OutboxPost, why: String) -> Result<String, NotPosted> {
+    /// Records that it cannot be told whether a text was posted, and returns that.
+    async fn give_up(&self, post: &OutboxPost, why: String) -> NotPosted {
         let worker = self.claim.worker;
         worker.log(Style::Warning, &messages::hub_post_unknown(&post.key, &why, worker.language));
         let state = PostState::Unknown { why: why.clone() };
-        self.record(&OutboxPost { state, ..post.clone() }).await?;
-        Err(NotPosted::Unknown(why))
+        let recorded = self.record(&OutboxPost { state, ..post.clone() }).await;
+        recorded.err().unwrap_or(NotPosted::Unknown(why))
     }
 
     async fn record(&self, post: &OutboxPost) -> Result<(), NotPosted> {

@@ -1,4 +1,4 @@
-//! What `agent doctor` tells about the Hub and the definitions of its agents.
+//! What `agent doctor` prints about the Hub and the definitions of its agents.
 
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::compose::app::App;
@@ -15,7 +15,7 @@ pub async fn hub_readiness(app: &App, settings: &Settings, online: bool) -> Stri
         // Most users have no Hub.
         Err(_) if app.environment.get(&hub.key_env).is_none() && hub.agents.is_none() => None,
         Err(error) => Some(format!("not usable: {error}")),
-        Ok(_) if !online => Some(format!("{}, which `--online` asks", hub.url)),
+        Ok(_) if !online => Some(format!("not asked: {}; use `--online`", hub.url)),
         Ok(context) => Some(match context.client.with_notifications().await {
             Ok(agents) => format!("ok: {}, {} agents have notifications", hub.url, agents.len()),
             Err(error) => format!("not usable: {}: {error}", hub.url),

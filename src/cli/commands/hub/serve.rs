@@ -180,7 +180,8 @@ impl Server<'_> {
     async fn feed_notified(&self, mut agents: Vec<AgentInfo>) -> CliResult<()> {
         agents.sort_by_key(|agent| std::cmp::Reverse(agent.notification_count));
         for agent in agents {
-            self.feed(agent.id, ActivationKind::Notification).await?;
+            let unread = Some(agent.notification_count).filter(|unread| *unread > 0);
+            self.feed(agent.id, (ActivationKind::Notification, unread)).await?;
         }
         Ok(())
     }
@@ -191,7 +192,7 @@ impl Server<'_> {
             Ok(mut agents) => {
                 agents.sort_by(|one, other| one.last_activated_at.cmp(&other.last_activated_at));
                 for agent in agents {
-                    self.feed(agent.id, ActivationKind::Exploration).await?;
+                    self.feed(agent.id, (ActivationKind::Exploration, None)).await?;
                 }
             }
             Err(error) => {
@@ -201,7 +202,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    async fn feed(&self, agent: String, kind: ActivationKind) -> CliResult<()> {
+    async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> CliResult<()> {
         let explores = || self.hub.definition(&agent, |_| ()).is_ok_and(|definition| definition.explores);
         if kind == ActivationKind::Exploration && !explores() {
             return Ok(());
@@ -209,7 +210,7 @@ impl Server<'_> {
         let now = self.app.source.unix_time().as_secs();
         let min_interval = self.hub.settings.min_activation_interval.into();
         let activation = Activation { agent: agent.clone(), kind };
-        match self.or_log(feed(&self.queue, activation, min_interval, now).await)? {
+        match self.or_log(feed(&self.queue, (activation, unread), min_interval, now).await)? {
             Some(Fed::Submitted(id)) => {
                 self.log(Style::Plain, &messages::hub_submitted(&id, kind.name(), self.language));
             }

@@ -27,7 +27,11 @@ impl Workspace {
         let of_task = directories(worker.app)?.state.join(DIRECTORY).join(worker.queue.id()).join(&task.id);
         let of_attempt = of_task.join(task.attempt.to_string());
         let unusable = |error: io::Error| may_pass(&format!("{}: {error}", of_task.display()));
-        remove(&of_task).and_then(|()| create_private_dir(&of_attempt)).map_err(unusable)?;
+        for attempt in 1..task.attempt {
+            let earlier = of_task.join(attempt.to_string());
+            remove(&home_of(&earlier)).and_then(|()| remove(&earlier)).map_err(unusable)?;
+        }
+        create_private_dir(&of_attempt).map_err(unusable)?;
         Ok(Self { of_task, of_attempt })
     }
 
