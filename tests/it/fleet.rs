@@ -344,6 +344,19 @@ fn a_branch_that_a_killed_worker_could_not_create_is_created_by_the_next_one() {
 }
 
 #[test]
+fn a_record_whose_commit_is_an_option_of_git_changes_no_branch() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    let database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
+    let change = "UPDATE task SET is_settled = 0, record = json_set(record, '$.commit', '-d')";
+    database.execute(change, []).unwrap();
+    let done = worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert!(done.stderr.contains("the record has no id of a commit"), "{}", done.stderr);
+    assert_eq!(branches(&lab), ["agent/task/a", "main"]);
+}
+
+#[test]
 fn a_lock_that_a_killed_git_has_left_on_the_branch_of_a_task_is_removed() {
     let lab = repository();
     submit(&lab, &["x", "--id", "a"]).exits(0);

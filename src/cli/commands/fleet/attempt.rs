@@ -1,7 +1,7 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::fleet::bundle::{clone, directory_in, store_result};
+use crate::cli::commands::fleet::bundle::{check_commit, clone, directory_in, store_result};
 use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
@@ -78,6 +78,7 @@ impl<'a> Place<'a> {
         let Some(commit) = task.commit.as_ref().filter(|_| is_published) else {
             return Ok(());
         };
+        check_commit(commit)?;
         let _turn = self.worker.git.lock().await;
         self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
     }

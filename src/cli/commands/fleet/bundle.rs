@@ -56,8 +56,11 @@ pub fn directory_in(root: &Path, prefix: &str) -> CliResult<PathBuf> {
     Err(wrong("it is not in the repository".to_owned()))
 }
 
-/// Checks that `text` is the id of a commit.
-fn check_commit(text: &str) -> CliResult<()> {
+/// Checks that `text`, which a record has, is the id of a commit and no option of git.
+///
+/// # Errors
+/// When it is something else.
+pub fn check_commit(text: &str) -> CliResult<()> {
     if [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(());
     }
