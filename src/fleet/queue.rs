@@ -1,7 +1,7 @@
 //! The queue of tasks: what can be done with it, over one of its stores.
 
 use crate::core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
-use crate::core::hub::{Lane, OutboxPost, Subject};
+use crate::core::hub::{Lane, OutboxPost};
 use crate::core::run_result::RunResult;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
@@ -148,34 +148,20 @@ impl Queue {
         self.change_own(task, now, &given_back).await
     }
 
-    /// Records the session of an attempt, and the commit from which it begins; returns whether the task is still its own.
+    /// Changes the record of an attempt without its state; returns whether the task is still its own.
     ///
     /// # Errors
     /// Fails when the store cannot be used.
-    pub async fn set_session(
+    pub async fn update(
         &self,
         task: &TaskRecord,
-        session_id: &str,
-        base: &str,
+        update: impl Fn(&mut TaskRecord),
     ) -> Result<bool, QueueError> {
-        let begun = |record: &mut TaskRecord| {
-            record.session_id = Some(session_id.to_owned());
-            record.base = Some(base.to_owned());
+        let updated = |record: &mut TaskRecord| {
+            update(record);
             Change::Write
         };
-        self.change_own(task, 0, &begun).await
-    }
-
-    /// Records what the activation of an attempt is about; returns whether the task is still its own.
-    ///
-    /// # Errors
-    /// Fails when the store cannot be used.
-    pub async fn set_subject(&self, task: &TaskRecord, subject: &Subject) -> Result<bool, QueueError> {
-        let set = |record: &mut TaskRecord| {
-            record.subject = Some(subject.clone());
-            Change::Write
-        };
-        self.change_own(task, 0, &set).await
+        self.change_own(task, 0, &updated).await
     }
 
     /// Records a post of an attempt, in place of one with the same key; returns whether the task is still its own.
@@ -183,38 +169,12 @@ impl Queue {
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn set_post(&self, task: &TaskRecord, post: &OutboxPost) -> Result<bool, QueueError> {
-        let set = |record: &mut TaskRecord| {
-            match record.posts.iter_mut().find(|known| known.key == post.key) {
-                Some(known) => *known = post.clone(),
-                None => record.posts.push(post.clone()),
-            }
-            Change::Write
+        let set = |record: &mut TaskRecord| match record.posts.iter_mut().find(|known| known.key == post.key)
+        {
+            Some(known) => *known = post.clone(),
+            None => record.posts.push(post.clone()),
         };
-        self.change_own(task, 0, &set).await
-    }
-
-    /// Records the session of an attempt; returns whether the task is still its own.
-    ///
-    /// # Errors
-    /// Fails when the store cannot be used.
-    pub async fn set_session_object(&self, task: &TaskRecord, object: &str) -> Result<bool, QueueError> {
-        let set = |record: &mut TaskRecord| {
-            record.session_object = Some(object.to_owned());
-            Change::Write
-        };
-        self.change_own(task, 0, &set).await
-    }
-
-    /// Records the bundle with the commits of an attempt; returns whether the task is still its own.
-    ///
-    /// # Errors
-    /// Fails when the store cannot be used.
-    pub async fn set_result_bundle(&self, task: &TaskRecord, object: &str) -> Result<bool, QueueError> {
-        let set = |record: &mut TaskRecord| {
-            record.result_bundle = Some(object.to_owned());
-            Change::Write
-        };
-        self.change_own(task, 0, &set).await
+        self.update(task, set).await
     }
 
     /// Lets `worker` go on with the attempt `task` of a worker that was killed; returns its record, unless another attempt has begun or the task

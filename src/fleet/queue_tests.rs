@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::fleet::Priority;
-use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget};
+use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
 use crate::core::stop_reason::Status;
 use crate::fleet::leader::{Candidate, MAX_SILENCE};
 use crate::fleet::nats::connection::{self, Credentials};
@@ -119,7 +119,10 @@ async fn b08_a_claim_is_exclusive_and_only_the_newest_attempt_changes_the_task()
 async fn another_worker_goes_on_with_an_attempt_once() {
     for Open { queue, .. } in queues_with(&["a"]).await {
         let task = claim(&queue).await.unwrap();
-        assert!(queue.set_session(&task, "session", "base").await.unwrap());
+        let begin = |task: &mut TaskRecord| {
+            (task.session_id, task.base) = (Some("session".to_owned()), Some("base".to_owned()));
+        };
+        assert!(queue.update(&task, begin).await.unwrap());
         let adopted = queue.adopt(&task, "other").await.unwrap().unwrap();
         assert_eq!((adopted.attempt, adopted.worker.as_deref()), (1, Some("other")));
         assert_eq!((adopted.session_id.as_deref(), adopted.base.as_deref()), (Some("session"), Some("base")));
@@ -293,7 +296,7 @@ async fn only_the_newest_attempt_records_posts_and_a_key_has_one() {
         queue.submit(&[activation("a", ActivationKind::Notification)], 1).await.unwrap();
         let first = next_activation(&queue).await.unwrap();
         let subject = Subject { notification: "n1".to_owned(), post: "p1".to_owned() };
-        assert!(queue.set_subject(&first, &subject).await.unwrap());
+        assert!(queue.update(&first, |task| task.subject = Some(subject.clone())).await.unwrap());
         let mut post = OutboxPost {
             key: "hub-a-1:1".to_owned(),
             target: PostTarget::Comment { post: "p1".to_owned() },

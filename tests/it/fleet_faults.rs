@@ -71,7 +71,7 @@ fn is_disturbed(fleet: &Fleet) -> bool {
 fn tasks_on_a_server_that_is_cut_off_are_done_each_once() {
     let Some(nats) = NatsServer::start() else { return };
     let mut fleet = Fleet::start(Some(nats), "null", tasks());
-    fleet.wait_for_done(2);
+    fleet.wait_for_first();
     let server = fleet.nats.as_mut().unwrap();
     server.kill();
     sleep(fault());
@@ -85,7 +85,7 @@ fn tasks_on_a_server_that_is_cut_off_are_done_each_once() {
 fn tasks_in_a_database_on_a_full_disk_are_done_each_once_when_there_is_room_again() {
     let Some(disk) = SmallDisk::mount(16) else { return };
     let mut fleet = Fleet::start(None, &format!("sqlite:{}/tasks.sqlite", disk.0.display()), tasks());
-    fleet.wait_for_done(2);
+    fleet.wait_for_first();
     disk.fill();
     sleep(fault());
     assert!(is_disturbed(&fleet), "the disk was not full");
@@ -100,7 +100,7 @@ fn tasks_on_a_server_whose_disk_is_full_are_done_each_once_when_there_is_room_ag
     let Some(disk) = SmallDisk::mount(64) else { return };
     let Some(nats) = NatsServer::start_in(&disk.0, &[]) else { return };
     let mut fleet = Fleet::start(Some(nats), "null", tasks());
-    fleet.wait_for_done(2);
+    fleet.wait_for_first();
     disk.fill();
     sleep(fault());
     assert!(is_disturbed(&fleet), "the disk was not full");

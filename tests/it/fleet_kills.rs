@@ -3,11 +3,11 @@
 //! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks and three seeds.
 
 use crate::nats_server::NatsServer;
+use crate::support::disturbed::{DisturbedWorkers, millis};
 use crate::support::dying::points;
 use crate::support::random::Random;
-use crate::support::run::{KEY, Lab, Running};
+use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -16,9 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Workers at a time.
 const WORKERS: usize = 4;
-/// Time after which the claim of a stopped worker has ended: more than `fleet.lease_seconds`.
-const STOPPED: Duration = Duration::from_secs(5);
-
 /// Longest wait for the end of the tasks.
 fn longest() -> Duration {
     Duration::from_mins(points(2, 15))
@@ -36,11 +33,10 @@ const TURNS: &str = "turns:
 /// Tasks in a queue, and those who are at work.
 pub struct Fleet {
     pub lab: Lab,
-    model: Server,
+    _model: Server,
     pub nats: Option<NatsServer>,
-    workers: Vec<Running>,
-    /// Workers that were killed, or stopped until the time.
-    gone: Vec<(Running, Option<Instant>)>,
+    workers: DisturbedWorkers,
+    tasks: u64,
 }
 
 impl Fleet {
@@ -59,67 +55,38 @@ impl Fleet {
         }
         fs::write(&file, lines).unwrap();
         lab.agent(&["submit", "-f", file.to_str().unwrap()]).exits(0);
-        let mut fleet =
-            Self { lab, model: Server::following(TURNS), nats, workers: Vec::new(), gone: Vec::new() };
-        for _ in 0..WORKERS {
-            fleet.start_worker();
-        }
-        fleet
+        let model = Server::following(TURNS);
+        let url = model.url();
+        let words = ["worker", "--drain", "--jobs", "2", "--mode", "yolo", "--model", "openai/mock"];
+        let words = [&words[..], &["--api-base", &url, "--api-key", KEY]].concat();
+        let workers = DisturbedWorkers::start(&lab, WORKERS, &words);
+        Self { lab, _model: model, nats, workers, tasks }
     }
 
-    fn start_worker(&mut self) {
-        let url = self.model.url();
-        let words = ["worker", "--drain", "--jobs", "2", "--mode", "yolo", "--model", "openai/mock"];
-        let worker = self.lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
-        self.workers.push(worker);
+    /// Waits until the first tasks are done.
+    pub fn wait_for_first(&self) {
+        self.wait_for(2);
+    }
+
+    /// Waits until the first `count` tasks have ended.
+    fn wait_for(&self, count: u64) {
+        let ids: Vec<String> = (0..count).map(|number| format!("t{number}")).collect();
+        let words = ["tasks", "wait", "--timeout", "30"].into_iter().chain(ids.iter().map(String::as_str));
+        let (words, began) = (words.collect::<Vec<_>>(), Instant::now());
+        while self.lab.agent(&words).code == Some(5) {
+            let tasks = || self.lab.agent(&["tasks", "list", "--json"]).stdout;
+            assert!(began.elapsed() < longest(), "the tasks do not end: {}", tasks());
+        }
+    }
+
+    /// Kills or stops a worker; another one starts.
+    pub fn disturb(&mut self, random: &mut Random) {
+        self.workers.disturb(&self.lab, random, true);
     }
 
     /// Starts another worker for each that has ended by itself.
     pub fn replace_ended(&mut self) {
-        for number in (0..self.workers.len()).rev() {
-            if self.workers[number].has_ended() {
-                self.gone.push((self.workers.swap_remove(number), None));
-                self.start_worker();
-            }
-        }
-    }
-
-    /// How many tasks are done.
-    pub fn done(&self) -> usize {
-        let done = self.lab.agent(&["tasks", "list", "--state", "done", "--json"]).json();
-        done["tasks"].as_array().unwrap().len()
-    }
-
-    /// Waits until so many tasks are done.
-    pub fn wait_for_done(&self, count: usize) {
-        let began = Instant::now();
-        while self.done() < count {
-            assert!(began.elapsed() < longest());
-            sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Kills a worker, or stops it for longer than its claim; another one starts.
-    pub fn disturb(&mut self, random: &mut Random) {
-        let victim = self.workers.swap_remove(random.below(self.workers.len()));
-        if random.below(5) == 0 {
-            victim.signal(Signal::STOP);
-            self.gone.push((victim, Some(Instant::now() + STOPPED)));
-        } else {
-            victim.signal(Signal::KILL);
-            self.gone.push((victim, None));
-        }
-        self.start_worker();
-    }
-
-    /// Wakes the stopped workers whose time has come.
-    fn wake(&mut self, all: bool) {
-        for (worker, until) in &mut self.gone {
-            if until.is_some_and(|until| all || until <= Instant::now()) {
-                worker.signal(Signal::CONT);
-                *until = None;
-            }
-        }
+        self.workers.replace_ended(&self.lab);
     }
 
     fn restart_server(&mut self) {
@@ -137,24 +104,13 @@ impl Fleet {
 
     /// Waits until the workers have nothing to do, and returns the tasks. A last worker removes what killed ones have left.
     pub fn finish(mut self) -> (Lab, Vec<Value>) {
-        self.wake(true);
-        let began = Instant::now();
-        while !self.has_ended() {
-            let tasks = || self.lab.agent(&["tasks", "list", "--json"]).stdout;
-            assert!(began.elapsed() < longest(), "the tasks do not end: {}", tasks());
-            sleep(Duration::from_millis(200));
-        }
-        self.start_worker();
-        for worker in self.workers.drain(..).chain(self.gone.drain(..).map(|(worker, _)| worker)) {
-            worker.finish();
-        }
+        self.workers.wake(true);
+        self.wait_for(self.tasks);
+        self.workers.add(&self.lab);
+        self.workers.finish(None);
         let listed = self.lab.agent(&["tasks", "list", "--json"]).exits(0).json();
         (self.lab, listed["tasks"].as_array().unwrap().clone())
     }
-}
-
-fn millis(random: &mut Random, from: usize, to: usize) -> Duration {
-    Duration::from_millis(u64::try_from(from + random.below(to - from)).unwrap())
 }
 
 /// Checks that each task is done, and that its effect is on its branch once.
@@ -183,7 +139,7 @@ fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
         while began.elapsed() < Duration::from_secs(points(12, 600)) && !fleet.has_ended() {
             sleep(millis(&mut random, 500, 2_000));
             fleet.disturb(&mut random);
-            fleet.wake(false);
+            fleet.workers.wake(false);
             kills += 1;
             if next_restart <= Instant::now() {
                 fleet.restart_server();

@@ -298,7 +298,7 @@ fn b08_an_activation_whose_worker_was_killed_is_done_by_another_one_with_one_ans
     let place = Place::new();
     let (post, notification) = place.mention("@bob?");
     place.feed();
-    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Slow(60_000), 1);
+    place.hub.fault(&format!("POST /api/v1/posts/{post}/comments"), Fault::Held, 1);
     let server = Server::start("turns: [{text: Yes}, {text: Another answer}]");
     let first = place.start_worker(&server, &[]);
     place.hub.wait_for(&format!("POST /api/v1/posts/{post}/comments"), 1);

@@ -5,6 +5,7 @@
 
 use crate::hub::ALWAYS;
 use crate::nats_server::NatsServer;
+use crate::support::disturbed::{DisturbedWorkers, millis};
 use crate::support::dying::points;
 use crate::support::hub::{HUB_KEY, Hub};
 use crate::support::random::Random;
@@ -13,25 +14,24 @@ use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Workers at a time.
 const WORKERS: usize = 4;
-/// Time after which the claim of a stopped worker has ended: more than `fleet.lease_seconds`.
-const STOPPED: Duration = Duration::from_secs(5);
+/// Longest wait for the last answers.
+const LONGEST: Duration = Duration::from_mins(2);
+/// The command line of a process that looks at the Hub.
+const FEEDER: &[&str] = &["hub", "serve"];
 /// The answer of each activation.
 const ANSWER: &str = "I do not know.";
 /// A Hub, agents with notifications, and the processes that answer them.
 struct Fleet {
     hub: Hub,
     lab: Lab,
-    model: Server,
+    _model: Server,
     nats: Option<NatsServer>,
-    workers: Vec<Running>,
+    workers: DisturbedWorkers,
     feeders: Vec<Running>,
-    /// Workers that were killed, or stopped until the time.
-    gone: Vec<(Running, Option<Instant>)>,
     threads: Vec<String>,
 }
 
@@ -59,43 +59,12 @@ impl Fleet {
             "hub: {{url: \"{url}\", poll_interval: 1, agents: {agents}}}\nfleet: {{queue: {queue}, lease_seconds: 3}}\n"
         ));
         let model = Server::following(&format!("turns: [{{text: {ANSWER}, repeat: 9}}]"));
-        let mut fleet = Self {
-            hub,
-            lab,
-            model,
-            nats,
-            workers: Vec::new(),
-            feeders: Vec::new(),
-            gone: Vec::new(),
-            threads,
-        };
-        for _ in 0..2 {
-            fleet.start_feeder();
-        }
-        for _ in 0..WORKERS {
-            fleet.start_worker();
-        }
-        fleet
-    }
-
-    fn start_feeder(&mut self) {
-        self.feeders.push(self.lab.start(&["hub", "serve"]));
-    }
-
-    fn start_worker(&mut self) {
-        let url = self.model.url();
+        let url = model.url();
         let words = ["worker", "--hub", "--mode", "notification", "--jobs", "2", "--model", "openai/mock"];
-        let worker = self.lab.start(&[&words[..], &["--api-base", &url, "--api-key", KEY]].concat());
-        self.workers.push(worker);
-    }
-
-    /// Kills a worker, or, if `may_stop`, stops it for longer than its claim; another one starts.
-    fn disturb(&mut self, random: &mut Random, may_stop: bool) {
-        let victim = self.workers.swap_remove(random.below(self.workers.len()));
-        let until = (may_stop && random.below(5) == 0).then(|| Instant::now() + STOPPED);
-        victim.signal(if until.is_some() { Signal::STOP } else { Signal::KILL });
-        self.gone.push((victim, until));
-        self.start_worker();
+        let words = [&words[..], &["--api-base", &url, "--api-key", KEY]].concat();
+        let workers = DisturbedWorkers::start(&lab, WORKERS, &words);
+        let feeders = (0..2).map(|_| lab.start(FEEDER)).collect();
+        Self { hub, lab, _model: model, nats, workers, feeders, threads }
     }
 
     /// Kills the server of the queue and one of those who look at the Hub.
@@ -107,17 +76,7 @@ impl Fleet {
         let victim = self.feeders.swap_remove(random.below(self.feeders.len()));
         victim.signal(Signal::KILL);
         victim.finish();
-        self.start_feeder();
-    }
-
-    /// Wakes the stopped workers whose time has come.
-    fn wake(&mut self, all: bool) {
-        for (worker, until) in &mut self.gone {
-            if until.is_some_and(|until| all || until <= Instant::now()) {
-                worker.signal(Signal::CONT);
-                *until = None;
-            }
-        }
+        self.feeders.push(self.lab.start(FEEDER));
     }
 
     fn tasks(&self) -> Vec<Value> {
@@ -127,21 +86,14 @@ impl Fleet {
 
     /// Waits until each notification was read, and ends the processes.
     fn finish(&mut self) {
-        self.wake(true);
-        self.hub.wait_until_all_read();
-        for process in self.workers.drain(..).chain(self.feeders.drain(..)) {
-            process.signal(Signal::TERM);
-            process.finish();
-        }
-        for (process, _) in self.gone.drain(..) {
-            process.signal(Signal::TERM);
-            process.finish();
+        self.workers.wake(true);
+        assert!(self.hub.waits_until_all_read(LONGEST), "{} notifications are not read", self.hub.unread());
+        self.workers.finish(Some(Signal::TERM));
+        for feeder in self.feeders.drain(..) {
+            feeder.signal(Signal::TERM);
+            feeder.finish();
         }
     }
-}
-
-fn millis(random: &mut Random, from: usize, to: usize) -> Duration {
-    Duration::from_millis(u64::try_from(from + random.below(to - from)).unwrap())
 }
 
 /// Kills until each notification was answered, and checks what is on the Hub then.
@@ -151,10 +103,12 @@ fn each_notification_is_answered_once(nats: impl Fn() -> Option<NatsServer>, kno
         let mut fleet = Fleet::start(nats(), knows_keys);
         let mut next_restart = began + millis(&mut random, 500, 1_500);
         let (mut kills, mut restarts) = (0, 0);
-        while began.elapsed() < Duration::from_secs(points(12, 900)) && fleet.hub.unread() > 0 {
-            sleep(millis(&mut random, 500, 2_000));
-            fleet.disturb(&mut random, knows_keys);
-            fleet.wake(false);
+        while began.elapsed() < Duration::from_secs(points(12, 900)) {
+            if fleet.hub.waits_until_all_read(millis(&mut random, 500, 2_000)) {
+                break;
+            }
+            fleet.workers.disturb(&fleet.lab, &mut random, knows_keys);
+            fleet.workers.wake(false);
             kills += 1;
             if next_restart <= Instant::now() {
                 fleet.restart_servers(&mut random);

@@ -4,6 +4,7 @@ pub mod calls;
 pub mod claude_client;
 pub mod collector;
 pub mod dialect;
+pub mod disturbed;
 pub mod dying;
 pub mod hub;
 pub mod kernel;

@@ -246,7 +246,10 @@ impl<'a> Attempt<'a> {
         let result = match NextRun::of(&app, sessions, was_interrupted, prompt)? {
             NextRun::Ended(result) => *result,
             NextRun::Start { session_id, task, spent } => {
-                let set = async || self.worker.queue.set_session(self.task, &session_id, base).await;
+                let record = |task: &mut TaskRecord| {
+                    (task.session_id, task.base) = (Some(session_id.clone()), Some(base.to_owned()));
+                };
+                let set = async || self.worker.queue.update(self.task, record).await;
                 if !self.worker.until_answered(set).await? {
                     return Ok(());
                 }

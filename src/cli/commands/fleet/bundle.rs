@@ -109,7 +109,8 @@ pub async fn store_result(
     let bytes = read(&file)?;
     let put = async || worker.queue.put_object(&bytes, worker.now()).await;
     let object = worker.until_answered(put).await?;
-    let set = async || worker.queue.set_result_bundle(task, &object).await;
+    let record = |task: &mut TaskRecord| task.result_bundle = Some(object.clone());
+    let set = async || worker.queue.update(task, record).await;
     // Whether the task is still that of this attempt is decided when its end is recorded.
     worker.until_answered(set).await.map(drop)
 }

@@ -38,7 +38,8 @@ pub async fn store_session(
     };
     match worker.until_answered(put).await? {
         Ok(object) => {
-            let set = async || worker.queue.set_session_object(task, &object).await;
+            let record = |task: &mut TaskRecord| task.session_object = Some(object.clone());
+            let set = async || worker.queue.update(task, record).await;
             worker.until_answered(set).await.map(drop)
         }
         Err(error) => {

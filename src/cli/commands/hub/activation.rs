@@ -232,7 +232,8 @@ impl ActivationRun<'_> {
         }
         if let Some(Notification { id, post_id, .. }) = chosen {
             let subject = Subject { notification: id.clone(), post: post_id.clone() };
-            let set = async || worker.queue.set_subject(self.claim.task, &subject).await;
+            let record = |task: &mut TaskRecord| task.subject = Some(subject.clone());
+            let set = async || worker.queue.update(self.claim.task, record).await;
             if !worker.until_answered(set).await? {
                 return Ok(Ok(None));
             }

@@ -291,7 +291,7 @@ impl<'a> Outbox<'a> {
         outcome
     }
 
-    /// Records that it cannot be told whether a text was posted, and returns that.
+    /// Records the outcome of a post as unknown, and returns the error for its caller.
     async fn give_up(&self, post: &OutboxPost, why: String) -> NotPosted {
         let worker = self.claim.worker;
         worker.log(Style::Warning, &messages::hub_post_unknown(&post.key, &why, worker.language));
