@@ -171,7 +171,7 @@ pub async fn changes_since(
 ///
 /// # Errors
 /// The error message of git.
-pub(super) async fn commit_id(launcher: &Launcher, root: &Path, reference: &str) -> Result<String, String> {
+pub async fn commit_id(launcher: &Launcher, root: &Path, reference: &str) -> Result<String, String> {
     let wanted = format!("{reference}^{{commit}}");
     let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
     let exit = git(launcher, root, &words, Vec::new(), &[]).await?;

@@ -1,4 +1,5 @@
-//! The server of a queue is cut off, and the disk under the queue is full for a while: each task is done, and its effect appears once.
+//! The server of a queue is cut off, and the disk under the queue is full for a while, while workers are killed and stopped: each task is
+//! done, and its effect appears once.
 //!
 //! Time is the subject. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks, for 40 seconds.
 
@@ -10,7 +11,6 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// Name of the file that takes the room.
@@ -67,6 +67,17 @@ fn is_disturbed(fleet: &Fleet) -> bool {
     listed.code == Some(1) || (listed.json()["tasks"].as_array().unwrap().len() as u64) < tasks()
 }
 
+/// Goes on with the kills until all tasks have ended, and checks them.
+fn end(mut fleet: Fleet, random: &mut Random) {
+    let (kills, restarts) = fleet.disturb_until_done(random);
+    let (lab, done) = fleet.finish();
+    check(&lab, &done, tasks());
+    let attempts: u64 = done.iter().map(|task| task["attempt"].as_u64().unwrap()).sum();
+    eprintln!(
+        "{attempts} attempts, {kills} workers killed or stopped after the fault, {restarts} restarts of the server"
+    );
+}
+
 #[test]
 fn tasks_on_a_server_that_is_cut_off_are_done_each_once() {
     let Some(nats) = NatsServer::start() else { return };
@@ -74,11 +85,10 @@ fn tasks_on_a_server_that_is_cut_off_are_done_each_once() {
     fleet.wait_for_first();
     let server = fleet.nats.as_mut().unwrap();
     server.kill();
-    sleep(fault());
-    server.restart();
-    fleet.disturb(&mut Random(1));
-    let (lab, done) = fleet.finish();
-    check(&lab, &done, tasks());
+    let mut random = Random(1);
+    fleet.disturb_for(fault(), &mut random);
+    fleet.nats.as_mut().unwrap().restart();
+    end(fleet, &mut random);
 }
 
 #[test]
@@ -87,29 +97,27 @@ fn tasks_in_a_database_on_a_full_disk_are_done_each_once_when_there_is_room_agai
     let mut fleet = Fleet::start(None, &format!("sqlite:{}/tasks.sqlite", disk.0.display()), tasks());
     fleet.wait_for_first();
     disk.fill();
-    sleep(fault());
+    let mut random = Random(2);
+    fleet.disturb_for(fault(), &mut random);
     assert!(is_disturbed(&fleet), "the disk was not full");
     disk.empty();
-    fleet.replace_ended();
-    let (lab, done) = fleet.finish();
-    check(&lab, &done, tasks());
+    end(fleet, &mut random);
 }
 
 #[test]
 fn tasks_on_a_server_whose_disk_is_full_are_done_each_once_when_there_is_room_again() {
-    let Some(disk) = SmallDisk::mount(64) else { return };
+    let Some(disk) = SmallDisk::mount(if tasks() == 1_000 { 512 } else { 64 }) else { return };
     let Some(nats) = NatsServer::start_in(&disk.0, &[]) else { return };
     let mut fleet = Fleet::start(Some(nats), "null", tasks());
     fleet.wait_for_first();
     disk.fill();
-    sleep(fault());
+    let mut random = Random(3);
+    fleet.disturb_for(fault(), &mut random);
     assert!(is_disturbed(&fleet), "the disk was not full");
     disk.empty();
     // It stores nothing more after a failed write until it is started again.
     let server = fleet.nats.as_mut().unwrap();
     server.kill();
     server.restart();
-    fleet.replace_ended();
-    let (lab, done) = fleet.finish();
-    check(&lab, &done, tasks());
+    end(fleet, &mut random);
 }

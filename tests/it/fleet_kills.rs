@@ -68,6 +68,34 @@ impl Fleet {
         self.wait_for(2);
     }
 
+    /// Kills or stops a worker each 0.5 to 2 s, for so long.
+    pub fn disturb_for(&mut self, time: Duration, random: &mut Random) {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            sleep(millis(random, 500, 2_000));
+            self.disturb(random);
+        }
+    }
+
+    /// The same, and kills the server each 10 to 20 s, until the time is over or all tasks have ended. Returns the number of workers and of
+    /// servers.
+    pub fn disturb_until_done(&mut self, random: &mut Random) -> (usize, usize) {
+        let began = Instant::now();
+        let mut next_restart = began + millis(random, 2_000, 4_000);
+        let (mut kills, mut restarts) = (0, 0);
+        while began.elapsed() < Duration::from_secs(points(12, 600)) && !self.has_ended() {
+            sleep(millis(random, 500, 2_000));
+            self.disturb(random);
+            kills += 1;
+            if next_restart <= Instant::now() {
+                self.restart_server();
+                next_restart = Instant::now() + millis(random, 10_000, 20_000);
+                restarts += 1;
+            }
+        }
+        (kills, restarts)
+    }
+
     /// Waits until the first `count` tasks have ended.
     fn wait_for(&self, count: u64) {
         let ids: Vec<String> = (0..count).map(|number| format!("t{number}")).collect();
@@ -79,14 +107,11 @@ impl Fleet {
         }
     }
 
-    /// Kills or stops a worker; another one starts.
-    pub fn disturb(&mut self, random: &mut Random) {
-        self.workers.disturb(&self.lab, random, true);
-    }
-
-    /// Starts another worker for each that has ended by itself.
-    pub fn replace_ended(&mut self) {
+    /// Kills or stops a worker; another one starts, also for those that have ended by themselves.
+    fn disturb(&mut self, random: &mut Random) {
         self.workers.replace_ended(&self.lab);
+        self.workers.disturb(&self.lab, random, true);
+        self.workers.wake(false);
     }
 
     fn restart_server(&mut self) {
@@ -105,6 +130,7 @@ impl Fleet {
     /// Waits until the workers have nothing to do, and returns the tasks. A last worker removes what killed ones have left.
     pub fn finish(mut self) -> (Lab, Vec<Value>) {
         self.workers.wake(true);
+        self.workers.replace_ended(&self.lab);
         self.wait_for(self.tasks);
         self.workers.add(&self.lab);
         self.workers.finish(None);
@@ -134,19 +160,7 @@ fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
     for seed in 0..points(1, 3) {
         let (mut random, began) = (Random(seed), Instant::now());
         let mut fleet = Fleet::start(nats(), "null", tasks);
-        let mut next_restart = began + millis(&mut random, 2_000, 4_000);
-        let (mut kills, mut restarts) = (0, 0);
-        while began.elapsed() < Duration::from_secs(points(12, 600)) && !fleet.has_ended() {
-            sleep(millis(&mut random, 500, 2_000));
-            fleet.disturb(&mut random);
-            fleet.workers.wake(false);
-            kills += 1;
-            if next_restart <= Instant::now() {
-                fleet.restart_server();
-                next_restart = Instant::now() + millis(&mut random, 10_000, 20_000);
-                restarts += 1;
-            }
-        }
+        let (kills, restarts) = fleet.disturb_until_done(&mut random);
         let (lab, done) = fleet.finish();
         check(&lab, &done, tasks);
         let sum = |field: &str| done.iter().map(|task| task[field].as_u64().unwrap()).sum::<u64>();

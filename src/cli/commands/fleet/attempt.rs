@@ -23,6 +23,7 @@ use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::approver::NoApprover;
+use crate::engine::git::commit_id;
 use crate::engine::worktree::Repository;
 use crate::fleet::transitions::Ending;
 use crate::messages;
@@ -195,10 +196,14 @@ impl<'a> Attempt<'a> {
             repository.prefix.clone_from(&bundle.prefix);
             return Ok((repository, bundle.commit.clone()));
         }
-        let repository = open_repository(launcher, settings).await?;
         let (branch, head) = (branch_name(&self.task.id), self.task.base.as_deref().unwrap_or("HEAD"));
         let reference = format!("refs/heads/{branch}");
-        let (base, existing) = tokio::join!(repository.commit_of(head), repository.commit_of(&reference));
+        let (repository, base, existing) = tokio::join!(
+            open_repository(launcher, settings),
+            commit_id(launcher, &settings.workspace, head),
+            commit_id(launcher, &settings.workspace, &reference),
+        );
+        let repository = repository?;
         if existing.is_ok() {
             return Err(unusable(&messages::branch_exists(&branch)));
         }
