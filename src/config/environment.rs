@@ -135,6 +135,11 @@ impl Directories {
         (state.parent() == Some(&*states)).then(|| state.to_owned())
     }
 
+    /// Returns the state directory of an agent of a Hub, in whose worktrees it works. `agent` must be a name of a directory.
+    pub fn agent_state(&self, agent: &str) -> PathBuf {
+        self.state.join(WORKSPACES).join(format!("hub-{agent}"))
+    }
+
     /// Returns the cache directory for the commands of one workspace, named likewise.
     pub fn workspace_cache(&self, workspace: &Path) -> PathBuf {
         workspace_subdirectory(&self.cache, workspace)

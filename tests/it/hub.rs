@@ -312,6 +312,23 @@ fn b08_an_activation_whose_worker_was_killed_is_done_by_another_one_with_one_ans
 }
 
 #[test]
+fn what_a_killed_activation_has_left_is_removed_by_the_next_one_of_its_agent_and_its_session_is_kept() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.feed();
+    let server = Server::start("turns: [{text: Yes, delay_ms: 60000}, {text: Later}]");
+    let first = place.start_worker(&server, &[]);
+    server.wait_for_request(1);
+    let agents = || find(&place.lab.home(), "hub-bob").unwrap();
+    let count = |directory: &str| fs::read_dir(agents().join(directory)).unwrap().count();
+    assert_eq!((count("worktrees"), count("sessions")), (2, 1), "the directory and its lock");
+    first.signal(Signal::KILL);
+    first.finish();
+    place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    assert_eq!((count("worktrees"), count("sessions")), (0, 2));
+}
+
+#[test]
 fn b09_an_agent_has_one_activation_however_often_the_hub_is_asked() {
     let place = Place::new();
     place.mention("@bob?");
@@ -617,12 +634,13 @@ fn an_activation_whose_agent_is_a_path_is_refused_and_removes_nothing() {
     assert_eq!(place.tasks()[0]["state"], "failed");
 }
 
-/// Returns the path of a file below `directory`.
+/// Returns the path of a file or directory below `directory`.
 fn find(directory: &Path, name: &str) -> Option<PathBuf> {
-    fs::read_dir(directory).ok()?.flatten().find_map(|entry| {
-        let path = entry.path();
-        if path.is_dir() { find(&path, name) } else { Some(path).filter(|path| path.ends_with(name)) }
-    })
+    fs::read_dir(directory)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .find_map(|path| if path.ends_with(name) { Some(path) } else { find(&path, name) })
 }
 
 #[test]

@@ -204,8 +204,8 @@ fn a20_an_executor_answers_for_an_agent_and_leaves_nothing() {
     place.worker(&server, &["--agent", "bob", "--once", "--mode", "yolo"]).exits(0);
     assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "1".to_owned())]);
     assert_eq!((place.hub.was_read(&notification), server.requests().len()), (true, 0));
-    let left = fs::read_dir(place.lab.home().join("state/hub")).unwrap().next().unwrap().unwrap().path();
-    assert_eq!(fs::read_dir(left).unwrap().count(), 0);
+    let left = fs::read_dir(place.lab.home().join("state/workspaces/hub-bob/worktrees")).unwrap();
+    assert_eq!(left.count(), 0);
 }
 
 #[test]

@@ -12,9 +12,9 @@ use crate::engine::worktree::Repository;
 use crate::fleet::objects::MAX_OBJECT_BYTES;
 use crate::fleet::queue::Queue;
 use crate::process::launch::Launcher;
+use crate::process::scratch_dir::ScratchDir;
 use crate::runtime::private_file::create_private_dir;
 use std::path::{Component, Path, PathBuf};
-use tempfile::TempDir;
 
 /// Name of a bundle while git writes or reads it.
 const FILE: &str = "bundle";
@@ -150,10 +150,10 @@ pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> C
 }
 
 /// Creates a private directory, and returns the path of a file in it.
-fn scratch(state: &Path) -> CliResult<(TempDir, PathBuf)> {
-    let unusable = |error: std::io::Error| may_pass(&format!("{}: {error}", state.display()));
-    create_private_dir(state).map_err(unusable)?;
-    let directory = tempfile::tempdir_in(state).map_err(unusable)?;
+fn scratch(state: &Path) -> CliResult<(ScratchDir, PathBuf)> {
+    let parent = state.join("bundles");
+    let directory = ScratchDir::new(&parent);
+    let directory = directory.map_err(|error| may_pass(&format!("{}: {error}", parent.display())))?;
     let file = directory.path().join(FILE);
     Ok((directory, file))
 }

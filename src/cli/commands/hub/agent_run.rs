@@ -18,7 +18,6 @@ use crate::core::hub::PostTarget;
 use crate::core::run_result::RunResult;
 use crate::engine::approver::NoApprover;
 use crate::engine::rules::PolicyRule;
-use crate::terminal::Style;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
 use std::path::Path;
 use std::time::Duration;
@@ -38,14 +37,11 @@ impl ActivationRun<'_> {
         about: (String, String),
         interrupt: &CancellationToken,
     ) -> CliResult<&RunResult> {
-        let workspace = Workspace::create(self.claim)?;
+        let workspace = Workspace::create(self.claim, &self.activation.agent)?;
         let ran = match &self.definition.executor {
             Some(name) => Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await,
-            None => Box::pin(self.run_in(workspace.path(), prompt, about, interrupt)).await,
+            None => Box::pin(self.run_in(&workspace.path(), prompt, about, interrupt)).await,
         };
-        if let Err(error) = workspace.remove() {
-            self.claim.worker.log(Style::Warning, &format!("{}: {error}", self.claim.task.id));
-        }
         ran.map(|result| self.claim.run.get_or_init(|| result))
     }
 
@@ -58,7 +54,7 @@ impl ActivationRun<'_> {
         interrupt: &CancellationToken,
     ) -> CliResult<RunResult> {
         let (mut options, directory) = (self.claim.worker.options.clone(), workspace.path());
-        options.common.workspace = Some(directory.to_owned());
+        options.common.workspace = Some(directory.clone());
         options.bounds.no_network = !self.definition.has_network;
         let app = self.claim.worker.app.for_worker();
         let settings = app.load(&options.flags())?.settings;
@@ -72,7 +68,7 @@ impl ActivationRun<'_> {
         let executor = ExecutorRun::new(&app, (&settings, &options), &spec)?;
         let executor =
             executor.ok_or_else(|| CliError::new(FailureKind::Internal, "an executor has no name"))?;
-        executor.run(settings, (directory, &workspace.home()), interrupt).await
+        executor.run(settings, (&directory, &workspace.home()), interrupt).await
     }
 
     async fn run_in(
@@ -148,6 +144,8 @@ impl ActivationRun<'_> {
         options.common.workspace = Some(directory.to_owned());
         options.agent = definition.prompt.as_ref().map(|_| agent.clone()).or(options.agent);
         options.definition.clone_from(&definition.settings);
+        // Its prompts are texts of the Hub, not of the user.
+        options.definition.push(("memory.enabled".to_owned(), false.into()));
         options.model = options.model.or_else(|| definition.model.clone());
         options.approvals = Some(NoApprover::Refuse);
         options.no_commands |= !definition.has_commands;
