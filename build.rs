@@ -1,7 +1,7 @@
 //! Asks the linker for packed relative relocations, which make the program 3 % smaller. glibc reads them since 2.36;
 //! a linker that does not know the option ignores it. In packages (profile `dist`) the functions that a run uses lie together
 //! (`link/order.ld`): the kernel maps 64 KiB around each page that is used; without this order, 5 MB of those
-//! were unused functions.
+//! were unused functions. There identical functions are merged too, where the linker is the one of Rust, which can do that.
 #![expect(clippy::disallowed_methods, reason = "a build script has neither a launcher nor a configuration")]
 
 use std::env;
@@ -24,6 +24,10 @@ fn main() {
     if env::var("OPT_LEVEL").is_ok_and(|level| level == DIST_OPT_LEVEL) {
         let directory = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
         println!("cargo:rustc-link-arg-bins=-Wl,-T,{directory}/link/order.ld");
+        // <https://blog.rust-lang.org/2025/09/01/rust-lld-on-1.90.0-stable/>
+        if env::var("TARGET").is_ok_and(|target| target == "x86_64-unknown-linux-gnu") {
+            println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
+        }
     }
 }
 
