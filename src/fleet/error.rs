@@ -1,5 +1,6 @@
 //! Why the queue refuses something.
 
+use rusqlite::ErrorCode;
 use std::fmt::{self, Display};
 
 /// Why the queue refuses something.
@@ -19,7 +20,7 @@ pub enum QueueError {
     Unreadable(String, String),
     /// The database cannot be used, or the server refuses it.
     Storage(String),
-    /// The server does not answer, or cannot do what it is asked for now.
+    /// The server does not answer, or the queue cannot do what it is asked for now.
     Away(String),
 }
 
@@ -42,7 +43,7 @@ impl Display for QueueError {
                 "the task {id} cannot be read, a newer version of this program may have written it: {why}"
             ),
             Self::Storage(why) => write!(formatter, "the queue cannot be used: {why}"),
-            Self::Away(why) => write!(formatter, "the server of the queue cannot be used now: {why}"),
+            Self::Away(why) => write!(formatter, "the queue cannot be used now: {why}"),
         }
     }
 }
@@ -51,7 +52,13 @@ impl std::error::Error for QueueError {}
 
 impl From<rusqlite::Error> for QueueError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Storage(error.to_string())
+        match error.sqlite_error_code() {
+            // Another process holds a lock for long, or the disk is full.
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+                Self::Away(error.to_string())
+            }
+            _ => Self::Storage(error.to_string()),
+        }
     }
 }
 

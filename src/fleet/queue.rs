@@ -177,24 +177,35 @@ impl Queue {
         self.update(task, set).await
     }
 
-    /// Lets `worker` go on with the attempt `task` of a worker that was killed; returns its record, unless another attempt has begun or the task
-    /// has failed too often.
+    /// Lets `worker` go on with the attempt `task` of a worker that has ended, which counts as a failed attempt if it `has_failed`; returns its
+    /// record, unless another attempt has begun or the task has failed too often.
     ///
     /// # Errors
     /// Fails when the store cannot be used.
-    pub async fn adopt(&self, task: &TaskRecord, worker: &str) -> Result<Option<TaskRecord>, QueueError> {
-        let Self::Nats(store) = self else { return self.adopt_alive(task, worker).await };
+    pub async fn adopt(
+        &self,
+        task: &TaskRecord,
+        worker: &str,
+        has_failed: bool,
+    ) -> Result<Option<TaskRecord>, QueueError> {
+        let Self::Nats(store) = self else { return self.adopt_alive(task, worker, has_failed).await };
         store.renew_lease(worker).await?;
-        let adopted = self.adopt_alive(task, worker).await;
+        let adopted = self.adopt_alive(task, worker, has_failed).await;
         if adopted.is_err() {
             store.doubt(task, worker);
         }
         adopted
     }
 
-    async fn adopt_alive(&self, task: &TaskRecord, worker: &str) -> Result<Option<TaskRecord>, QueueError> {
-        let adopted =
-            |record: &mut TaskRecord| if record.adopt(worker) { Change::Write } else { Change::Keep };
+    async fn adopt_alive(
+        &self,
+        task: &TaskRecord,
+        worker: &str,
+        has_failed: bool,
+    ) -> Result<Option<TaskRecord>, QueueError> {
+        let adopted = |record: &mut TaskRecord| {
+            if record.adopt(worker, has_failed) { Change::Write } else { Change::Keep }
+        };
         if !self.change_own(task, 0, &adopted).await? {
             return Ok(None);
         }

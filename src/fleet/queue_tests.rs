@@ -123,10 +123,10 @@ async fn another_worker_goes_on_with_an_attempt_once() {
             (task.session_id, task.base) = (Some("session".to_owned()), Some("base".to_owned()));
         };
         assert!(queue.update(&task, begin).await.unwrap());
-        let adopted = queue.adopt(&task, "other").await.unwrap().unwrap();
+        let adopted = queue.adopt(&task, "other", true).await.unwrap().unwrap();
         assert_eq!((adopted.attempt, adopted.worker.as_deref()), (1, Some("other")));
         assert_eq!((adopted.session_id.as_deref(), adopted.base.as_deref()), (Some("session"), Some("base")));
-        assert_eq!(queue.adopt(&task, "third").await.unwrap(), None);
+        assert_eq!(queue.adopt(&task, "third", true).await.unwrap(), None);
         assert!(!queue.renew(&task).await.unwrap() && queue.renew(&adopted).await.unwrap());
         assert!(!finish(&queue, &task, &Ending::Done(None)).await);
     }
@@ -136,9 +136,9 @@ async fn another_worker_goes_on_with_an_attempt_once() {
 async fn a_task_that_kills_its_workers_is_not_gone_on_with_for_ever() {
     for Open { queue, .. } in queues_with(&["a"]).await {
         let task = claim(&queue).await.unwrap();
-        let adopted = queue.adopt(&task, "second").await.unwrap().unwrap();
+        let adopted = queue.adopt(&task, "second", true).await.unwrap().unwrap();
         assert_eq!((adopted.failed_attempts, adopted.spec.max_attempts), (1, 2));
-        assert_eq!(queue.adopt(&adopted, "third").await.unwrap(), None);
+        assert_eq!(queue.adopt(&adopted, "third", true).await.unwrap(), None);
         assert!(queue.renew(&adopted).await.unwrap());
     }
 }

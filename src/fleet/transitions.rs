@@ -86,9 +86,10 @@ impl TaskRecord {
         (self.result_bundle, self.session_object) = (None, None);
     }
 
-    /// Lets `worker` go on with the attempt of a worker that was killed, which counts as a failed one; returns whether the task may have another.
-    pub fn adopt(&mut self, worker: &str) -> bool {
-        let failed_attempts = self.failed_attempts.saturating_add(1);
+    /// Lets `worker` go on with the attempt of a worker that has ended, which counts as a failed one if it `has_failed`; returns whether the task
+    /// may have another.
+    pub fn adopt(&mut self, worker: &str, has_failed: bool) -> bool {
+        let failed_attempts = self.failed_attempts.saturating_add(has_failed.into());
         if failed_attempts >= self.spec.max_attempts {
             return false;
         }

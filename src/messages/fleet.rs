@@ -60,6 +60,11 @@ pub fn worker_has_agent(agent: &str) -> String {
     format!("the worker was started with `--agent {agent}`, which no task replaces")
 }
 
+/// The policy of the worker does not let a check of a task run.
+pub fn check_refused(check: &str, why: &str) -> String {
+    format!("the worker does not run the check `{check}`: {why}")
+}
+
 /// A check of a task failed.
 pub fn check_failed(gate: &GateResult) -> String {
     format!("the check `{}` failed: {}", gate.name, gate.output.trim())

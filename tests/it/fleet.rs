@@ -257,6 +257,26 @@ fn a_task_never_allows_more_than_its_worker() {
 }
 
 #[test]
+fn a_check_of_a_task_runs_only_if_its_worker_would_let_a_model_run_it() {
+    let lab = repository().config("commands: {blocked_patterns: ['^secret']}");
+    let refused = |id: &str, check: &str, worker: &[&str]| {
+        submit(&lab, &["x", "--id", id, "--check", check]).exits(0);
+        lab.agent(&[&["worker", "--drain", "--model", &appends(&lab)], worker].concat()).exits(0);
+        let task = task(&lab, id);
+        assert_eq!((&task["state"], &task["result"]), (&json!("failed"), &Value::Null));
+        let cause = task["cause"].as_str().unwrap().to_owned();
+        assert!(cause.contains(&format!("does not run the check `{check}`")), "{cause}");
+        cause
+    };
+    assert!(refused("a", "touch x", &["--mode", "confirm-all"]).contains("needs approval"));
+    assert!(refused("b", "touch x", &["--mode", "yolo", "--no-commands"]).contains("not enabled"));
+    assert!(refused("c", "secret x", &["--mode", "yolo"]).contains("^secret"));
+    submit(&lab, &["x", "--id", "d", "--check", "test -e a.txt"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(task(&lab, "d")["state"], "done");
+}
+
+#[test]
 fn money_that_is_used_up_is_no_failure_of_the_tasks_that_wait() {
     let lab = repository();
     for id in ["a", "b"] {

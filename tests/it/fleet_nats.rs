@@ -166,6 +166,26 @@ fn a_task_whose_worker_is_ended_while_the_server_is_away_has_not_failed() {
 }
 
 #[test]
+fn a_result_that_an_ended_worker_could_not_record_is_recorded_by_the_next_one_of_its_machine() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    fleet.submit(&["x", "--id", "a", "--max-attempts", "1"]).exits(0);
+    let model = Server::start("turns: [{text: done, delay_ms: 1000}]");
+    let running = fleet.start_worker(&model, &["--grace", "4"]);
+    model.wait_for_request(1);
+    fleet.nats.kill();
+    running.signal(Signal::TERM);
+    running.finish().exits(1);
+    fleet.nats.restart();
+    fleet.start_worker(&model, &["--drain"]).finish().exits(0);
+    let task = fleet.task("a");
+    assert_eq!(
+        (&task["state"], &task["attempt"], &task["failed_attempts"]),
+        (&json!("done"), &json!(1), &json!(0))
+    );
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[test]
 fn waiting_for_a_task_outlasts_the_server() {
     let Some(mut fleet) = Fleet::start() else { return };
     fleet.submit(&["x", "--id", "a"]).exits(0);
@@ -189,7 +209,7 @@ fn a_submission_without_a_server_fails_and_says_what_is_stored() {
     let Some(mut fleet) = Fleet::start() else { return };
     fleet.nats.kill();
     let done = fleet.submit(&["x"]).exits(1);
-    for text in ["no task is stored", "the server of the queue cannot be used now"] {
+    for text in ["no task is stored", "the queue cannot be used now"] {
         assert!(done.stderr.contains(text), "{}", done.stderr);
     }
     assert_eq!(done.stdout, "");

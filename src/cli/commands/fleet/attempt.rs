@@ -11,6 +11,7 @@ use crate::cli::commands::run_args::{RunOptions, parse_mode};
 use crate::cli::commands::work::next_run::NextRun;
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, subject, unusable};
+use crate::cli::compose::command_refusal::command_refusal;
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::session_store;
@@ -143,6 +144,11 @@ impl<'a> Attempt<'a> {
 
     async fn in_worktree(&self, interrupt: &CancellationToken) -> CliResult<()> {
         let settings = self.settings()?;
+        for check in &self.task.spec.checks {
+            if let Some(why) = command_refusal(self.worker.app, &settings, check)? {
+                return Err(CliError::new(FailureKind::Config, messages::check_refused(check, &why)));
+            }
+        }
         let launcher = git_launcher(self.worker.app, &settings)?;
         let (repository, base) = self.open(&launcher, &settings).await?;
         for attempt in 1..self.task.attempt {
@@ -162,9 +168,12 @@ impl<'a> Attempt<'a> {
             repository.remove_locks(&place.path, None).await.map_err(|why| may_pass(&why))?;
         }
         let done = Box::pin(self.run_in((&place, &base), &settings, interrupt)).await;
-        let record =
-            self.worker.until_answered(async || self.worker.queue.record(&self.task.id).await).await.ok();
-        let own = record.filter(|record| record.newest_attempt() == self.key());
+        let own =
+            match self.worker.until_answered(async || self.worker.queue.record(&self.task.id).await).await {
+                // The next worker of this machine goes on with it.
+                Err(error) if error.kind == FailureKind::Network => return Err(error),
+                record => record.ok().filter(|record| record.newest_attempt() == self.key()),
+            };
         let published = match &own {
             Some(record) => place.publish(record).await,
             None => Ok(()),

@@ -5,6 +5,7 @@ use crate::cli::commands::run_args::RunOptions;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::core::price::Usd;
 use crate::core::run_result::RunResult;
 use crate::fleet::day_budget::{DAY_BUDGET, DayBudget};
 use crate::messages;
@@ -65,7 +66,14 @@ impl SharedBudget {
         Ok(fits.then_some(Reservation(id)))
     }
 
-    /// Counts what a run has cost of what was reserved for it; without a run nothing.
+    /// Returns the options of a worker whose runs cost at most what is reserved for each.
+    pub fn bounded(budget: Option<&Self>, mut options: RunOptions) -> RunOptions {
+        let of_run = budget.and_then(|budget| Usd::try_from(budget.of_run).ok());
+        options.bounds.budget = [options.bounds.budget, of_run].into_iter().flatten().min();
+        options
+    }
+
+    /// Counts what a run has cost of what was reserved for it: nothing without a run, all of it for one that has begun and has no result.
     ///
     /// # Errors
     /// Fails when the queue cannot be used.
@@ -73,11 +81,13 @@ impl SharedBudget {
         &self,
         worker: &WorkerContext<'_>,
         Reservation(id): Reservation,
-        run: Option<&RunResult>,
+        (run, has_begun): (Option<&RunResult>, bool),
     ) -> CliResult<()> {
-        // A run that called no model has cost nothing.
-        let run = run.filter(|run| run.requests > 0 || run.executor.is_some());
-        let spent = run.map_or(Some(0.0), |run| run.cost.total_usd.map(f64::from));
+        let spent = match run {
+            Some(run) if run.requests > 0 || run.executor.is_some() => run.cost.total_usd.map(f64::from),
+            None if has_begun => None,
+            _ => Some(0.0),
+        };
         let settle = |budget: &mut DayBudget| budget.settle(&id, spent);
         worker.until_answered(async || worker.queue.change_value(DAY_BUDGET, settle).await).await
     }

@@ -7,7 +7,7 @@ use crate::cli::commands::fleet::records::{directories, open_queue};
 use crate::cli::commands::fleet::shared_budget::{Reservation, SharedBudget};
 use crate::cli::commands::fleet::task_metrics::TaskMetrics;
 use crate::cli::commands::fleet::worker_args::{WorkerArgs, WorkerOptions};
-use crate::cli::commands::fleet::worker_lock::WorkerLock;
+use crate::cli::commands::fleet::worker_lock::{Left, WorkerLock};
 use crate::cli::commands::fleet::worker_name::WorkerName;
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::hub::{activation, one_agent};
@@ -49,8 +49,8 @@ struct Worker<'a> {
     lock: WorkerLock,
     /// The money of a day of all workers.
     budget: Option<SharedBudget>,
-    /// Tasks of killed workers of this machine, whose sessions it resumes.
-    left: RefCell<VecDeque<TaskRecord>>,
+    /// Tasks of other workers of this machine that have ended, whose sessions it resumes.
+    left: RefCell<VecDeque<(TaskRecord, Left)>>,
     /// Numbers of tasks that could not be settled, which was reported.
     not_settled: RefCell<BTreeSet<u64>>,
     /// When the queue was last looked through.
@@ -74,6 +74,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     app.block_on(async {
         let hub = hub.then(|| HubContext::new(app, &settings)).transpose()?;
         let budget = SharedBudget::new(&settings, &options)?;
+        let options = SharedBudget::bounded(budget.as_ref(), options);
         let listening = Listening::open(app, &settings.fleet, listen.as_deref()).await?;
         let queue = open_queue(app, &settings, queue.as_deref()).await?;
         let context = WorkerContext {
@@ -123,18 +124,18 @@ impl<'a> Worker<'a> {
         Ok(Self { context, name, lock, budget, left, not_settled, looked_through })
     }
 
-    /// Finds the tasks of killed workers of this machine whose runs have begun.
+    /// Finds the tasks of ended workers of this machine whose runs have begun.
     async fn find_left(&self) -> CliResult<()> {
-        let was_killed = |task: &TaskRecord| {
-            let was_killed =
-                |worker: &String| self.name.is_of_machine(worker) && self.lock.was_killed(worker);
+        let left_by = |task: TaskRecord| {
+            let worker = task.worker.as_deref().filter(|worker| self.name.is_of_machine(worker))?;
             let is_own = task.session_id.is_some() && task.spec.is_of(self.context.lane);
-            is_own && task.worker.as_ref().is_some_and(was_killed)
+            let left = self.lock.left(worker).filter(|_| is_own)?;
+            Some((task, left))
         };
         let claimed = self.context.queue.select(Selection::InState(TaskState::Claimed)).await;
         let Some(claimed) = self.context.or_later(claimed)? else { return Ok(()) };
-        let left: VecDeque<TaskRecord> = claimed.into_iter().filter(was_killed).collect();
-        self.lock.remove_left(|name| left.iter().any(|task| task.worker.as_deref() == Some(name)));
+        let left: VecDeque<(TaskRecord, Left)> = claimed.into_iter().filter_map(left_by).collect();
+        self.lock.remove_left(|name| left.iter().any(|(task, _)| task.worker.as_deref() == Some(name)));
         self.left.replace(left);
         Ok(())
     }
@@ -186,7 +187,13 @@ impl<'a> Worker<'a> {
             }
         }
         match failed {
-            Some(error) => Err(error),
+            Some(error) => {
+                if error.kind == FailureKind::Network {
+                    // Without the file the tasks are done anew, which loses nothing else.
+                    let _ = self.lock.keep();
+                }
+                Err(error)
+            }
             None => Ok(if limits.once && !all_done { ExitCode::Partial } else { ExitCode::Success }.code()),
         }
     }
@@ -194,7 +201,7 @@ impl<'a> Worker<'a> {
     /// Gives back a task that was claimed when a signal arrived.
     async fn give_back(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
         let context = &self.context;
-        self.settle_budget(reserved, None).await?;
+        self.settle_budget(reserved, (None, false)).await?;
         let given_back = async || context.queue.give_back(&task, context.now()).await;
         context.until_answered(given_back).await.map(|_| None)
     }
@@ -242,23 +249,28 @@ impl<'a> Worker<'a> {
         let Some(reserved) = budget.reserve(&self.context, &self.name.text).await? else { return Ok(None) };
         match self.claim(limits).await {
             Ok(Some(task)) => Ok(Some((task, Some(reserved)))),
-            none => budget.settle(&self.context, reserved, None).await.and(none.map(|_| None)),
+            none => budget.settle(&self.context, reserved, (None, false)).await.and(none.map(|_| None)),
         }
     }
 
     /// Counts what the run of a task has cost of what was reserved for it.
-    async fn settle_budget(&self, reserved: Option<Reservation>, run: Option<&RunResult>) -> CliResult<()> {
+    async fn settle_budget(
+        &self,
+        reserved: Option<Reservation>,
+        run: (Option<&RunResult>, bool),
+    ) -> CliResult<()> {
         match (&self.budget, reserved) {
             (Some(budget), Some(reserved)) => budget.settle(&self.context, reserved, run).await,
             _ => Ok(()),
         }
     }
 
-    /// Takes over the task of a killed worker, or claims the next one.
+    /// Takes over the task of a worker that has ended, or claims the next one.
     async fn claim(&self, limits: &Limits) -> CliResult<Option<TaskRecord>> {
         let next = || self.left.borrow_mut().pop_front();
-        while let Some(task) = next() {
-            let adopted = self.context.queue.adopt(&task, &self.name.text).await;
+        while let Some((task, left)) = next() {
+            let has_failed = left == Left::Killed;
+            let adopted = self.context.queue.adopt(&task, &self.name.text, has_failed).await;
             if let Some(Some(task)) = self.context.or_later(adopted)? {
                 return Ok(Some(task));
             }
@@ -293,12 +305,15 @@ impl<'a> Worker<'a> {
             }
             _ => Box::pin(Attempt::new(&self.context, &task, &run).perform()).await?,
         }
-        self.settle_budget(reserved, run.get()).await?;
-        let ended = async || match self.context.queue.record(&task.id).await {
+        let read = async || match self.context.queue.record(&task.id).await {
             Err(QueueError::Unknown(_)) => Ok(None),
             task => task.map(Some),
         };
-        let Some(task) = self.context.until_answered(ended).await? else { return Ok(None) };
+        let ended = self.context.until_answered(read).await?;
+        // A run that has begun and has no result may have cost something.
+        let has_begun = ended.as_ref().is_some_and(|ended| ended.session_id.is_some());
+        self.settle_budget(reserved, (run.get(), has_begun)).await?;
+        let Some(task) = ended else { return Ok(None) };
         metrics.end(&task, run.get());
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
         self.context.log(style, &messages::task_ended(&task, self.context.language));

@@ -2,15 +2,29 @@
 
 use crate::core::fleet::check_id;
 use crate::runtime::private_file::{create_new, open};
+use std::cell::Cell;
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+/// Content of the file of a worker that has ended by itself, but could not record how its tasks ended.
+const NOT_RECORDED: &[u8] = b"not recorded";
 
 /// The lock of a worker, which ends with its process.
 pub struct WorkerLock {
     directory: PathBuf,
     path: PathBuf,
-    _locked: File,
+    locked: File,
+    is_kept: Cell<bool>,
+}
+
+/// How a worker has left its tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// It was killed.
+    Killed,
+    /// It could not record how they ended.
+    NotRecorded,
 }
 
 impl WorkerLock {
@@ -22,13 +36,25 @@ impl WorkerLock {
         let path = directory.join(name);
         let file = create_new(&path, true)?;
         file.lock()?;
-        Ok(Self { directory: directory.to_owned(), path, _locked: file })
+        Ok(Self { directory: directory.to_owned(), path, locked: file, is_kept: Cell::default() })
     }
 
-    /// Checks whether the worker `name` ran on this machine and was killed.
-    pub fn was_killed(&self, name: &str) -> bool {
+    /// Keeps the file: the next worker of this machine goes on with the tasks, and records how they have ended.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be written.
+    pub fn keep(&self) -> io::Result<()> {
+        self.is_kept.set(true);
+        (&self.locked).write_all(NOT_RECORDED)
+    }
+
+    /// Returns how the worker `name` has left its tasks, if it ran on this machine and has not settled them.
+    pub fn left(&self, name: &str) -> Option<Left> {
         // A name of a record, which others may have written.
-        check_id(name).is_ok() && is_left(&self.directory.join(name))
+        let path = check_id(name).is_ok().then(|| self.directory.join(name))?;
+        let mut content = Vec::new();
+        unlocked(&path)?.take(64).read_to_end(&mut content).ok()?;
+        Some(if content == NOT_RECORDED { Left::NotRecorded } else { Left::Killed })
     }
 
     /// Removes the files of killed workers, except those that are `needed`.
@@ -36,7 +62,7 @@ impl WorkerLock {
         let files = self.directory.read_dir().into_iter().flatten().flatten();
         for file in files {
             let name = file.file_name();
-            if !name.to_str().is_none_or(&needed) && is_left(&file.path()) {
+            if !name.to_str().is_none_or(&needed) && unlocked(&file.path()).is_some() {
                 // Another worker may have removed it.
                 let _ = rustix::fs::unlink(file.path());
             }
@@ -46,17 +72,19 @@ impl WorkerLock {
 
 impl Drop for WorkerLock {
     fn drop(&mut self) {
-        // A later worker removes it otherwise.
-        let _ = rustix::fs::unlink(&self.path);
+        if !self.is_kept.get() {
+            // A later worker removes it otherwise.
+            let _ = rustix::fs::unlink(&self.path);
+        }
     }
 }
 
-/// Checks whether nobody holds the lock on a file that exists.
-fn is_left(path: &Path) -> bool {
-    let Ok((file, _)) = open(path) else { return false };
+/// Returns a file that exists and that nobody has locked.
+fn unlocked(path: &Path) -> Option<File> {
+    let (file, _) = open(path).ok()?;
     match file.try_lock() {
-        Ok(()) => true,
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+        Ok(()) => Some(file),
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
     }
 }
 
@@ -65,19 +93,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_was_killed_if_its_file_exists_and_is_not_locked() {
+    fn a_worker_has_left_tasks_if_its_file_exists_and_is_not_locked() {
         let directory = tempfile::tempdir().unwrap();
         let lock = WorkerLock::new(directory.path(), "mine").unwrap();
         drop(create_new(&directory.path().join("killed"), true).unwrap());
-        let killed = |name| lock.was_killed(name);
-        assert_eq!(
-            (killed("mine"), killed("killed"), killed("unknown"), killed("../x")),
-            (false, true, false, false)
-        );
+        let kept = WorkerLock::new(directory.path(), "kept").unwrap();
+        kept.keep().unwrap();
+        let left = ["mine", "killed", "kept", "unknown", "../x"].map(|name| lock.left(name));
+        assert_eq!(left, [None, Some(Left::Killed), None, None, None]);
+        drop(kept);
+        assert_eq!(lock.left("kept"), Some(Left::NotRecorded));
         lock.remove_left(|name| name == "killed");
-        assert!(killed("killed"));
+        assert_eq!((lock.left("killed"), lock.left("kept")), (Some(Left::Killed), None));
         lock.remove_left(|_| false);
-        assert!(!killed("killed"));
+        assert_eq!(lock.left("killed"), None);
         let path = directory.path().join("mine");
         assert!(path.exists());
         drop(lock);
