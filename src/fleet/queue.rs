@@ -20,6 +20,10 @@ pub const MAX_TASK_BYTES: usize = 256 << 10;
 const MAX_RESULT_BYTES: usize = 1 << 20;
 /// Time after which ended tasks are removed.
 pub(super) const RETENTION: Duration = Duration::from_hours(30 * 24);
+/// Time between two looks at all records of a server.
+const CLEANING_INTERVAL: Duration = Duration::from_hours(24);
+/// Key of the value with the time of the last such look.
+const CLEANED: &str = "cleaned";
 
 /// A queue. Times are seconds since the Unix epoch.
 pub enum Queue {
@@ -60,7 +64,18 @@ impl Queue {
         match self {
             // It finds each task itself, and removes ended ones when others are added.
             Self::Sqlite(_) => Ok(()),
-            Self::Nats(store) => store.sweep(now, now.saturating_sub(RETENTION.as_secs())).await,
+            Self::Nats(store) => {
+                store.sweep(now).await?;
+                let is_due = |last: &mut u64| {
+                    let is_due = now.abs_diff(*last) >= CLEANING_INTERVAL.as_secs();
+                    *last = if is_due { now } else { *last };
+                    is_due
+                };
+                if self.change_value(CLEANED, is_due).await? {
+                    store.clean(now.saturating_sub(RETENTION.as_secs())).await?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -247,7 +262,10 @@ impl Queue {
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn counts(&self) -> Result<Vec<(TaskState, u64)>, QueueError> {
-        let found = self.counts_by_priority().await?;
+        let found = match self {
+            Self::Sqlite(store) => store.counts()?,
+            Self::Nats(store) => by_priority(&store.select(Selection::All).await?),
+        };
         let count = |state: TaskState| {
             let of_state = found.iter().filter(|(known, ..)| *known == state);
             (state, of_state.map(|(.., count)| count).sum())
@@ -260,7 +278,10 @@ impl Queue {
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn depths(&self) -> Result<Vec<(Priority, u64)>, QueueError> {
-        let found = self.counts_by_priority().await?;
+        let found = match self {
+            Self::Sqlite(store) => store.counts()?,
+            Self::Nats(store) => by_priority(&store.select(Selection::InState(TaskState::Queued)).await?),
+        };
         let depth = |wanted: Priority| {
             let queued = found
                 .iter()
@@ -268,16 +289,6 @@ impl Queue {
             (wanted, queued.map(|(.., count)| count).sum())
         };
         Ok(Priority::iter().map(depth).collect())
-    }
-
-    async fn counts_by_priority(&self) -> Result<Vec<(TaskState, Priority, u64)>, QueueError> {
-        match self {
-            Self::Sqlite(store) => store.counts(),
-            Self::Nats(store) => {
-                let tasks = store.select(Selection::All).await?;
-                Ok(tasks.iter().map(|task| (task.state, task.spec.priority, 1)).collect())
-            }
-        }
     }
 
     /// Checks whether a task of `lane` waits, or is claimed.
@@ -386,6 +397,11 @@ impl Queue {
             Self::Nats(store) => Box::pin(store.change_all(ids, now, change)).await,
         }
     }
+}
+
+/// Returns the states and priorities of tasks, for each a count of one.
+fn by_priority(tasks: &[TaskRecord]) -> Vec<(TaskState, Priority, u64)> {
+    tasks.iter().map(|task| (task.state, task.spec.priority, 1)).collect()
 }
 
 /// Returns the document of a run for a record, if it is short enough: with its answer, or without.

@@ -101,6 +101,8 @@ impl TaskRecord {
     pub fn take_back(&mut self, now: u64) {
         let worker = self.worker.as_deref().unwrap_or_default();
         self.fail(format!("the worker {worker} has ended without a result"), now);
+        // Nobody has told the Hub about it.
+        self.settled = false;
     }
 
     fn fail(&mut self, cause: String, now: u64) {
@@ -193,7 +195,7 @@ impl TaskRecord {
 
     fn set_state(&mut self, state: TaskState, now: u64) {
         (self.state, self.changed_at) = (state, now);
-        // An activation has no branch, and leaves no worktree.
+        // An activation has no branch, and its directory is removed by the next one.
         self.settled |= state.has_ended() && self.spec.activation.is_some();
     }
 

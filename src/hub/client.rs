@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_SECONDS: u64 = 30;
 const POLL_MARGIN: Duration = Duration::from_secs(10);
 /// Agents of one poll.
-const POLL_AGENTS: u32 = 100;
+pub const POLL_AGENTS: usize = 100;
 /// Tries of a request that reads.
 const TRIES: u32 = 3;
 /// Waits between them: the first one, and the longest one.

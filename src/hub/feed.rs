@@ -8,8 +8,8 @@ use crate::hub::agent_state::AgentState;
 
 /// Attempts of an activation.
 const MAX_ATTEMPTS: u32 = 3;
-/// Time in which another process may be about to submit a task, in seconds.
-const SUBMISSION: u64 = 60;
+/// Time in which another process may be about to submit a task, in seconds. A later submission has no effect: see [`is_newest`].
+const SUBMISSION: u64 = 10;
 /// Most characters of the id of an agent, which is a part of the ids of its tasks.
 const MAX_AGENT_CHARS: usize = 40;
 /// Activations of an agent whose records are kept: a queue has a limit of tasks.
@@ -101,6 +101,15 @@ pub async fn feed(
             Ok(Fed::Submitted(id))
         }
     }
+}
+
+/// Checks whether `task` is the newest activation of an agent. An earlier one may be submitted late, by a process that was stopped meanwhile.
+///
+/// # Errors
+/// Fails when the queue cannot be used.
+pub async fn is_newest(queue: &Queue, agent: &str, task: &str) -> Result<bool, QueueError> {
+    let number = queue.change_value(&state_key(agent), |state: &mut AgentState| state.activation).await?;
+    Ok(task_id(queue, agent, number) == task)
 }
 
 /// Returns the id of an activation. It begins the keys of its posts, which the Hub remembers: in it is a part of the queue's random id, so that

@@ -82,6 +82,12 @@ impl Place {
         self.lab.start(&Self::worker_words(&server.url(), more))
     }
 
+    /// Changes the database of the queue.
+    fn change_records(&self, change: &str) {
+        let database = find(&self.lab.home(), "tasks.sqlite").unwrap();
+        rusqlite::Connection::open(database).unwrap().execute(change, []).unwrap();
+    }
+
     pub fn tasks(&self) -> Vec<Value> {
         self.lab.agent(&["tasks", "list", "--json"]).exits(0).json()["tasks"].as_array().unwrap().clone()
     }
@@ -125,11 +131,28 @@ fn b01_a_poll_that_is_held_is_used_and_reading_is_repeated_but_not_what_is_refus
     place.hub.wait_for("GET /api/v1/agents?stale=true", 3);
     serving.signal(Signal::TERM);
     serving.finish().exits(0);
-    assert!(place.hub.calls("GET /api/v1/agents?has_notifications").is_empty());
+    assert_eq!(place.hub.calls("GET /api/v1/agents?has_notifications").len(), 1, "once a minute");
     place.hub.fault("GET /api/v1/agents?stale=true", Fault::Status(400), usize::MAX);
     let done = place.lab.agent(&["hub", "serve", "--once"]).exits(0);
     assert!(done.stderr.contains("the Hub cannot be used now: the Hub answers 400"), "{}", done.stderr);
     assert_eq!(place.hub.calls("GET /api/v1/agents?stale=true").len(), 4);
+}
+
+#[test]
+fn b01_agents_are_found_that_no_poll_names() {
+    let place = Place::new();
+    for number in 0..101 {
+        let agent = format!("a{number}");
+        place.hub.agent(&agent, None);
+        let post = place.hub.post("ann", "x");
+        place.hub.notify(&agent, "mention", &post, "y");
+    }
+    place.hub.heal("GET /api/v1/notifications/poll");
+    let serving = place.lab.start(&["hub", "serve"]);
+    serving.wait_for_stderr("hub-a100-");
+    serving.signal(Signal::TERM);
+    serving.finish().exits(0);
+    assert_eq!(place.tasks().len(), 101);
 }
 
 #[test]
@@ -336,6 +359,46 @@ fn b09_an_agent_has_one_activation_however_often_the_hub_is_asked() {
         place.feed();
     }
     assert_eq!(place.tasks().len(), 1);
+}
+
+#[test]
+fn b09_an_activation_that_is_submitted_late_does_nothing_after_a_later_one_has_begun() {
+    let place = Place::new().with_agent(ALWAYS, "You are Bob.");
+    let server = Server::start("turns: [{text: One}, {text: Two}]");
+    let worker = |place: &Place| place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    let (first, _) = place.mention("@bob, one?");
+    place.feed();
+    worker(&place);
+    let (second, _) = place.mention("@bob, two?");
+    place.feed();
+    let late =
+        "UPDATE task SET state = 'queued', record = json_set(record, '$.state', 'queued') WHERE number = 1";
+    place.change_records(late);
+    worker(&place);
+    let answers = [first, second].map(|post| place.hub.comments(&post).len());
+    assert_eq!((answers, server.requests().len()), ([1, 1], 2));
+    let tasks = place.tasks();
+    assert_eq!((&tasks[0]["state"], &tasks[1]["state"]), (&json!("cancelled"), &json!("done")));
+    assert!(tasks[0]["cause"].as_str().unwrap().contains("a later activation of the agent has begun"));
+}
+
+#[test]
+fn b11_the_hub_hears_of_an_agent_whose_last_worker_was_killed() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.feed();
+    place.change_records("UPDATE task SET record = json_set(record, '$.failed_attempts', 2)");
+    let server = Server::start("turns: [{fault: hang}]");
+    let first = place.start_worker(&server, &[]);
+    server.wait_for_request(1);
+    first.signal(Signal::KILL);
+    first.finish();
+    let drained = || place.worker(&server, &["--drain", "--mode", "notification"]).exits(0);
+    drained();
+    assert_eq!(place.tasks()[0]["state"], "dead");
+    drained();
+    drained();
+    assert_eq!(place.hub.calls("POST /api/v1/agents/bob/activated").len(), 1);
 }
 
 #[test]
@@ -622,12 +685,9 @@ fn an_activation_whose_agent_is_a_path_is_refused_and_removes_nothing() {
     place.feed();
     let kept = place.lab.outside().join("kept");
     fs::create_dir_all(&kept).unwrap();
-    let files = fs::read_dir(place.lab.home()).unwrap().flatten().map(|entry| entry.path());
-    let database =
-        find(&place.lab.home(), "tasks.sqlite").unwrap_or_else(|| panic!("{:?}", files.collect::<Vec<_>>()));
     let agent = format!("../../../../../../../../../..{}", kept.display());
-    let change = "UPDATE task SET record = json_set(record, '$.activation.agent', ?1)";
-    rusqlite::Connection::open(database).unwrap().execute(change, [agent]).unwrap();
+    let change = format!("UPDATE task SET record = json_set(record, '$.activation.agent', '{agent}')");
+    place.change_records(&change);
     let server = Server::start("turns: [{text: never}]");
     place.worker(&server, &["--once"]).exits(2);
     assert!(kept.is_dir() && server.requests().is_empty());

@@ -7,6 +7,7 @@ mod buckets;
 pub mod connection;
 mod hints;
 mod objects;
+mod open_tasks;
 mod records;
 mod values;
 
@@ -16,6 +17,7 @@ use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, away};
 use crate::fleet::nats::connection::NatsServer;
 use crate::fleet::nats::hints::{Hints, postpone};
+use crate::fleet::nats::open_tasks::is_open;
 use crate::fleet::nats::records::{Claimable, Stored, Written};
 use crate::fleet::selection::Selection;
 use crate::fleet::transitions::Change;
@@ -129,6 +131,7 @@ impl NatsStore {
     ) -> Result<(), QueueError> {
         let created = stream::iter(new).map(|stored| async {
             let stored: &Stored = stored;
+            self.buckets.mark_open(&stored.task.id).await?;
             let is_created = self.buckets.create(stored).await? == Written::Done;
             if !is_created && self.known(&stored.task).await?.is_none() {
                 return Err(away("the task was removed"));
@@ -314,15 +317,22 @@ impl NatsStore {
     ) -> Result<bool, QueueError> {
         loop {
             let (mut stored, revision) = self.existing(id).await?;
-            let before = stored.task.state;
+            let (before, was_open) = (stored.task.state, is_open(&stored.task));
             match change(&mut stored.task)? {
                 Change::Keep => return Ok(false),
                 Change::Write => {}
                 Change::WriteAndWait(wait) => stored.not_before = now.saturating_add(wait.as_secs()),
             }
             let task = stored.task.clone();
+            if is_open(&task) && !was_open {
+                self.buckets.mark_open(id).await?;
+            }
             if self.buckets.write(stored, revision).await? == Written::Conflict {
                 continue;
+            }
+            if was_open && !is_open(&task) {
+                // If this fails, the key is removed when all records are looked at.
+                let _ = self.buckets.mark_closed(id).await;
             }
             if task.state != before {
                 // If this fails, the message is delivered or published again later.
@@ -359,6 +369,7 @@ impl NatsStore {
         for stored in &ended {
             self.buckets.remove_hint(&stored.task).await?;
             self.buckets.remove(stored).await?;
+            self.buckets.mark_closed(&stored.task.id).await?;
         }
         Ok(())
     }
@@ -398,18 +409,23 @@ impl NatsStore {
     /// # Errors
     /// Fails when the server does not answer.
     pub async fn select(&self, selection: Selection) -> Result<Vec<TaskRecord>, QueueError> {
+        let found = match selection {
+            Selection::All => self.buckets.all().await?,
+            Selection::InState(state) if state.has_ended() => self.buckets.all().await?,
+            Selection::InState(_) | Selection::Unsettled { .. } => self.buckets.open_records().await?,
+        };
         let mut tasks = Vec::new();
-        for (Stored { task, .. }, _) in self.buckets.all().await? {
+        for Stored { task, .. } in found {
             let is_selected = match selection {
                 Selection::All => true,
                 Selection::InState(state) => task.state == state,
                 Selection::Unsettled { until } => {
-                    let is_open = task.settled || task.changed_at > until || !task.state.has_ended();
+                    let is_other = task.settled || task.changed_at > until || !task.state.has_ended();
                     let is_cancelled = task.state == TaskState::Cancelled;
                     // The worker of a cancelled task may still be at work.
                     let may_work = is_cancelled
                         && (task.attempt == 0 || self.buckets.is_alive(task.worker.as_deref()).await?);
-                    !is_open && !may_work
+                    !is_other && !may_work
                 }
             };
             if is_selected {
@@ -420,7 +436,7 @@ impl NatsStore {
         Ok(tasks)
     }
 
-    /// Checks whether a task of `lane` waits, or is claimed. All records are searched only if no message is left, or once in the time of a lease: after a
+    /// Checks whether a task of `lane` waits, or is claimed. The records are searched only if no message is left, or once in the time of a lease: after a
     /// server was killed, its number of messages may be too high.
     ///
     /// # Errors
@@ -431,30 +447,23 @@ impl NatsStore {
             return Ok(true);
         }
         self.searched.set(Some(Instant::now()));
-        let is_open = |task: &TaskRecord| !task.state.has_ended() && task.spec.is_of(lane);
-        Ok(self.buckets.all().await?.iter().any(|(stored, _)| is_open(&stored.task)))
+        let waits = |task: &TaskRecord| !task.state.has_ended() && task.spec.is_of(lane);
+        Ok(self.buckets.open_records().await?.iter().any(|stored| waits(&stored.task)))
     }
 
-    /// Publishes messages about tasks that can be claimed, and removes tasks that ended before `oldest`. One worker does so within the time of
-    /// a lease, when it has found no message: one that exists is not delivered, as happens after a server was killed.
+    /// Publishes messages about tasks that can be claimed. One worker does so within the time of a lease, when it has found no message: one that
+    /// exists is not delivered, as happens after a server was killed.
     ///
     /// # Errors
     /// Fails when the server does not answer.
-    pub async fn sweep(&self, now: u64, oldest: u64) -> Result<(), QueueError> {
+    pub async fn sweep(&self, now: u64) -> Result<(), QueueError> {
         match self.buckets.leases.create(SWEEP, Bytes::new()).await {
             Ok(_) => {}
             Err(error) if error.kind() == CreateErrorKind::AlreadyExists => return Ok(()),
             Err(error) => return Err(away(error)),
         }
         let mut claimable = Vec::new();
-        for (mut stored, _) in self.buckets.all().await? {
-            let task = &stored.task;
-            if task.state.has_ended() {
-                if task.changed_at < oldest && (task.settled || task.state != TaskState::Done) {
-                    self.buckets.remove(&stored).await?;
-                }
-                continue;
-            }
+        for mut stored in self.buckets.open_records().await? {
             match self.buckets.make_claimable(&mut stored, now).await? {
                 Claimable::Now | Claimable::Ended => claimable.push(stored.task),
                 Claimable::Later(_) | Claimable::Never => {}
@@ -462,6 +471,36 @@ impl NatsStore {
         }
         claimable.sort_by_key(|task| task.number);
         self.buckets.publish_again(&claimable.iter().collect::<Vec<_>>()).await
+    }
+
+    /// Removes tasks that ended before `oldest`, and corrects which ones are open.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn clean(&self, oldest: u64) -> Result<(), QueueError> {
+        let mut left_over = self.buckets.open_ids().await?;
+        let (mut old, mut unmarked) = (Vec::new(), Vec::new());
+        let mut sort = |stored: Stored| {
+            let Stored { task, .. } = &stored;
+            let is_old = task.state.has_ended() && task.changed_at < oldest;
+            if is_old && (task.settled || task.state != TaskState::Done) {
+                old.push(stored);
+            } else if is_open(task) && !left_over.remove(&task.id) {
+                unmarked.push(task.id.clone());
+            }
+        };
+        self.buckets.each(&mut sort).await?;
+        for stored in old {
+            left_over.insert(stored.task.id.clone());
+            self.buckets.remove(&stored).await?;
+        }
+        for id in &unmarked {
+            self.buckets.mark_open(id).await?;
+        }
+        for id in &left_over {
+            self.buckets.mark_closed(id).await?;
+        }
+        Ok(())
     }
 }
 

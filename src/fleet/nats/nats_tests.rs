@@ -103,7 +103,7 @@ async fn a_message_that_is_missing_or_not_delivered_is_published_again() {
     // Somebody has taken the message, and makes no attempt.
     assert!(store.hints.next(&store.buckets, Lane::Submitted).await.unwrap().is_some());
     assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap(), None);
-    store.sweep(1, 0).await.unwrap();
+    store.sweep(1).await.unwrap();
     for id in ["missing", "held"] {
         assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, id);
     }
@@ -170,16 +170,29 @@ async fn a_bucket_of_leases_that_never_end_is_refused() {
 }
 
 #[tokio::test]
-async fn ended_tasks_are_removed_by_the_sweep_of_one_worker() {
+async fn old_tasks_are_removed_and_open_ones_known_again_when_all_records_are_looked_at() {
     let Some((_server, store)) = with_tasks(&["a", "b", "c"], Duration::from_secs(30)).await else { return };
     let cancelled = |task: &mut TaskRecord| task.cancel(3).map(|()| Change::Write);
     store.change_all(&["a".to_owned()], 3, &cancelled).await.unwrap();
     finish(&store, "b").await;
-    store.sweep(4, 4).await.unwrap();
-    let left = |tasks: Vec<TaskRecord>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
+    let buckets = &store.buckets;
+    buckets.mark_closed("c").await.unwrap();
+    buckets.mark_open("gone").await.unwrap();
+    store.clean(4).await.unwrap();
+    let ids = |tasks: Vec<TaskRecord>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
     // The branch of `b` is missing.
-    assert_eq!(left(store.select(Selection::All).await.unwrap()), ["b", "c"]);
-    store.change_all(&["c".to_owned()], 3, &cancelled).await.unwrap();
-    store.sweep(4, 4).await.unwrap();
-    assert_eq!(left(store.select(Selection::All).await.unwrap()), ["b", "c"], "one sweep within a lease");
+    assert_eq!(ids(store.select(Selection::All).await.unwrap()), ["b", "c"]);
+    assert_eq!(Vec::from_iter(buckets.open_ids().await.unwrap()), ["b", "c"]);
+    let settled = |task: &mut TaskRecord| {
+        task.settled = true;
+        Ok(Change::Write)
+    };
+    store.change_all(&["c".to_owned()], 5, &cancelled).await.unwrap();
+    store.change_all(&["b".to_owned(), "c".to_owned()], 5, &settled).await.unwrap();
+    assert!(buckets.open_ids().await.unwrap().is_empty());
+    let again = |task: &mut TaskRecord| task.retry(5).map(|()| Change::Write);
+    store.change_all(&["c".to_owned()], 5, &again).await.unwrap();
+    assert_eq!(ids(store.select(Selection::InState(TaskState::Queued)).await.unwrap()), ["c"]);
+    store.clean(4).await.unwrap();
+    assert_eq!(Vec::from_iter(buckets.open_ids().await.unwrap()), ["c"]);
 }

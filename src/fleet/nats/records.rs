@@ -163,37 +163,37 @@ impl Buckets {
         Ok(self.hints.get_info().await.map_err(away)?.state.messages)
     }
 
-    /// Returns all records with their revisions. Those that cannot be read are noted.
-    pub(super) async fn all(&self) -> Result<Vec<(Stored, u64)>, QueueError> {
+    /// Returns all records. Those that cannot be read are noted.
+    pub(super) async fn all(&self) -> Result<Vec<Stored>, QueueError> {
+        let mut found = BTreeMap::new();
+        self.each(&mut |stored: Stored| drop(found.insert(stored.task.id.clone(), stored))).await?;
+        Ok(found.into_values().collect())
+    }
+
+    /// Calls `visit` with each record, perhaps more than once. Those that cannot be read are noted.
+    pub(super) async fn each(&self, visit: &mut impl FnMut(Stored)) -> Result<(), QueueError> {
         for _ in 0..TRIES {
-            if self.count().await? == 0 {
-                return Ok(Vec::new());
-            }
-            if let Some(found) = self.all_at_once().await? {
-                return Ok(found);
+            if self.count().await? == 0 || self.each_at_once(visit).await? {
+                return Ok(());
             }
         }
         Err(away("the list of tasks was changed while it was read"))
     }
 
-    /// Returns all records, unless the last one was removed while they were read.
-    async fn all_at_once(&self) -> Result<Option<Vec<(Stored, u64)>>, QueueError> {
+    /// Visits all records, unless the last one was removed while they were read; returns whether it did.
+    async fn each_at_once(&self, visit: &mut impl FnMut(Stored)) -> Result<bool, QueueError> {
         let mut entries = self.records.watch_with_history(">").await.map_err(away)?;
-        let mut found = BTreeMap::new();
         loop {
-            let Ok(Some(entry)) = timeout(MAX_WAIT, entries.next()).await else { return Ok(None) };
+            let Ok(Some(entry)) = timeout(MAX_WAIT, entries.next()).await else { return Ok(false) };
             let entry = entry.map_err(away)?;
             // A record that is changed meanwhile comes twice.
             match Stored::parse(&entry) {
-                Ok(Some(stored)) => drop(found.insert(entry.key, stored)),
-                Ok(None) => drop(found.remove(&entry.key)),
-                Err(error) => {
-                    found.remove(&entry.key);
-                    self.unreadable.note(error.to_string());
-                }
+                Ok(Some((stored, _))) => visit(stored),
+                Ok(None) => {}
+                Err(error) => self.unreadable.note(error.to_string()),
             }
             if entry.seen_current {
-                return Ok(Some(found.into_values().collect()));
+                return Ok(true);
             }
         }
     }

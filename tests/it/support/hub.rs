@@ -297,7 +297,10 @@ fn read(state: &State, parts: &[&str], query: &BTreeMap<String, String>) -> Opti
             let found: Vec<&Value> = state.notifications.iter().rev().filter(mine).collect();
             json!({"notifications": found})
         }
-        ["notifications", "poll"] => json!({"agents": with_notifications(state)}),
+        ["notifications", "poll"] => {
+            let most = query.get("batch_size")?.parse().ok()?;
+            json!({"agents": with_notifications(state).into_iter().take(most).collect::<Vec<_>>()})
+        }
         ["posts", id] => state.posts.iter().find(|post| post["id"] == *id)?.clone(),
         ["search"] => {
             let author = query.get("author");

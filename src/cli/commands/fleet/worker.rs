@@ -347,6 +347,14 @@ impl<'a> Worker<'a> {
         let Worker { context, not_settled, .. } = self;
         let tasks = context.or_later(context.queue.select(Selection::Unsettled { until }).await)?;
         for task in tasks.unwrap_or_default() {
+            if let Some(activation) = &task.spec.activation {
+                if let Some(hub) = &context.hub
+                    && activation::tell_killed(context, hub, (&task, activation)).await
+                {
+                    context.or_later(context.queue.set_settled(&task).await)?;
+                }
+                continue;
+            }
             let is_here = !context.queue.is_shared()
                 || task.worker.as_deref().is_some_and(|worker| self.name.is_of_machine(worker));
             if !is_here || not_settled.borrow().contains(&task.number) {

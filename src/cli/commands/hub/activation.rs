@@ -18,7 +18,7 @@ use crate::core::stop_reason::Status;
 use crate::fleet::transitions::Ending;
 use crate::hub::agent_state::{AgentState, PostRefusal};
 use crate::hub::api::Notification;
-use crate::hub::feed::{feed, state_key};
+use crate::hub::feed::{feed, is_newest, state_key};
 use crate::messages;
 use crate::terminal::Style;
 use crate::text::delimiter::Delimiter;
@@ -90,6 +90,28 @@ pub async fn perform(
     }
 }
 
+/// Tells the Hub that the agent of an activation was active whose last worker was killed; returns whether it knows now.
+pub async fn tell_killed(
+    worker: &WorkerContext<'_>,
+    hub: &HubContext,
+    (task, activation): (&TaskRecord, &Activation),
+) -> bool {
+    match hub.client.activated(&activation.agent, &activated_key(task)).await {
+        Err(error) if error.may_pass() => {
+            worker.log(
+                Style::Warning,
+                &messages::hub_not_told("activated", &error.to_string(), worker.language),
+            );
+            false
+        }
+        _ => true,
+    }
+}
+
+fn activated_key(task: &TaskRecord) -> String {
+    format!("{}:activated-{}", task.id, task.attempt)
+}
+
 impl ActivationRun<'_> {
     /// Performs the activation, unless the definition of its agent is `unusable`.
     async fn perform(&self, unusable: Option<CliError>, interrupt: &CancellationToken) -> CliResult<()> {
@@ -115,8 +137,7 @@ impl ActivationRun<'_> {
             Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
             _ => {}
         }
-        let key = format!("{}:activated-{}", task.id, task.attempt);
-        let told = self.hub.client.activated(&self.activation.agent, &key).await;
+        let told = self.hub.client.activated(&self.activation.agent, &activated_key(task)).await;
         self.note("activated", told.map_err(|error| error.to_string()));
         if !self.claim.finish(ending, self.claim.run.get()).await? || !has_more {
             return Ok(());
@@ -130,7 +151,11 @@ impl ActivationRun<'_> {
     }
 
     async fn activate(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
-        let agent = &self.activation.agent;
+        let (agent, worker) = (&self.activation.agent, self.claim.worker);
+        let newest = async || is_newest(&worker.queue, agent, &self.claim.task.id).await;
+        if !worker.until_answered(newest).await? {
+            return Ok(Ended::not_done("a later activation of the agent has begun"));
+        }
         match self.hub.client.budget(agent).await {
             Err(error) => return Ok(Ended::not_done(format!("the budget cannot be asked for: {error}"))),
             Ok(budget) => {

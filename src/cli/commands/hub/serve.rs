@@ -16,6 +16,7 @@ use crate::fleet::leader::{Candidate, MAX_SILENCE};
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
 use crate::hub::api::AgentInfo;
+use crate::hub::client::{HubError, POLL_AGENTS};
 use crate::hub::feed::{Fed, feed};
 use crate::messages;
 use crate::terminal::Style;
@@ -27,8 +28,8 @@ use tokio::time::{Instant, interval, sleep};
 
 /// Pause after a poll that the Hub has held.
 const AFTER_POLL: Duration = Duration::from_secs(5);
-/// Time between two looks for agents that were not active for some time.
-const STALE_INTERVAL: Duration = Duration::from_mins(1);
+/// Time between two looks at all agents with notifications, and at those that were not active for some time.
+const FULL_INTERVAL: Duration = Duration::from_mins(1);
 /// Time between two renewals of the leadership.
 const RENEWAL: Duration = Duration::from_secs(5);
 
@@ -56,8 +57,8 @@ struct Server<'a> {
     hub: HubContext,
     candidate: Candidate,
     language: Language,
-    /// When agents that were not active were last looked for.
-    looked_for_stale: Cell<Option<Instant>>,
+    /// When all agents were last looked at.
+    looked_at_all: Cell<Option<Instant>>,
     /// Agents whose ids cannot be used, which was reported.
     unusable: RefCell<BTreeSet<String>>,
     metrics: Metrics,
@@ -84,7 +85,7 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
         hub: HubContext::new(app, settings)?,
         candidate: Candidate::new(app.source.ordered_uuid()),
         language: settings.language,
-        looked_for_stale: Cell::default(),
+        looked_at_all: Cell::default(),
         unusable: RefCell::default(),
         metrics: Metrics::default(),
         waiting: Cell::default(),
@@ -153,37 +154,50 @@ impl Server<'_> {
         let interval = Duration::from_secs(self.hub.settings.poll_interval.into());
         let begun = Instant::now();
         let polled = if once { Ok(None) } else { self.hub.client.poll().await };
-        let (agents, pause) = match polled {
-            Ok(Some(agents)) => (Ok(agents), AFTER_POLL),
-            Ok(None) => (self.hub.client.with_notifications().await, interval),
-            Err(error) => (Err(error), interval),
-        };
         self.metrics.add_time(Figure::PollDuration, &[], begun.elapsed());
         self.metrics.clear(Figure::BackoffRemaining);
         self.waiting.set(0);
-        match agents {
-            Ok(agents) => self.feed_notified(agents).await?,
-            Err(error) => {
-                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+        let is_due = self.looked_at_all.get().is_none_or(|last| last.elapsed() >= FULL_INTERVAL);
+        let pause = match polled {
+            Ok(Some(ref agents)) => {
+                let is_full = agents.len() >= POLL_AGENTS;
+                let has_submitted = self.feed_notified(Ok(agents.clone())).await?;
+                if is_full && has_submitted { Duration::ZERO } else { AFTER_POLL }
             }
+            Ok(None) => interval,
+            Err(ref error) => {
+                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+                interval
+            }
+        };
+        // A poll names a number of agents, perhaps always the same ones.
+        if matches!(polled, Ok(None)) || is_due {
+            self.feed_notified(self.hub.client.with_notifications().await).await?;
         }
-        let is_due = self.looked_for_stale.get().is_none_or(|last| last.elapsed() >= STALE_INTERVAL);
         if is_due {
-            self.looked_for_stale.set(Some(Instant::now()));
+            self.looked_at_all.set(Some(Instant::now()));
             self.feed_stale().await?;
         }
         self.metrics.set(Figure::AgentsInBackoff, &[], f64::from(self.waiting.get()));
         Ok(spread(pause))
     }
 
-    /// Activates the agents with unread notifications, those with the most first.
-    async fn feed_notified(&self, mut agents: Vec<AgentInfo>) -> CliResult<()> {
+    /// Activates the agents with unread notifications, those with the most first; returns whether one was.
+    async fn feed_notified(&self, agents: Result<Vec<AgentInfo>, HubError>) -> CliResult<bool> {
+        let mut agents = match agents {
+            Ok(agents) => agents,
+            Err(error) => {
+                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+                return Ok(false);
+            }
+        };
         agents.sort_by_key(|agent| std::cmp::Reverse(agent.notification_count));
+        let mut has_submitted = false;
         for agent in agents {
             let unread = Some(agent.notification_count).filter(|unread| *unread > 0);
-            self.feed(agent.id, (ActivationKind::Notification, unread)).await?;
+            has_submitted |= self.feed(agent.id, (ActivationKind::Notification, unread)).await?;
         }
-        Ok(())
+        Ok(has_submitted)
     }
 
     /// Activates the agents that were not active for some time, the stalest first; without a time they never were.
@@ -202,10 +216,11 @@ impl Server<'_> {
         Ok(())
     }
 
-    async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> CliResult<()> {
+    /// Submits an activation of an agent, unless it has one or waits; returns whether it did.
+    async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> CliResult<bool> {
         let explores = || self.hub.definition(&agent, |_| ()).is_ok_and(|definition| definition.explores);
         if kind == ActivationKind::Exploration && !explores() {
-            return Ok(());
+            return Ok(false);
         }
         let now = self.app.source.unix_time().as_secs();
         let min_interval = self.hub.settings.min_activation_interval.into();
@@ -213,6 +228,7 @@ impl Server<'_> {
         match self.or_log(feed(&self.queue, (activation, unread), min_interval, now).await)? {
             Some(Fed::Submitted(id)) => {
                 self.log(Style::Plain, &messages::hub_submitted(&id, kind.name(), self.language));
+                return Ok(true);
             }
             Some(Fed::Waits(until)) if kind == ActivationKind::Notification => {
                 self.waiting.set(self.waiting.get() + 1);
@@ -224,7 +240,7 @@ impl Server<'_> {
             }
             _ => {}
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Returns the value; `None` if the queue cannot be used now, or for what was asked, which is logged.
