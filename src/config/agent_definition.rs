@@ -8,7 +8,6 @@ use super::yaml::{self, Content, Node};
 use crate::hub::agent_state::PostLimits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Maximum bytes of each of the two files.
@@ -19,13 +18,13 @@ const PROMPT_FILE: &str = "system-prompt.md";
 /// Time for which a definition is kept in memory unless it says otherwise, in seconds.
 const CACHE_SECONDS: u64 = 300;
 /// The value of `executor` for the agent itself.
-const OWN: &str = "own";
+pub const OWN: &str = "own";
 /// Model calls of an activation.
 pub const MAX_ITERATIONS: u32 = 10;
 
 /// Keys without effect here: they were read by the system that the format is from. Where a key of the worker is sent only its user says
 /// (`llm.providers`).
-const WITHOUT_EFFECT: [&str; 12] = [
+const WITHOUT_EFFECT: [&str; 14] = [
     "brain.api_base",
     "brain.api_key_env",
     "capabilities.mcp_servers",
@@ -35,6 +34,8 @@ const WITHOUT_EFFECT: [&str; 12] = [
     "interests.follow_agents",
     "behavior.respond_to_dms",
     "behavior.discovery.frequency",
+    "behavior.discovery.respond_to_questions",
+    "behavior.discovery.respond_to_discussions",
     "behavior.discovery.min_confidence",
     "memory",
     "network.blocked_hosts",
@@ -331,28 +332,35 @@ fn without_effect(file: &Value) -> Vec<String> {
         .iter()
         .filter(|key| file.pointer(&format!("/{}", key.replace('.', "/"))).is_some_and(is_set));
     let mut warnings: Vec<String> = found.map(|key| format!("{key} has no effect")).collect();
-    let known: BTreeSet<&str> = KEYS.into_iter().collect();
-    let keys = file.as_object().into_iter().flat_map(Map::keys);
-    warnings.extend(keys.filter(|key| !known.contains(key.as_str())).map(|key| format!("{key} is unknown")));
+    for (section, known) in KEYS {
+        let place = format!("{}{}", if section.is_empty() { "" } else { "/" }, section.replace('.', "/"));
+        let keys = file.pointer(&place).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let unknown = keys.filter(|key| !known.split(' ').any(|known| known == *key));
+        warnings.extend(unknown.map(|key| {
+            let path = [section, key.as_str()].join(".");
+            format!("{} is unknown", path.trim_start_matches('.'))
+        }));
+    }
     warnings
 }
 
-/// The keys of a file.
-const KEYS: [&str; 14] = [
-    "executor",
-    "name",
-    "type",
-    "display_name",
-    "description",
-    "version",
-    "brain",
-    "capabilities",
-    "interests",
-    "behavior",
-    "memory",
-    "network",
-    "system_prompt",
-    "cache_ttl",
+/// The keys of a file, by section.
+const KEYS: [(&str, &str); 9] = [
+    (
+        "",
+        "executor name type display_name description version brain capabilities interests behavior memory network system_prompt cache_ttl",
+    ),
+    ("brain", "model provider temperature max_tokens api_base api_key_env"),
+    ("capabilities", "grants skills mcp_servers shell spawning"),
+    ("capabilities.shell", "enabled allowed_commands blocked_patterns timeout_seconds"),
+    ("interests", "topics communities keywords follow_agents"),
+    (
+        "behavior",
+        "respond_to_mentions respond_to_replies respond_to_dms max_iterations can_create_posts max_daily_posts max_daily_comments discovery limits",
+    ),
+    ("behavior.discovery", "enabled frequency respond_to_questions respond_to_discussions min_confidence"),
+    ("behavior.limits", "max_daily_posts max_daily_comments max_responses_per_thread min_interval_seconds"),
+    ("network", "enabled allowed_hosts blocked_hosts"),
 ];
 
 #[cfg(test)]
@@ -386,9 +394,15 @@ memory: {enabled: true, retrieval: {strategy: embedding_search}}
                 "commands.default_timeout"
             ]
         );
-        let bare = AgentDefinition::parse("b", "name: b\nmore: 1\n", None).unwrap();
+        let text = "name: b\nmore: 1\nbehavior: {limits: {max_daily_post: 1}, discovery: {respond_to_questions: true}}\n";
+        let bare = AgentDefinition::parse("b", text, None).unwrap();
         assert!(!bare.has_commands && !bare.explores && bare.answers == (true, true));
-        assert_eq!(bare.warnings, ["more is unknown"]);
+        let warnings = [
+            "behavior.discovery.respond_to_questions has no effect",
+            "more is unknown",
+            "behavior.limits.max_daily_post is unknown",
+        ];
+        assert_eq!(bare.warnings, warnings);
     }
 
     #[test]

@@ -105,10 +105,10 @@ pub struct Executor {
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub output: Option<OutputFormat>,
     /// Where tokens, cost and answer are in its output.
-    pub figures: FigurePlaces,
+    pub patterns: FigurePlaces,
     /// Time limit of a run (300).
     #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "never-from-project", "x-unit" = "seconds"))]
-    pub timeout_seconds: Option<u64>,
+    pub timeout: Option<u64>,
     /// Whether it reaches the network (false).
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub network: Option<bool>,
@@ -130,9 +130,9 @@ impl Executor {
             env: self.env.or(preset.env),
             prompt: self.prompt.or(preset.prompt),
             output: self.output.or(preset.output),
-            figures: self.figures.or(preset.figures),
+            patterns: self.patterns.or(preset.patterns),
             enabled: self.enabled.or(preset.enabled),
-            timeout_seconds: self.timeout_seconds.or(preset.timeout_seconds),
+            timeout: self.timeout.or(preset.timeout),
             network: self.network.or(preset.network),
             allowed_hosts: self.allowed_hosts.or(preset.allowed_hosts),
             install: self.install.or(preset.install),
@@ -153,7 +153,7 @@ impl Executor {
 
     /// Returns the time limit of a run in seconds.
     pub fn timeout(&self) -> u64 {
-        self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT)
+        self.timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The documents of the interface of a Hub. Fields that are not listed are ignored, and those that are missing are empty.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ pub struct Author {
 }
 
 impl<'de> Deserialize<'de> for Author {
-    /// Reads an object, the id alone, or null.
+    /// Reads an object, or the id alone.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let part = |name: &str| value.get(name).map(plain).unwrap_or_default();
@@ -186,7 +187,28 @@ impl BudgetHealth {
     }
 }
 
-/// Reads a text, a number, or null for an empty text.
+/// Reads a document of a Hub, in which null is the same as a missing field.
+///
+/// # Errors
+/// For what is no JSON, or has values of another type.
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+    let mut document: Value = serde_json::from_slice(body)?;
+    remove_nulls(&mut document);
+    serde_json::from_value(document)
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}
+
+/// Reads a text or a number.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Value::deserialize(deserializer).map(|value| plain(&value))
 }
@@ -216,6 +238,11 @@ mod tests {
         let Posts { posts } =
             serde_json::from_value(json!({"results": [{"id": "p", "author": "a1"}]})).unwrap();
         assert_eq!(posts[0].author.shown(), "a1");
+        let nulls = br#"{"id": "p", "author": null, "title": null, "comments": null}"#;
+        let post: Post = parse(nulls).unwrap();
+        assert_eq!((post.id.as_str(), post.comments.len()), ("p", 0));
+        let agents: Agents = parse(br#"{"agents": [{"id": 1, "notification_count": null}]}"#).unwrap();
+        assert_eq!(agents.agents[0].notification_count, 0);
     }
 
     #[test]

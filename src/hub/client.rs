@@ -2,7 +2,9 @@
 
 use crate::core::hub::PostTarget;
 use crate::http::{Deadlines, Delivery, Endpoint, HttpError, HttpResponse, RequestBody, own_origin};
-use crate::hub::api::{AgentInfo, Agents, BudgetHealth, Created, Notification, Notifications, Post, Posts};
+use crate::hub::api::{
+    self, AgentInfo, Agents, BudgetHealth, Created, Notification, Notifications, Post, Posts,
+};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -290,7 +292,7 @@ async fn read_answer<T: DeserializeOwned>(mut answer: HttpResponse) -> Result<T,
             return Err(HubError::Unreadable(format!("it has more than {} MiB", MAX_ANSWER_BYTES >> 20)));
         }
     }
-    serde_json::from_slice(&body).map_err(|error| HubError::Unreadable(error.to_string()))
+    api::parse(&body).map_err(|error| HubError::Unreadable(error.to_string()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "used with `map_err`")]

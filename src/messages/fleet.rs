@@ -60,6 +60,13 @@ pub fn worker_has_agent(agent: &str) -> String {
     format!("the worker was started with `--agent {agent}`, which no task replaces")
 }
 
+/// A prompt is longer than the system allows for an argument.
+pub fn executor_prompt_too_long(name: &str, most: usize) -> String {
+    format!(
+        "the executor {name} gets the prompt as an argument, which may have {most} KiB; `fleet.executors.{name}.prompt: stdin` has no such limit"
+    )
+}
+
 /// The policy of the worker does not let a check of a task run.
 pub fn check_refused(check: &str, why: &str) -> String {
     format!("the worker does not run the check `{check}`: {why}")

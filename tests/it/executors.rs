@@ -1,11 +1,13 @@
 //! Tasks that another program does: `agent submit --executor NAME` and `fleet.executors`.
 
 use crate::support::mcp::processes_with;
-use crate::support::run::{Finished, Lab};
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// Writes what it got into files, and says the key and its figures.
 const FAKE: &str = r#"printf '%s\n' "$@" > args.txt
@@ -18,7 +20,7 @@ echo "Tokens: 1.2k sent, 45 received."
 "#;
 
 const FIGURES: &str =
-    r"figures: {tokens_input: 'Tokens: ([\d.]+k?) sent', tokens_output: 'sent, (\d+) received'}";
+    r"patterns: {tokens_input: 'Tokens: ([\d.]+k?) sent', tokens_output: 'sent, (\d+) received'}";
 
 /// A repository with the program `fake.sh`, which is the executor `fake` with more keys.
 fn lab(script: &str, keys: &str) -> Lab {
@@ -87,7 +89,7 @@ fn a20_an_executor_works_in_a_worktree_with_a_home_of_its_own_and_only_the_mappe
 
 #[test]
 fn a20_tokens_that_cannot_be_read_are_null_and_json_is_read_by_pointers() {
-    let keys = "output: json, figures: {answer: /result, tokens_input: /usage/in, tokens_output: /usage/out, cost_usd: /cost}";
+    let keys = "output: json, patterns: {answer: /result, tokens_input: /usage/in, tokens_output: /usage/out, cost_usd: /cost}";
     let answer = r#"echo '{"result": "it is done", "usage": {"in": 7}, "cost": 0.25}'"#;
     let (task, _) = done(&lab(answer, keys), &["x", "--executor", "fake"], YOLO);
     let result = &task["result"];
@@ -105,7 +107,7 @@ fn a20_tokens_that_cannot_be_read_are_null_and_json_is_read_by_pointers() {
 
 #[test]
 fn a20_an_executor_that_runs_out_of_time_is_killed_with_its_children() {
-    let lab = lab("sleep 4711.25 & sleep 4711.25", "timeout_seconds: 1");
+    let lab = lab("sleep 4711.25 & sleep 4711.25", "timeout: 1");
     let (task, _) = done(&lab, &["x", "--executor", "fake"], YOLO);
     assert_eq!(task["state"], "failed");
     let cause = task["cause"].as_str().unwrap();
@@ -117,10 +119,8 @@ fn a20_an_executor_that_runs_out_of_time_is_killed_with_its_children() {
 
 #[test]
 fn a20_a_program_that_fails_or_whose_checks_fail_publishes_nothing() {
-    let lab = lab(
-        "echo more >> a.txt; test \"$1\" = good || { echo broken pipe >&2; exit 7; }",
-        "timeout_seconds: 9",
-    );
+    let lab =
+        lab("echo more >> a.txt; test \"$1\" = good || { echo broken pipe >&2; exit 7; }", "timeout: 9");
     let (task, _) = done(&lab, &["bad", "--executor", "fake"], YOLO);
     let cause = task["cause"].as_str().unwrap().to_owned();
     assert_eq!(task["result"]["executor"]["exit_code"], 7);
@@ -153,7 +153,7 @@ fn a20_an_executor_starts_only_if_the_user_allows_it_and_no_limit_would_be_excee
         assert_eq!(lab.git(&["branch", "--format=%(refname:short)"]), "main\n");
         lab.agent(&["tasks", "rm", "a"]).exits(0);
     };
-    let lab = lab("echo x > started", "timeout_seconds: 9");
+    let lab = lab("echo x > started", "timeout: 9");
     let fake = ["x", "--executor", "fake"];
     refused(&lab, &fake, &[], "`--mode yolo`");
     refused(&lab, &[&fake[..], &["--mode", "confirm-all"]].concat(), YOLO, "`--mode yolo`");
@@ -177,28 +177,115 @@ fn a20_executors_of_a_project_are_refused() {
     assert!(told.stderr.contains("fleet.executors"), "{}", told.stderr);
 }
 
-#[test]
-fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
-    // Commands have a `/tmp` of their own, in which these programs would not be.
-    let programs = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for name in ["claude", "goose", "aider", "opencode"] {
-        let program = programs.path().join(name);
-        fs::write(&program, "#!/bin/sh\nprintf '%s\\n' \"$@\" > args.txt; cat > stdin.txt; echo done\n")
-            .unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+/// The programs of the built-in executors, as fakes that write their arguments, input and `variables` into files, and then `line`.
+struct Programs {
+    lab: Lab,
+    _programs: TempDir,
+}
+
+impl Programs {
+    fn new(enabled: &[&str], line: &str, variables: &str) -> Self {
+        // Commands have a `/tmp` of their own, in which these programs would not be.
+        let programs = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for name in ["claude", "goose", "aider", "opencode", "npx"] {
+            let program = programs.path().join(name);
+            let text = format!(
+                "#!/bin/sh\nprintf '%s\\n' \"$@\" > args.txt; cat > stdin.txt; env | grep -E '^({variables})=' | sort > env.txt; echo '{line}'\n"
+            );
+            fs::write(&program, text).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.path().display());
+        let enabled: Vec<String> = enabled.iter().map(|name| format!("{name}: {{enabled: true}}")).collect();
+        let lab = Lab::new()
+            .config(&format!("fleet: {{executors: {{{}}}}}", enabled.join(", ")))
+            .env("PATH", &path)
+            .file("a", "");
+        lab.commit_all();
+        Self { lab, _programs: programs }
     }
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.path().display());
-    let lab = Lab::new()
-        .config("fleet: {executors: {claude-code: {enabled: true}, goose: {enabled: true}, aider: {enabled: true}, opencode: {enabled: true}}}")
-        .env("PATH", &path);
-    let lab = lab.file("a", "");
-    lab.commit_all();
-    let called = |executor: &str| {
-        lab.agent(&["submit", "--id", executor, "--model", "m", "--executor", executor, "--", "--do it"])
+
+    /// Lets an executor do a task; its task, arguments, input and variables.
+    fn called(&self, executor: &str, prompt: &str) -> (Value, [String; 3]) {
+        let lab = &self.lab;
+        lab.agent(&["submit", "--id", executor, "--model", "m", "--executor", executor, "--", prompt])
             .exits(0);
         lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
+        let task = lab.agent(&["tasks", "show", executor, "--json"]).exits(0).json()["tasks"][0].clone();
         let file = |name: &str| lab.git(&["show", &format!("agent/task/{executor}:{name}")]);
-        (file("args.txt").replace('\n', " "), file("stdin.txt"))
+        (task, ["args.txt", "stdin.txt", "env.txt"].map(|name| file(name).replace('\n', " ")))
+    }
+}
+
+#[test]
+fn a20_own_is_the_agent_itself() {
+    let lab = lab("true", "timeout: 9");
+    let model = Server::start("turns: [{text: by the model}]");
+    lab.agent(&["submit", "x", "--id", "a", "--executor", "own"]).exits(0);
+    let url = model.url();
+    let words = ["worker", "--drain", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&words).exits(0);
+    let task = lab.agent(&["tasks", "show", "a", "--json"]).exits(0).json()["tasks"][0].clone();
+    assert_eq!((&task["state"], &task["result"]["output"]), (&json!("done"), &json!("by the model")));
+}
+
+#[test]
+fn a20_a_prompt_that_is_too_long_for_an_argument_is_refused() {
+    let lab = lab("true", "timeout: 9");
+    let file = lab.outside().join("tasks.jsonl");
+    fs::write(&file, json!({"id": "a", "prompt": "x".repeat(128 << 10), "executor": "fake"}).to_string())
+        .unwrap();
+    lab.agent(&["submit", "-f", file.to_str().unwrap()]).exits(0);
+    lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
+    let task = lab.agent(&["tasks", "show", "a", "--json"]).exits(0).json()["tasks"][0].clone();
+    let cause = task["cause"].as_str().unwrap();
+    assert!(task["state"] == "failed" && cause.contains("`fleet.executors.fake.prompt: stdin`"), "{cause}");
+}
+
+#[test]
+fn a20_the_executors_of_the_seed_are_called_with_its_flags_and_variables_and_their_tokens_are_read() {
+    let of = |executor: &str, line: &str| {
+        Programs::new(&[executor], line, "[A-Z_]*(API_KEY|AIDER|OPENCODE|CLAUDE_CODE)[A-Z_]*")
+            .called(executor, "fix it")
+    };
+    let check = |executor: &str, line: &str, args: &str, variables: &str| {
+        let (task, [given, stdin, env]) = of(executor, line);
+        assert_eq!((given.trim_end(), stdin.as_str(), env.trim_end()), (args, "", variables));
+        let tokens = &task["result"]["executor"];
+        assert_eq!((&tokens["tokens_input"], &tokens["tokens_output"]), (&json!(12), &json!(3)), "{task}");
+    };
+    check(
+        "claude-code-seed",
+        "Tokens used: 12 input, 3 output",
+        "@anthropic/claude-code --print --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model m",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+    );
+    check(
+        "goose-seed",
+        "Token usage: 12 prompt, 3 completion",
+        "session start --message fix it --no-interactive",
+        "",
+    );
+    check(
+        "aider-seed",
+        "Tokens: 12 sent, 3 received",
+        "--message fix it --yes --no-git --edit-format diff --no-stream --map-tokens 2048 --model m",
+        "AIDER_DARK_MODE=1 AIDER_NO_AUTO_COMMITS=1",
+    );
+    check(
+        "opencode-seed",
+        r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 3}}"#,
+        "--headless --prompt fix it --output-format json --model m",
+        "OPENCODE_AUTO_APPROVE=1 OPENCODE_NO_TUI=1",
+    );
+}
+
+#[test]
+fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
+    let programs = Programs::new(&["claude-code", "goose", "aider", "opencode"], "done", "NONE");
+    let called = |executor: &str| {
+        let (_, [args, stdin, _]) = programs.called(executor, "--do it");
+        (args, stdin)
     };
     let (args, stdin) = called("claude-code");
     assert_eq!(

@@ -413,8 +413,8 @@ fn b10_notifications_come_before_explorations() {
     assert!(done.stderr.contains("attempt 1: amy: answer a notification"), "{}", done.stderr);
 }
 
-#[test]
-fn b12_a_tool_of_a_server_needs_its_grant_and_b13_only_the_server_has_its_key() {
+/// The agent bob with grants, a server of tools whose key is `BOBS_TOKEN`, and a worker that was asked to use it.
+fn with_tool_server() -> (Place, Server, Finished) {
     let place = Place::new()
         .with_agent("capabilities: {grants: ['hub:write', 'github:read', 'github:admin']}", "You are Bob.");
     let functions = "at_list() { answer '{\"tools\":['\"$(tool get)\",\"$(tool push)\"']}'; }
@@ -438,10 +438,22 @@ at_call() { text \"the key has ${#GITHUB_TOKEN} characters\"; }";
         "turns: [{calls: [{name: mcp__github__get}]}, {calls: [{name: mcp__github__push}]}, {text: done}]",
     );
     let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    (place, server, done)
+}
+
+#[test]
+fn b12_a_tool_of_a_server_needs_its_grant_whatever_a_thread_says() {
+    let (_place, server, done) = with_tool_server();
     assert!(done.stderr.contains("bob does not get the grant github:admin"), "{}", done.stderr);
+    assert!(prompt(&server, 1).contains("the key has"), "{}", done.stderr);
+    assert!(prompt(&server, 2).contains("Error: Missing grant github:write"), "{}", prompt(&server, 2));
+}
+
+#[test]
+fn b13_the_key_of_a_server_is_in_its_environment_only() {
+    let (place, server, done) = with_tool_server();
     let read = prompt(&server, 1);
     assert!(read.contains(&format!("the key has {} characters", BOBS_TOKEN.len())), "{read} {}", done.stderr);
-    assert!(prompt(&server, 2).contains("Error: Missing grant github:write"), "{}", prompt(&server, 2));
     assert!(!prompt(&server, 2).contains(BOBS_TOKEN) && !done.stderr.contains(BOBS_TOKEN));
     assert_eq!(holding(&place.lab.home(), BOBS_TOKEN), Vec::<String>::new());
 }

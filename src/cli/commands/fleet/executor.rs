@@ -7,6 +7,7 @@ use crate::cli::commands::work::checks::run_gates;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::agent_definition::OWN;
 use crate::config::executors::{Executor, FigurePlaces, OutputFormat, PromptInput, executor};
 use crate::config::settings::Settings;
 use crate::core::failure::{Failure, FailureKind};
@@ -27,6 +28,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// Most bytes of a prompt that is an argument: Linux allows 128 KiB for one (`MAX_ARG_STRLEN`), which may have more than the prompt.
+const MAX_ARG_BYTES: usize = 127 << 10;
 
 /// Bytes of the end of standard error in the cause of a failure.
 const CAUSE_BYTES: usize = 500;
@@ -51,12 +55,15 @@ impl<'a> ExecutorRun<'a> {
         (settings, options): (&Settings, &RunOptions),
         spec: &'a TaskSpec,
     ) -> CliResult<Option<Self>> {
-        let Some(name) = spec.executor.as_deref() else { return Ok(None) };
+        let Some(name) = spec.executor.as_deref().filter(|name| *name != OWN) else { return Ok(None) };
         let wrong = |why: String| Err(CliError::new(FailureKind::Config, why));
         let mut executor = match executor(&settings.fleet.executors, name) {
             Ok(executor) => executor,
             Err(why) => return wrong(why),
         };
+        if executor.prompt.unwrap_or_default() == PromptInput::Arg && spec.prompt.len() > MAX_ARG_BYTES {
+            return wrong(messages::executor_prompt_too_long(name, MAX_ARG_BYTES >> 10));
+        }
         if options.bounds.no_network {
             (executor.network, executor.allowed_hosts) = (None, None);
         }
@@ -140,7 +147,7 @@ impl<'a> ExecutorRun<'a> {
 
     fn result(&self, ended: &CommandOutcome, limit: Duration) -> CliResult<RunResult> {
         let stdout = text(&ended.stdout);
-        let (format, places) = (self.executor.output.unwrap_or_default(), &self.executor.figures);
+        let (format, places) = (self.executor.output.unwrap_or_default(), &self.executor.patterns);
         let figures = Figures::read(&stdout, format, places)
             .map_err(|why| CliError::new(FailureKind::Config, messages::executor_figures(self.name, &why)))?;
         let (stop_reason, exit_code, cause) = match ended.reason {
