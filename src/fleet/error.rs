@@ -24,6 +24,23 @@ pub enum QueueError {
     Away(String),
 }
 
+impl QueueError {
+    /// Adds to the error of a submission that nothing is stored.
+    #[must_use]
+    pub fn none_stored(self) -> Self {
+        self.with_stored("no task is")
+    }
+
+    /// Adds to the error of a submission what is stored.
+    #[must_use]
+    pub fn with_stored(self, what: impl Display) -> Self {
+        match self {
+            Self::Away(why) => Self::Away(format!("{why}; {what} stored, submit them again")),
+            other => other,
+        }
+    }
+}
+
 impl Display for QueueError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -17,6 +17,7 @@ pub mod queue;
 #[cfg(test)]
 #[path = "../../tests/it/support/random.rs"]
 mod random;
+mod retention;
 pub mod selection;
 pub mod shared_values;
 #[cfg(test)]

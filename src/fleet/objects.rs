@@ -1,7 +1,8 @@
-//! Objects of a queue: bytes that are too long for a record, by the hash of their content. They are removed after 30 days.
+//! Objects of a queue: bytes that are too long for a record, by the hash of their content. They are removed after 60 days.
 
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
+use crate::fleet::retention;
 use rusqlite::{OptionalExtension, params};
 
 /// Maximum bytes of an object.
@@ -13,7 +14,7 @@ CREATE TABLE IF NOT EXISTS object (name TEXT PRIMARY KEY, stored_at INTEGER NOT 
 CREATE INDEX IF NOT EXISTS object_stored ON object (stored_at);";
 
 impl Queue {
-    /// Stores an object, and in a database removes those that were stored 30 days before; returns its name.
+    /// Stores an object, and in a database removes those that were stored 60 days before; returns its name.
     ///
     /// # Errors
     /// Fails for one that is too long, and when the store cannot be used.
@@ -27,15 +28,14 @@ impl Queue {
         }
         match self {
             Self::Sqlite(store) => store.transaction(|change| {
-                let (now, oldest) =
-                    (signed(now), signed(now.saturating_sub(super::queue::RETENTION.as_secs())));
+                let (now, oldest) = (signed(now), signed(now.saturating_sub(retention::OBJECTS.as_secs())));
                 change.execute_batch(TABLE)?;
                 change.execute("DELETE FROM object WHERE stored_at < ?1", [oldest])?;
                 let put =
                     "INSERT INTO object VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET stored_at = ?2";
                 Ok(change.execute(put, params![name, now, bytes]).map(drop)?)
             })?,
-            Self::Nats(store) => store.put_object(&name, bytes).await?,
+            Self::Nats(store) => store.put_object(&name, bytes, now).await?,
         }
         Ok(name)
     }

@@ -6,6 +6,7 @@ use crate::core::run_result::RunResult;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::NatsStore;
+use crate::fleet::retention;
 use crate::fleet::selection::Selection;
 use crate::fleet::sqlite::SqliteStore;
 use crate::fleet::transitions::{Change, Ending};
@@ -18,8 +19,6 @@ const MAX_TASKS: u64 = 1_000_000;
 pub const MAX_TASK_BYTES: usize = 256 << 10;
 /// Maximum bytes of the document of a run in a record; a longer one is kept without its answer, or not at all.
 const MAX_RESULT_BYTES: usize = 1 << 20;
-/// Time after which ended tasks are removed.
-pub(super) const RETENTION: Duration = Duration::from_hours(30 * 24);
 /// Time between two looks at all records of a server.
 const CLEANING_INTERVAL: Duration = Duration::from_hours(24);
 /// Key of the value with the time of the last such look.
@@ -72,7 +71,7 @@ impl Queue {
                     is_due
                 };
                 if self.change_value(CLEANED, is_due).await? {
-                    store.clean(now.saturating_sub(RETENTION.as_secs())).await?;
+                    store.clean(now.saturating_sub(retention::ENDED_TASKS.as_secs())).await?;
                 }
                 Ok(())
             }
@@ -89,9 +88,9 @@ impl Queue {
                 return Err(QueueError::TooLong(id.clone(), MAX_TASK_BYTES));
             }
         }
-        let times = (now, now.saturating_sub(RETENTION.as_secs()));
+        let times = (now, now.saturating_sub(retention::ENDED_TASKS.as_secs()));
         match self {
-            Self::Sqlite(store) => store.submit(tasks, times, MAX_TASKS),
+            Self::Sqlite(store) => store.submit(tasks, times, MAX_TASKS).map_err(QueueError::none_stored),
             Self::Nats(store) => store.submit(tasks, now, MAX_TASKS).await,
         }
     }

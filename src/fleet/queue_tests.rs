@@ -223,7 +223,7 @@ async fn ended_tasks_are_removed_after_their_time_unless_a_branch_is_missing() {
         finish(&queue, &task, &Ending::Done(Some("commit".to_owned()))).await;
         queue.cancel(&ids(["b"]), 2).await.unwrap();
         queue.set_settled(&task).await.unwrap();
-        let after = RETENTION.as_secs();
+        let after = retention::ENDED_TASKS.as_secs();
         queue.sweep(2 + after).await.unwrap();
         queue.submit(&[], 2 + after).await.unwrap();
         assert_eq!(count(&queue, Selection::All).await, 3);

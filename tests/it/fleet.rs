@@ -3,7 +3,7 @@
 use crate::support::run::{Finished, KEY, Lab, Running};
 use crate::support::schema;
 use crate::support::server::Server;
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -254,6 +254,51 @@ fn a_task_never_allows_more_than_its_worker() {
     submit(&lab, &["x", "--id", "d", "--agent", "build"]).exits(0);
     worker(&lab, &appends(&lab), &["--drain", "--agent", "plan"]).exits(0);
     assert!(task(&lab, "d")["cause"].as_str().unwrap().contains("`--agent plan`, which no task replaces"));
+}
+
+#[test]
+fn a_database_that_is_locked_for_long_ends_no_worker_and_stores_no_part_of_a_submission() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let model = Server::start("turns: [{text: done, delay_ms: 500}]");
+    let running = start_worker(&lab, &model, &["--drain"]);
+    model.wait_for_request(1);
+    let mut database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
+    let locked = database.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let refused = submit(&lab, &["y", "--id", "b"]).exits(1);
+    assert!(
+        refused.stderr.contains("the queue cannot be used now: database is locked"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("no task is stored"), "{}", refused.stderr);
+    running.wait_for_stderr("the queue cannot be used now");
+    drop(locked);
+    running.finish().exits(0);
+    assert_eq!((task(&lab, "a")["state"].clone(), tasks(&lab).len()), (json!("done"), 1));
+}
+
+#[test]
+fn a_second_signal_ends_a_worker_at_once() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let hangs = Server::start("turns: [{fault: hang}]");
+    let running = start_worker(&lab, &hangs, &["--grace", "600"]);
+    hangs.wait_for_request(1);
+    running.signal(Signal::TERM);
+    running.wait_for_stderr("600");
+    running.signal(Signal::TERM);
+    running.finish().exits(130);
+}
+
+#[test]
+fn a_key_that_is_refused_fails_a_task_without_another_attempt() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let server = Server::start("turns: [{fault: {http: {status: 401, body: no}}, repeat: 9}]");
+    start_worker(&lab, &server, &["--drain"]).finish().exits(0);
+    let task = task(&lab, "a");
+    assert_eq!((&task["state"], &task["attempt"], server.requests().len()), (&json!("failed"), &json!(1), 1));
 }
 
 #[test]

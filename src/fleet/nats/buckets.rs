@@ -4,6 +4,7 @@ use crate::core::fleet::{Priority, TaskRecord};
 use crate::core::hub::{ActivationKind, Lane};
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::connection::NatsServer;
+use crate::fleet::retention;
 use crate::fleet::unreadable::Unreadable;
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
@@ -15,13 +16,14 @@ use std::fmt::Display;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
+/// Requests of one command at the same time.
+pub const CONCURRENCY: usize = 64;
+
 /// Messages that workers may hold at the same time, those of all of them.
 const MAX_HELD: i64 = 100_000;
 
 /// Least time after which a key of the leases may end.
 const MIN_LEASE: Duration = Duration::from_secs(1);
-/// Time after which a document is removed whose record was not: longer than records of ended tasks are kept.
-const MAX_RESULT_AGE: Duration = Duration::from_hours(60 * 24);
 
 /// The stream and the buckets.
 pub struct Buckets {
@@ -171,7 +173,7 @@ async fn open_results(
     }
     let config = object_store::Config {
         bucket,
-        max_age: MAX_RESULT_AGE,
+        max_age: retention::OBJECTS,
         num_replicas,
         ..object_store::Config::default()
     };

@@ -4,6 +4,7 @@
 //! is held while a worker does the task, and one that is missing is published again. Leases go by the clock of the server.
 
 mod buckets;
+mod cleaning;
 pub mod connection;
 mod hints;
 mod objects;
@@ -14,7 +15,7 @@ mod values;
 use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::Lane;
 use crate::fleet::error::QueueError;
-use crate::fleet::nats::buckets::{Buckets, away};
+use crate::fleet::nats::buckets::{Buckets, CONCURRENCY, away};
 use crate::fleet::nats::connection::NatsServer;
 use crate::fleet::nats::hints::{Hints, postpone};
 use crate::fleet::nats::open_tasks::is_open;
@@ -30,8 +31,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Requests of one command at the same time.
-const CONCURRENCY: usize = 64;
 /// Most messages that are looked at for one claim.
 const MAX_HINTS: u32 = 100;
 /// The key of the worker that publishes missing messages, in the bucket of leases.
@@ -97,15 +96,14 @@ impl NatsStore {
             .zip(first..)
             .map(|((id, spec), number)| Stored::new(TaskRecord::new(id, number, spec, now)))
             .collect();
-        let known: Vec<Option<TaskRecord>> = stream::iter(&new)
-            .map(|stored| self.known(&stored.task))
-            .buffered(CONCURRENCY)
-            .try_collect()
-            .await?;
+        let known = stream::iter(&new).map(|stored| self.known(&stored.task)).buffered(CONCURRENCY);
+        let known: Result<Vec<Option<TaskRecord>>, QueueError> = known.try_collect().await;
+        let known = known.map_err(QueueError::none_stored)?;
         let is_new = known.iter().map(Option::is_none);
         let new: Vec<&Stored> =
             new.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(stored, _)| stored).collect();
-        if self.buckets.count().await?.saturating_add(new.len() as u64) > most {
+        let count = self.buckets.count().await.map_err(QueueError::none_stored)?;
+        if count.saturating_add(new.len() as u64) > most {
             return Err(QueueError::Full(most));
         }
         let added = Cell::new(0_usize);
@@ -113,13 +111,8 @@ impl NatsStore {
         let waiting: Vec<&TaskRecord> =
             known.iter().flatten().filter(|task| task.state == TaskState::Queued).collect();
         let done = self.add(&new, &waiting, &added).await;
-        done.map_err(|error| match error {
-            QueueError::Away(why) => QueueError::Away(format!(
-                "{why}; {} of {} tasks are stored, submit them again",
-                added.get(),
-                new.len()
-            )),
-            other => other,
+        done.map_err(|error| {
+            error.with_stored(format!("at least {} of {} tasks are", added.get(), new.len()))
         })
     }
 
@@ -471,36 +464,6 @@ impl NatsStore {
         }
         claimable.sort_by_key(|task| task.number);
         self.buckets.publish_again(&claimable.iter().collect::<Vec<_>>()).await
-    }
-
-    /// Removes tasks that ended before `oldest`, and corrects which ones are open.
-    ///
-    /// # Errors
-    /// Fails when the server does not answer.
-    pub async fn clean(&self, oldest: u64) -> Result<(), QueueError> {
-        let mut left_over = self.buckets.open_ids().await?;
-        let (mut old, mut unmarked) = (Vec::new(), Vec::new());
-        let mut sort = |stored: Stored| {
-            let Stored { task, .. } = &stored;
-            let is_old = task.state.has_ended() && task.changed_at < oldest;
-            if is_old && (task.settled || task.state != TaskState::Done) {
-                old.push(stored);
-            } else if is_open(task) && !left_over.remove(&task.id) {
-                unmarked.push(task.id.clone());
-            }
-        };
-        self.buckets.each(&mut sort).await?;
-        for stored in old {
-            left_over.insert(stored.task.id.clone());
-            self.buckets.remove(&stored).await?;
-        }
-        for id in &unmarked {
-            self.buckets.mark_open(id).await?;
-        }
-        for id in &left_over {
-            self.buckets.mark_closed(id).await?;
-        }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::NatsStore;
 use crate::fleet::nats::buckets::away;
+use crate::fleet::retention;
 use async_nats::jetstream::object_store::GetErrorKind;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -15,12 +16,20 @@ const OBJECTS: &str = "objects";
 
 impl NatsStore {
     /// Stores an object under a name that is the hash of its content.
-    pub(in crate::fleet) async fn put_object(&self, name: &str, bytes: &[u8]) -> Result<(), QueueError> {
+    pub(in crate::fleet) async fn put_object(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        now: u64,
+    ) -> Result<(), QueueError> {
         let (name, mut bytes) = (format!("{OBJECTS}/{name}"), bytes);
-        // Storing it again would take it from those who read it.
-        let known = self.buckets.results.info(name.as_str()).await;
-        if known.is_ok_and(|known| !known.deleted && known.size == bytes.len()) {
-            return Ok(());
+        if let Ok(known) = self.buckets.results.info(name.as_str()).await {
+            let stored_at = known.modified.map_or(0, |modified| modified.unix_timestamp().unsigned_abs());
+            let is_recent = now.abs_diff(stored_at) < retention::OBJECTS.as_secs() / 2;
+            // Storing it again would take it from those who read it.
+            if is_recent && !known.deleted && known.size == bytes.len() {
+                return Ok(());
+            }
         }
         self.buckets.results.put(name.as_str(), &mut bytes).await.map(drop).map_err(away)
     }

@@ -3,8 +3,7 @@
 
 use crate::core::fleet::TaskRecord;
 use crate::fleet::error::QueueError;
-use crate::fleet::nats::CONCURRENCY;
-use crate::fleet::nats::buckets::{Buckets, away};
+use crate::fleet::nats::buckets::{Buckets, CONCURRENCY, away};
 use crate::fleet::nats::records::Stored;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};

@@ -32,7 +32,7 @@ pub async fn queue_readiness(app: &App, settings: &Settings) -> String {
     queue + &executors + &port
 }
 
-/// Returns the tasks in each state; `None` if there is no queue yet. Nothing is created.
+/// Returns the tasks in each state; `None` if there is no database yet, which is not created.
 async fn queue(app: &App, settings: &Settings) -> CliResult<Option<String>> {
     let location = Location::parse(settings.fleet.queue.as_deref(), &directories(app)?.state);
     let place = match location {

@@ -130,24 +130,27 @@ async fn add(
     mut tasks: Vec<(String, TaskSpec)>,
     args: &SubmitArgs,
 ) -> CliResult<u8> {
-    let queue =
-        open_queue(app, settings, args.queue.queue.as_deref()).await.map_err(|error| match error.kind {
-            FailureKind::Network => CliError { cause: error.cause.context("no task is stored"), ..error },
-            _ => error,
-        })?;
     let now = app.source.unix_time().as_secs();
-    for (_, spec) in &mut tasks {
-        shorten(&queue, spec, now).await?;
-    }
-    if let Some(reference) = &args.bundle {
-        let workspace =
-            directory(&settings.workspace, &args.dir.clone().unwrap_or_default().to_string_lossy())?;
-        let settings = Settings { workspace: workspace.into(), ..settings.clone() };
-        let bundle = store(app, &settings, &queue, reference).await?;
+    let prepared = async {
+        let queue = open_queue(app, settings, args.queue.queue.as_deref()).await?;
         for (_, spec) in &mut tasks {
-            spec.bundle = Some(bundle.clone());
+            shorten(&queue, spec, now).await?;
         }
-    }
+        if let Some(reference) = &args.bundle {
+            let workspace =
+                directory(&settings.workspace, &args.dir.clone().unwrap_or_default().to_string_lossy())?;
+            let settings = Settings { workspace: workspace.into(), ..settings.clone() };
+            let bundle = store(app, &settings, &queue, reference).await?;
+            for (_, spec) in &mut tasks {
+                spec.bundle = Some(bundle.clone());
+            }
+        }
+        Ok(queue)
+    };
+    let queue = prepared.await.map_err(|error: CliError| match error.kind {
+        FailureKind::Network => CliError { cause: error.cause.context("no task is stored"), ..error },
+        _ => error,
+    })?;
     queue.submit(&tasks, now).await?;
     let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
     if args.wait {

@@ -1,9 +1,10 @@
 //! The name of a worker in the records, which tells the machine on which it runs.
 
 use crate::runtime::clock::Clock;
-use crate::runtime::private_file::{create_new, open};
+use crate::runtime::private_file::{create_private_dir, open};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
+use tempfile::NamedTempFile;
 
 /// Maximum characters of the name of the machine.
 const MAX_HOST_CHARS: usize = 20;
@@ -37,18 +38,24 @@ impl WorkerName {
 
 /// Returns the id in a file, which is created; another worker may do so at the same time.
 fn machine_id(path: &Path, clock: &Clock) -> io::Result<String> {
-    match create_new(path, true) {
-        Ok(mut file) => {
-            let id = clock.short_id();
-            file.write_all(id.as_bytes())?;
-            Ok(id)
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let mut id = String::new();
-            open(path)?.0.take(MACHINE_ID_CHARS as u64).read_to_string(&mut id)?;
-            Ok(id)
-        }
-        Err(error) => Err(error),
+    let read = || -> io::Result<String> {
+        let mut id = String::new();
+        open(path)?.0.take(MACHINE_ID_CHARS as u64).read_to_string(&mut id)?;
+        Ok(id)
+    };
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        known => return known,
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    create_private_dir(directory)?;
+    let mut file = NamedTempFile::new_in(directory)?;
+    let id = clock.short_id();
+    file.write_all(id.as_bytes())?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(id),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => read(),
+        Err(error) => Err(error.error),
     }
 }
 
