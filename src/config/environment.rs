@@ -85,8 +85,8 @@ impl Environment {
 /// Directory of the worktrees in the state directory of a workspace.
 pub const WORKTREES: &str = "worktrees";
 
-/// Parent of the directories of workspaces.
-const WORKSPACES: &str = "workspaces";
+/// Parent of the directories of workspaces, in the directories for state and cache.
+pub const WORKSPACES: &str = "workspaces";
 
 /// The user's directories for configuration, state and cache. They are not created here.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -157,6 +157,8 @@ impl TaskRecord {
             return Err(self.refuse("has ended"));
         }
         self.set_state(TaskState::Cancelled, now);
+        // Without an attempt there is nothing that could be left.
+        self.settled |= self.attempt == 0;
         self.cause = Some("cancelled by the user".to_owned());
         Ok(())
     }

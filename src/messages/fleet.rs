@@ -39,6 +39,14 @@ pub fn attempt_not_removed(path: &str, why: &str, language: Language) -> String 
     }
 }
 
+/// The directory of an attempt was removed whose worker was killed.
+pub fn abandoned_removed(path: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("removed the directory of a killed worker: {path}"),
+        Language::Es => format!("eliminado el directorio de un trabajador que fue terminado: {path}"),
+    }
+}
+
 /// A signal ends the worker.
 pub fn worker_ends(grace: u64, language: Language) -> String {
     match language {

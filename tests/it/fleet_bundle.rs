@@ -107,6 +107,34 @@ fn b08_a_task_with_a_bundle_whose_worker_was_killed_goes_on_and_leaves_nothing()
 }
 
 #[test]
+fn what_a_killed_worker_has_left_is_removed_after_another_machine_has_done_the_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let queue = format!("sqlite:{}/tasks.sqlite", directory.path().display());
+    let lab = repository(&queue);
+    lab.agent(&["submit", "x", "--id", "clone", "--bundle", "main"]).exits(0);
+    lab.agent(&["submit", "x", "--id", "worktree"]).exits(0);
+    let killed = other_machine(&queue);
+    let hangs = Server::start("turns: [{fault: hang}, {fault: hang}]");
+    let (hanging, server) = (worker_words(&hangs.url()), Server::start("turns: [{text: done, repeat: 9}]"));
+    let hanging: Vec<&str> = hanging.iter().map(String::as_str).chain(["--jobs", "2"]).collect();
+    let running = killed.start(&hanging);
+    hangs.wait_for_request(2);
+    running.signal(Signal::KILL);
+    running.finish();
+    let words = worker_words(&server.url());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    other_machine(&queue).agent(&words).exits(0);
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 2);
+    let stays: Vec<&str> = words.iter().copied().filter(|word| *word != "--drain").collect();
+    let running = killed.start(&stays);
+    running.wait_for_stderr("-1-1\n");
+    running.wait_for_stderr("-2-1\n");
+    running.signal(Signal::TERM);
+    running.finish().exits(0);
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
 fn a_record_that_names_a_directory_elsewhere_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.sqlite");

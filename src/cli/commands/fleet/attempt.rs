@@ -1,10 +1,13 @@
 //! One attempt of a task: a run in a worktree, whose effects appear when its result is recorded.
 
 use crate::cli::commands::client_run::run_for_client;
-use crate::cli::commands::fleet::bundle::{check_commit, clone, directory_in, store_result};
+use crate::cli::commands::fleet::attempt_directory::{
+    AttemptDirectory, home_of, path_of, remove_clone, set_worker,
+};
+use crate::cli::commands::fleet::bundle::{clone, directory_in, store_result};
 use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
-use crate::cli::commands::fleet::executor::{ExecutorRun, home_of};
+use crate::cli::commands::fleet::executor::ExecutorRun;
 use crate::cli::commands::fleet::long_prompt::with_prompt;
 use crate::cli::commands::fleet::stored_session::store_session;
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
@@ -16,7 +19,6 @@ use crate::cli::compose::directories;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
-use crate::config::environment::WORKTREES;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
@@ -29,11 +31,8 @@ use crate::engine::worktree::Repository;
 use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::process::launch::Launcher;
-use crate::runtime::private_file::create_private_dir;
-use crate::terminal::Style;
 use std::cell::OnceCell;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -42,68 +41,6 @@ pub struct Attempt<'a> {
     worker: &'a WorkerContext<'a>,
     task: &'a TaskRecord,
     run: &'a OnceCell<RunResult>,
-}
-
-/// The worktree of an attempt.
-struct Place<'a> {
-    worker: &'a WorkerContext<'a>,
-    repository: &'a Repository<'a>,
-    path: PathBuf,
-    /// Whether it is a repository of its own, made of a bundle.
-    is_clone: bool,
-}
-
-impl<'a> Place<'a> {
-    /// Returns the place of an attempt in the state directory of `settings`.
-    fn new(
-        worker: &'a WorkerContext<'a>,
-        repository: &'a Repository<'a>,
-        settings: &Settings,
-        (task, key): (&TaskRecord, AttemptKey),
-    ) -> Self {
-        let path = path_of(worker, settings, key);
-        Self { worker, repository, path, is_clone: task.spec.bundle.is_some() }
-    }
-
-    /// Creates the worktree, which begins with the commit `base`.
-    async fn create(&self, base: &str) -> CliResult<()> {
-        let _turn = self.worker.git.lock().await;
-        let directory = self.path.parent().unwrap_or(&self.path);
-        create_private_dir(directory)
-            .map_err(|error| may_pass(&format!("{}: {error}", directory.display())))?;
-        self.repository.add(&self.path, None, base).await.map_err(|why| may_pass(&why))
-    }
-
-    /// Creates the branch of a task that is done.
-    async fn publish(&self, task: &TaskRecord) -> CliResult<()> {
-        let is_published = task.state == TaskState::Done && !self.is_clone;
-        let Some(commit) = task.commit.as_ref().filter(|_| is_published) else {
-            return Ok(());
-        };
-        check_commit(commit)?;
-        let _turn = self.worker.git.lock().await;
-        self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
-    }
-
-    /// Removes the worktree, if it exists; returns whether that succeeded.
-    async fn remove(&self) -> bool {
-        let _turn = self.worker.git.lock().await;
-        let removed = async {
-            remove_directory(&home_of(&self.path))?;
-            if self.is_clone {
-                remove_directory(&self.path)
-            } else {
-                self.repository.remove(&self.path).await
-            }
-        };
-        if let Err(why) = removed.await {
-            let path = self.path.display().to_string();
-            let text = messages::attempt_not_removed(&path, &why, self.worker.language);
-            self.worker.log(Style::Warning, &text);
-            return false;
-        }
-        true
-    }
 }
 
 impl<'a> Attempt<'a> {
@@ -150,12 +87,18 @@ impl<'a> Attempt<'a> {
             }
         }
         let launcher = git_launcher(self.worker.app, &settings)?;
-        let (repository, base) = self.open(&launcher, &settings).await?;
+        let own = path_of(self.worker, &settings, self.key());
+        set_worker(&own, self.task.worker.as_deref().unwrap_or_default())?;
+        let opened = self.open(&launcher, &settings).await;
+        if opened.is_err() && self.task.session_id.is_none() {
+            remove_clone(&own).map_err(|why| may_pass(&why))?;
+        }
+        let (repository, base) = opened?;
         for attempt in 1..self.task.attempt {
             let earlier = AttemptKey { attempt, ..self.key() };
-            Place::new(self.worker, &repository, &settings, (self.task, earlier)).remove().await;
+            AttemptDirectory::new(self.worker, &repository, &settings, (self.task, earlier)).remove().await;
         }
-        let place = Place::new(self.worker, &repository, &settings, (self.task, self.key()));
+        let place = AttemptDirectory::new(self.worker, &repository, &settings, (self.task, self.key()));
         if self.task.session_id.is_none() && !place.is_clone {
             if let Err(error) = place.create(&base).await {
                 // A part may exist, also if another attempt has removed it meanwhile.
@@ -194,10 +137,7 @@ impl<'a> Attempt<'a> {
         if let Some(bundle) = &self.task.spec.bundle {
             let path = path_of(self.worker, settings, self.key());
             if self.task.session_id.is_none() {
-                remove_directory(&path).map_err(|why| may_pass(&why))?;
-                if let Err(error) = clone(self.worker, (launcher, settings), bundle, &path).await {
-                    return remove_directory(&path).map_err(|why| may_pass(&why)).and(Err(error));
-                }
+                clone(self.worker, (launcher, settings), bundle, &path).await?;
             } else if !path.is_dir() {
                 return Err(may_pass(messages::ATTEMPT_IS_GONE));
             }
@@ -235,7 +175,7 @@ impl<'a> Attempt<'a> {
 
     async fn run_in(
         &self,
-        (place, base): (&Place<'_>, &str),
+        (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         interrupt: &CancellationToken,
     ) -> CliResult<()> {
@@ -278,7 +218,7 @@ impl<'a> Attempt<'a> {
     /// Records how the run of the attempt ended.
     async fn record(
         &self,
-        (place, base): (&Place<'_>, &str),
+        (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         result: RunResult,
     ) -> CliResult<()> {
@@ -296,7 +236,7 @@ impl<'a> Attempt<'a> {
     /// Commits the changes in the worktree, and records that the task is done.
     async fn record_success(
         &self,
-        (place, base): (&Place<'_>, &str),
+        (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         mut result: RunResult,
     ) -> CliResult<()> {
@@ -356,12 +296,11 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
         let settings = Attempt::new(worker, task, &OnceCell::new()).settings()?;
         if task.spec.bundle.is_some() {
             let path = path_of(worker, &settings, task.newest_attempt());
-            let removed = remove_directory(&home_of(&path)).and_then(|()| remove_directory(&path));
-            return removed.map(|()| true).map_err(|why| may_pass(&why));
+            return remove_clone(&path).map(|()| true).map_err(|why| may_pass(&why));
         }
         let launcher = git_launcher(worker.app, &settings)?;
         let repository = open_repository(&launcher, &settings).await?;
-        let place = Place::new(worker, &repository, &settings, (task, task.newest_attempt()));
+        let place = AttemptDirectory::new(worker, &repository, &settings, (task, task.newest_attempt()));
         place.publish(task).await?;
         CliResult::Ok(place.remove().await)
     };
@@ -371,21 +310,6 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
         Ok(true) | Err(_) => worker.queue.set_settled(task).await?,
     }
     Ok(())
-}
-
-/// Returns the path of the directory in which an attempt works.
-fn path_of(worker: &WorkerContext<'_>, settings: &Settings, key: AttemptKey) -> PathBuf {
-    let AttemptKey { task, attempt } = key;
-    settings.state.join(WORKTREES).join(format!("{}-{task}-{attempt}", worker.queue.id()))
-}
-
-/// Removes a directory of an attempt, if there is one.
-#[expect(clippy::disallowed_methods, reason = "a directory that only its attempt has used")]
-fn remove_directory(path: &Path) -> Result<(), String> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
-        _ => Ok(()),
-    }
 }
 
 /// Checks whether a run was interrupted because its worker ended, not because of what it did.

@@ -293,11 +293,6 @@ fn count(text: &str) -> Option<u64> {
     (0.0..1e15).contains(&count).then_some(count as u64)
 }
 
-/// Returns the home directory of an executor that works in the worktree `path`.
-pub fn home_of(path: &Path) -> PathBuf {
-    path.with_extension("home")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! The queue of tasks: `agent submit`, `agent tasks`, `agent worker`.
 
 mod attempt;
+mod attempt_directory;
 mod bundle;
 pub mod claim;
 pub mod context;

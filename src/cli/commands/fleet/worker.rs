@@ -1,6 +1,7 @@
 //! `agent worker`: does the tasks of the queue, each in a worktree of its own.
 
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
+use crate::cli::commands::fleet::attempt_directory::remove_abandoned;
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::monitor::{self, Listening, Monitor};
 use crate::cli::commands::fleet::records::{directories, open_queue};
@@ -14,8 +15,9 @@ use crate::cli::commands::hub::{activation, one_agent};
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
-use crate::core::fleet::{TaskRecord, TaskState};
+use crate::core::fleet::{AttemptKey, TaskRecord, TaskState};
 use crate::core::run_result::RunResult;
 use crate::fleet::error::QueueError;
 use crate::fleet::metrics::{Figure, Metrics};
@@ -27,7 +29,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ const IDLE_AT_END: Duration = Duration::from_millis(200);
 /// A worker.
 struct Worker<'a> {
     context: WorkerContext<'a>,
+    settings: &'a Settings,
     /// Its name in the records.
     name: WorkerName,
     lock: WorkerLock,
@@ -88,7 +91,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             hub,
             metrics: Metrics::default(),
         };
-        let worker = Worker::new(context, budget)?;
+        let worker = Worker::new((context, &settings), budget)?;
         let WorkerContext { metrics, queue, hub, .. } = &worker.context;
         let runner = [("runner_id", worker.name.text.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
         metrics.set(Figure::RunnerInfo, &runner, 1.0);
@@ -114,14 +117,17 @@ struct Limits {
 }
 
 impl<'a> Worker<'a> {
-    fn new(context: WorkerContext<'a>, budget: Option<SharedBudget>) -> CliResult<Self> {
+    fn new(
+        (context, settings): (WorkerContext<'a>, &'a Settings),
+        budget: Option<SharedBudget>,
+    ) -> CliResult<Self> {
         let fleet = directories(context.app)?.state.join("fleet");
         let unusable =
             |error: io::Error| CliError::new(FailureKind::Session, format!("{}: {error}", fleet.display()));
         let name = WorkerName::new(&fleet, &context.app.source).map_err(unusable)?;
         let lock = WorkerLock::new(&fleet.join("workers"), &name.text).map_err(unusable)?;
         let (left, not_settled, looked_through) = Default::default();
-        Ok(Self { context, name, lock, budget, left, not_settled, looked_through })
+        Ok(Self { context, settings, name, lock, budget, left, not_settled, looked_through })
     }
 
     /// Finds the tasks of ended workers of this machine whose runs have begun.
@@ -138,6 +144,19 @@ impl<'a> Worker<'a> {
         self.lock.remove_left(|name| left.iter().any(|(task, _)| task.worker.as_deref() == Some(name)));
         self.left.replace(left);
         Ok(())
+    }
+
+    /// Removes the directories that killed workers of this machine have left, and whose tasks are done by others.
+    async fn remove_abandoned(&self) -> CliResult<()> {
+        let Worker { context, settings, .. } = self;
+        let mut needed = HashSet::new();
+        for selection in [Selection::InState(TaskState::Claimed), Selection::Unsettled { until: u64::MAX }] {
+            let Some(tasks) = context.or_later(context.queue.select(selection).await)? else { return Ok(()) };
+            needed.extend(tasks.iter().map(TaskRecord::newest_attempt));
+        }
+        let is_abandoned = |name: &str, key: AttemptKey| !self.lock.is_alive(name) && !needed.contains(&key);
+        let state = directories(context.app)?.state;
+        remove_abandoned(context, (&state, settings), is_abandoned).await
     }
 
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
@@ -335,6 +354,7 @@ impl<'a> Worker<'a> {
         context.or_later(context.queue.sweep(context.now()).await)?;
         // Tasks that ended a moment ago are still settled by their own workers.
         self.settle_all(context.now().saturating_sub(context.queue.lease().as_secs())).await?;
+        self.remove_abandoned().await?;
         for why in context.queue.take_unreadable() {
             context.log(Style::Warning, &why);
         }

@@ -48,6 +48,12 @@ impl WorkerLock {
         (&self.locked).write_all(NOT_RECORDED)
     }
 
+    /// Checks whether the worker `name` runs on this machine.
+    pub fn is_alive(&self, name: &str) -> bool {
+        let path = self.directory.join(name);
+        check_id(name).is_ok() && path.exists() && unlocked(&path).is_none()
+    }
+
     /// Returns how the worker `name` has left its tasks, if it ran on this machine and has not settled them.
     pub fn left(&self, name: &str) -> Option<Left> {
         // A name of a record, which others may have written.

@@ -1,0 +1,186 @@
+//! The directory of an attempt: a worktree of the task's repository, or a clone of its bundle. Beside it are a home for another program, and a
+//! file with the name of its worker, by which the next worker of the machine finds the directories of killed ones.
+
+use crate::cli::commands::fleet::bundle::check_commit;
+use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
+use crate::cli::commands::work::worktrees::{git_launcher, unusable};
+use crate::cli::error::CliResult;
+use crate::config::environment::{WORKSPACES, WORKTREES};
+use crate::config::settings::Settings;
+use crate::config::text_file::read_text;
+use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
+use crate::engine::worktree::Repository;
+use crate::messages;
+use crate::process::launch::Launcher;
+use crate::runtime::private_file::create_private_dir;
+use crate::terminal::Style;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// What the names of the files beside it end with.
+const HOME: &str = "home";
+const WORKER: &str = "worker";
+
+/// Most bytes of the name of a worker.
+const MAX_NAME_BYTES: u64 = 1 << 10;
+
+/// The directory of an attempt.
+pub struct AttemptDirectory<'a> {
+    worker: &'a WorkerContext<'a>,
+    /// The repository of the task, or the clone.
+    pub repository: &'a Repository<'a>,
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it is a repository of its own, made of a bundle.
+    pub is_clone: bool,
+}
+
+impl<'a> AttemptDirectory<'a> {
+    /// Returns the directory of an attempt in the state directory of `settings`.
+    pub fn new(
+        worker: &'a WorkerContext<'a>,
+        repository: &'a Repository<'a>,
+        settings: &Settings,
+        (task, key): (&TaskRecord, AttemptKey),
+    ) -> Self {
+        let path = path_of(worker, settings, key);
+        Self { worker, repository, path, is_clone: task.spec.bundle.is_some() }
+    }
+
+    /// Creates the worktree, which begins with the commit `base`.
+    ///
+    /// # Errors
+    /// Fails when git or the state directory cannot be used.
+    pub async fn create(&self, base: &str) -> CliResult<()> {
+        let _turn = self.worker.git.lock().await;
+        self.repository.add(&self.path, None, base).await.map_err(|why| may_pass(&why))
+    }
+
+    /// Creates the branch of a task that is done.
+    ///
+    /// # Errors
+    /// Fails when git cannot be used, or the branch is on another commit.
+    pub async fn publish(&self, task: &TaskRecord) -> CliResult<()> {
+        let is_published = task.state == TaskState::Done && !self.is_clone;
+        let Some(commit) = task.commit.as_ref().filter(|_| is_published) else {
+            return Ok(());
+        };
+        check_commit(commit)?;
+        let _turn = self.worker.git.lock().await;
+        self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
+    }
+
+    /// Removes it, if it exists; returns whether that succeeded.
+    pub async fn remove(&self) -> bool {
+        let removed = if self.is_clone {
+            remove_clone(&self.path)
+        } else {
+            let _turn = self.worker.git.lock().await;
+            self.repository.remove(&self.path).await.and_then(|()| remove_beside(&self.path))
+        };
+        log_not_removed(self.worker, &self.path, removed)
+    }
+}
+
+/// Returns the path of the directory of an attempt.
+pub fn path_of(worker: &WorkerContext<'_>, settings: &Settings, key: AttemptKey) -> PathBuf {
+    let AttemptKey { task, attempt } = key;
+    settings.state.join(WORKTREES).join(format!("{}-{task}-{attempt}", worker.queue.id()))
+}
+
+/// Returns the home directory of another program that works in the directory `path`.
+pub fn home_of(path: &Path) -> PathBuf {
+    path.with_extension(HOME)
+}
+
+/// Notes that `worker` works in the directory `path`, before that is created.
+///
+/// # Errors
+/// Fails when the state directory cannot be used.
+#[expect(clippy::disallowed_methods, reason = "a file of the attempt, in a private directory")]
+pub fn set_worker(path: &Path, worker: &str) -> CliResult<()> {
+    let directory = path.parent().unwrap_or(path);
+    create_private_dir(directory)
+        .and_then(|()| std::fs::write(path.with_extension(WORKER), worker))
+        .map_err(|error| may_pass(&format!("{}: {error}", directory.display())))
+}
+
+/// Removes a clone, if there is one, and what is beside it.
+///
+/// # Errors
+/// The message of the system.
+pub fn remove_clone(path: &Path) -> Result<(), String> {
+    remove_directory(path).and_then(|()| remove_beside(path))
+}
+
+/// Removes the directories of this machine whose workers are gone and whose tasks have other attempts by now: `is_abandoned` gets the name of
+/// the worker and the attempt.
+///
+/// # Errors
+/// Fails when no process can be started.
+pub async fn remove_abandoned(
+    worker: &WorkerContext<'_>,
+    (state, settings): (&Path, &Settings),
+    is_abandoned: impl Fn(&str, AttemptKey) -> bool,
+) -> CliResult<()> {
+    let launcher = git_launcher(worker.app, settings)?;
+    let workspaces = state.join(WORKSPACES).read_dir().into_iter().flatten().flatten();
+    let entries = workspaces.flat_map(|workspace| workspace.path().join(WORKTREES).read_dir());
+    for file in entries.flatten().flatten().map(|entry| entry.path()) {
+        if file.extension().is_none_or(|extension| extension != WORKER) {
+            continue;
+        }
+        let (path, name) = (file.with_extension(""), read_text(&file, MAX_NAME_BYTES).ok().flatten());
+        if name.zip(key_of(&path)).is_some_and(|(name, key)| is_abandoned(&name, key)) {
+            let removed = remove_whatever_it_is(&launcher, &path).await;
+            if log_not_removed(worker, &path, removed) {
+                let text = messages::abandoned_removed(&path.display().to_string(), worker.language);
+                worker.log(Style::Plain, &text);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn remove_whatever_it_is(launcher: &Launcher, path: &Path) -> Result<(), String> {
+    // A worktree has a file there, with the path of its repository.
+    if path.join(".git").is_file()
+        && let Ok(repository) = Repository::open(launcher, path).await
+    {
+        repository.remove(path).await?;
+    }
+    remove_clone(path)
+}
+
+/// Returns the attempt that works in the directory `path`.
+fn key_of(path: &Path) -> Option<AttemptKey> {
+    let mut parts = path.file_name()?.to_str()?.rsplit('-');
+    let attempt = parts.next()?.parse().ok()?;
+    Some(AttemptKey { task: parts.next()?.parse().ok()?, attempt })
+}
+
+fn log_not_removed(worker: &WorkerContext<'_>, path: &Path, removed: Result<(), String>) -> bool {
+    let is_removed = removed.is_ok();
+    if let Err(why) = removed {
+        let text = messages::attempt_not_removed(&path.display().to_string(), &why, worker.language);
+        worker.log(Style::Warning, &text);
+    }
+    is_removed
+}
+
+/// Removes what is beside the directory `path`, the name of the worker last.
+fn remove_beside(path: &Path) -> Result<(), String> {
+    remove_directory(&home_of(path))?;
+    match rustix::fs::unlink(path.with_extension(WORKER)) {
+        Err(error) if error != rustix::io::Errno::NOENT => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a directory that only its attempt has used")]
+fn remove_directory(path: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
+        _ => Ok(()),
+    }
+}
