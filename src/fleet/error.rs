@@ -25,17 +25,17 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// Adds to the error of a submission that nothing is stored.
+    /// Adds to the error of a submission that it has stored nothing.
     #[must_use]
     pub fn none_stored(self) -> Self {
-        self.with_stored("no task is")
+        self.with_stored("this command stored no task")
     }
 
-    /// Adds to the error of a submission what is stored.
+    /// Adds to the error of a submission what it has stored.
     #[must_use]
     pub fn with_stored(self, what: impl Display) -> Self {
         match self {
-            Self::Away(why) => Self::Away(format!("{why}; {what} stored, submit them again")),
+            Self::Away(why) => Self::Away(format!("{why}; {what}; run it again")),
             other => other,
         }
     }

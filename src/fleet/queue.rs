@@ -49,6 +49,17 @@ impl Queue {
         }
     }
 
+    /// Sets how long a change of a database waits for those of other processes, for a caller that repeats it.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub fn set_patience(&self, patience: Duration) -> Result<(), QueueError> {
+        match self {
+            Self::Sqlite(store) => store.set_patience(patience),
+            Self::Nats(_) => Ok(()),
+        }
+    }
+
     /// Checks whether workers of other machines use the queue too.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Nats(_))
@@ -65,15 +76,12 @@ impl Queue {
             Self::Sqlite(_) => Ok(()),
             Self::Nats(store) => {
                 store.sweep(now).await?;
-                let is_due = |last: &mut u64| {
-                    let is_due = now.abs_diff(*last) >= CLEANING_INTERVAL.as_secs();
-                    *last = if is_due { now } else { *last };
-                    is_due
-                };
-                if self.change_value(CLEANED, is_due).await? {
-                    store.clean(now.saturating_sub(retention::ENDED_TASKS.as_secs())).await?;
+                let last = self.change_value(CLEANED, |last: &mut u64| *last).await?;
+                if now.abs_diff(last) < CLEANING_INTERVAL.as_secs() {
+                    return Ok(());
                 }
-                Ok(())
+                store.clean(now, now.saturating_sub(retention::ENDED_TASKS.as_secs())).await?;
+                self.change_value(CLEANED, |last: &mut u64| *last = now).await
             }
         }
     }

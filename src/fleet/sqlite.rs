@@ -106,6 +106,14 @@ impl SqliteStore {
         Ok(Self { connection: RefCell::new(connection), id, lease, unreadable: Unreadable::default() })
     }
 
+    /// Sets how long a change waits for those of other processes (10 s), while nothing else of this process goes on.
+    ///
+    /// # Errors
+    /// Fails when the database cannot be used.
+    pub fn set_patience(&self, patience: Duration) -> Result<(), QueueError> {
+        Ok(self.connection.borrow().busy_timeout(patience)?)
+    }
+
     /// Makes one change of the database: all of it, or nothing if `change` fails.
     pub(super) fn transaction<T>(
         &self,

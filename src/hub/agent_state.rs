@@ -69,6 +69,8 @@ pub struct AgentState {
     pub activation: u64,
     /// When it was submitted.
     pub begun_at: u64,
+    /// Whether a worker has started it.
+    pub has_started: bool,
     /// Whether its end was counted.
     pub is_counted: bool,
     /// Activations in a row that failed.
@@ -127,7 +129,7 @@ impl AgentState {
     pub fn begin(&mut self, now: u64) -> u64 {
         self.activation += 1;
         self.begun_at = now;
-        self.is_counted = false;
+        (self.has_started, self.is_counted) = (false, false);
         self.reserved.clear();
         self.activation
     }

@@ -8,7 +8,7 @@ use crate::hub::agent_state::AgentState;
 
 /// Attempts of an activation.
 const MAX_ATTEMPTS: u32 = 3;
-/// Time in which another process may be about to submit a task, in seconds. A later submission has no effect: see [`is_newest`].
+/// Time in which another process may be about to submit a task, in seconds. A later submission has no effect: see [`start`].
 const SUBMISSION: u64 = 10;
 /// Most characters of the id of an agent, which is a part of the ids of its tasks.
 const MAX_AGENT_CHARS: usize = 40;
@@ -75,7 +75,8 @@ pub async fn feed(
     }
     let begun = queue
         .change_value(&key, |state: &mut AgentState| {
-            if state.activation != known.activation {
+            let has_just_started = state.has_started != known.has_started;
+            if state.activation != known.activation || has_just_started {
                 return Err(Fed::Open(task_id(queue, agent, state.activation)));
             }
             if let Some(task) = &end {
@@ -103,13 +104,18 @@ pub async fn feed(
     }
 }
 
-/// Checks whether `task` is the newest activation of an agent. An earlier one may be submitted late, by a process that was stopped meanwhile.
+/// Records that `task` starts, if it is the newest activation of the agent; returns whether it is. An earlier one may be submitted late, by a
+/// process that was stopped meanwhile.
 ///
 /// # Errors
 /// Fails when the queue cannot be used.
-pub async fn is_newest(queue: &Queue, agent: &str, task: &str) -> Result<bool, QueueError> {
-    let number = queue.change_value(&state_key(agent), |state: &mut AgentState| state.activation).await?;
-    Ok(task_id(queue, agent, number) == task)
+pub async fn start(queue: &Queue, agent: &str, task: &str) -> Result<bool, QueueError> {
+    let start = |state: &mut AgentState| {
+        let is_newest = task_id(queue, agent, state.activation) == task;
+        state.has_started |= is_newest;
+        is_newest
+    };
+    queue.change_value(&state_key(agent), start).await
 }
 
 /// Returns the id of an activation. It begins the keys of its posts, which the Hub remembers: in it is a part of the queue's random id, so that

@@ -20,7 +20,16 @@ const LOCK_TRIES: usize = 20;
 pub struct ScratchDir {
     dir: TempDir,
     /// Dropped last, because a directory without a lock is never removed.
-    _lock: NamedTempFile,
+    lock: NamedTempFile,
+}
+
+impl Drop for ScratchDir {
+    #[expect(clippy::disallowed_methods, reason = "this module made it")]
+    fn drop(&mut self) {
+        // What cannot be removed now is tried again by the next run.
+        let is_left = std::fs::remove_dir_all(self.dir.path()).is_err() && self.dir.path().exists();
+        self.lock.disable_cleanup(is_left);
+    }
 }
 
 impl ScratchDir {
@@ -35,7 +44,7 @@ impl ScratchDir {
         let dir = lock.path().with_extension("");
         let name = dir.file_name().unwrap_or_default();
         let dir = private_temp_dir(tempfile::Builder::new().prefix(name).rand_bytes(0), parent)?;
-        Ok(Self { dir, _lock: lock })
+        Ok(Self { dir, lock })
     }
 
     /// Returns the path of the directory.

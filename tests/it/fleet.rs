@@ -174,9 +174,12 @@ fn b08_the_next_worker_of_the_machine_resumes_the_session_of_a_killed_one() {
     assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "killed\n");
     assert_eq!(branches(&lab), ["agent/task/a", "main"]);
     assert_eq!((lab.git(&["worktree", "list"]).lines().count(), lab.journals().len()), (1, 1));
-    assert_eq!(fs::read_dir(lab.home().join("state/fleet/workers")).unwrap().count(), 1);
+    let of_queue =
+        fs::read_dir(lab.home().join("state/fleet/workers")).unwrap().next().unwrap().unwrap().path();
+    let files = || fs::read_dir(&of_queue).unwrap().count();
+    assert_eq!(files(), 1);
     worker(&lab, &appends(&lab), &["--drain"]).exits(0);
-    assert_eq!(fs::read_dir(lab.home().join("state/fleet/workers")).unwrap().count(), 0);
+    assert_eq!(files(), 0);
 }
 
 #[test]
@@ -271,11 +274,35 @@ fn a_database_that_is_locked_for_long_ends_no_worker_and_stores_no_part_of_a_sub
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("no task is stored"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("this command stored no task"), "{}", refused.stderr);
     running.wait_for_stderr("the queue cannot be used now");
     drop(locked);
     running.finish().exits(0);
     assert_eq!((task(&lab, "a")["state"].clone(), tasks(&lab).len()), (json!("done"), 1));
+}
+
+#[test]
+fn a_result_that_an_ended_worker_could_not_record_in_a_locked_database_is_recorded_by_the_next_one() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a", "--max-attempts", "1"]).exits(0);
+    let model = Server::start("turns: [{text: done, delay_ms: 500}]");
+    let running = start_worker(&lab, &model, &["--grace", "0"]);
+    model.wait_for_request(1);
+    let mut database = Connection::open(lab.home().join("state/fleet/tasks.sqlite")).unwrap();
+    let locked = database.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    running.wait_for_stderr("the queue cannot be used now");
+    running.signal(Signal::TERM);
+    running.finish().exits(1);
+    let once = start_worker(&lab, &model, &["--once"]).finish();
+    assert!(once.code == Some(1) && once.stderr.contains("database is locked"), "{}", once.stderr);
+    drop(locked);
+    start_worker(&lab, &model, &["--drain"]).finish().exits(0);
+    let task = task(&lab, "a");
+    assert_eq!(
+        (&task["state"], &task["attempt"], &task["failed_attempts"]),
+        (&json!("done"), &json!(1), &json!(0))
+    );
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[test]

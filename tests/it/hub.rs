@@ -286,6 +286,16 @@ fn b05_an_activation_has_ten_iterations_and_a_limit_of_tokens() {
 }
 
 #[test]
+fn b05_an_activation_has_five_minutes() {
+    let place = Place::new();
+    place.mention("@bob?");
+    let server = Server::start("turns: [{text: Yes}]");
+    place.worker(&server, &["--agent", "bob", "--once", "--timeout", "9999"]).exits(0);
+    let journal = fs::read_to_string(find(&place.lab.home(), "journal.jsonl").unwrap()).unwrap();
+    assert!(journal.contains("\"timeout\":{\"secs\":300,"), "{journal}");
+}
+
+#[test]
 fn b06_the_hub_gets_what_was_used_and_b11_that_the_agent_was_active() {
     let place = Place::new();
     place.mention("@bob?");
@@ -383,7 +393,7 @@ fn b09_an_activation_that_is_submitted_late_does_nothing_after_a_later_one_has_b
 }
 
 #[test]
-fn b11_the_hub_hears_of_an_agent_whose_last_worker_was_killed() {
+fn b11_an_agent_whose_last_worker_was_killed_is_reported_as_active() {
     let place = Place::new();
     place.mention("@bob?");
     place.feed();

@@ -7,7 +7,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::decision::Decision;
 use crate::core::failure::FailureKind;
-use crate::engine::command_class::classify;
+use crate::engine::command_class::{CommandClass, CommandVerdict, classify, read_targets};
 use crate::engine::links::touched_files;
 use crate::tools::run_command::RunCommand;
 use crate::tools::{Plan, TypedTool};
@@ -26,7 +26,11 @@ pub fn command_refusal(app: &App, settings: &Settings, command: &str) -> CliResu
     let options = options.map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
     let mut plan = Plan { command: Some(command.to_owned()), ..Plan::default() };
     plan.touched_files = touched_files(&plan);
-    let verdict = classify(command, &options);
+    let mut verdict = classify(command, &options);
+    // What it reads may be a link out of the workspace, or a sensitive file.
+    if verdict.class < CommandClass::Ask && !read_targets(command).is_empty() {
+        verdict = CommandVerdict { class: CommandClass::Ask, is_known: false };
+    }
     Ok(match policy.decide(RunCommand::NAME, RunCommand::ACCESS, &plan, Some(&verdict)) {
         Decision::Allow => None,
         Decision::Ask { reason, .. } | Decision::Deny { reason, .. } => Some(reason),

@@ -6,6 +6,7 @@ use crate::fleet::error::QueueError;
 use crate::fleet::nats::connection::NatsServer;
 use crate::fleet::retention;
 use crate::fleet::unreadable::Unreadable;
+use crate::runtime::clock::Clock;
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull;
@@ -14,10 +15,12 @@ use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream
 use async_nats::jetstream::{self, Context, kv};
 use std::fmt::Display;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 
 /// Requests of one command at the same time.
 pub const CONCURRENCY: usize = 64;
+
+/// Key of the random id of the queue.
+const QUEUE_ID: &str = "id";
 
 /// Messages that workers may hold at the same time, those of all of them.
 const MAX_HELD: i64 = 100_000;
@@ -41,9 +44,8 @@ pub struct Buckets {
     pub lease: Duration,
     /// Records that could not be read.
     pub unreadable: Unreadable,
-    /// Values that all workers share; created when the first one is used.
-    values: OnceCell<kv::Store>,
-    replicas: usize,
+    /// Values that all workers share.
+    pub values: kv::Store,
     prefix: String,
 }
 
@@ -69,6 +71,7 @@ impl Buckets {
         let bucket =
             |name: &str, max_age: Duration| bucket(&format!("{prefix}_{name}"), max_age, server.replicas);
         let records = open_bucket(&context, bucket("STATE", Duration::ZERO)).await?;
+        let values = open_bucket(&context, bucket("VALUES", Duration::ZERO)).await?;
         let leases = open_bucket(&context, bucket("LEASE", lease)).await?;
         let lease = leases.status().await.map_err(away)?.max_age();
         if lease < MIN_LEASE {
@@ -87,19 +90,25 @@ impl Buckets {
             results,
             lease,
             unreadable: Unreadable::default(),
-            values: OnceCell::new(),
-            replicas: server.replicas,
+            values,
             prefix,
         })
     }
 
-    /// Returns the bucket of the values that all workers share.
+    /// Returns the random id of the queue, which the first process creates.
     ///
     /// # Errors
     /// Fails when the server does not answer, or refuses it.
-    pub async fn values(&self) -> Result<&kv::Store, QueueError> {
-        let config = || bucket(&format!("{}_VALUES", self.prefix), Duration::ZERO, self.replicas);
-        self.values.get_or_try_init(|| open_bucket(&self.context, config())).await
+    pub async fn random_id(&self, clock: &Clock) -> Result<String, QueueError> {
+        let values = &self.values;
+        // Another process may create it meanwhile.
+        let mut known = values.get(QUEUE_ID).await.map_err(away)?;
+        if known.is_none() {
+            let _ = values.create(QUEUE_ID, clock.short_id().into()).await;
+            known = values.get(QUEUE_ID).await.map_err(away)?;
+        }
+        let known = known.ok_or_else(|| away("the id of the queue cannot be stored"))?;
+        Ok(String::from_utf8_lossy(&known).into_owned())
     }
 
     /// Returns the subject of the message of a task.

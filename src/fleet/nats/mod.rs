@@ -49,7 +49,7 @@ enum Claim {
 
 /// The server.
 pub struct NatsStore {
-    /// Name of the queue on the server.
+    /// The prefix of its names on the server, and a random id, which tells its worktrees from those of others.
     pub id: String,
     buckets: Buckets,
     hints: Hints,
@@ -68,8 +68,8 @@ impl NatsStore {
     /// # Errors
     /// Fails when the server does not answer within ten seconds, or refuses it.
     pub async fn open(server: &NatsServer, lease: Duration, clock: Rc<Clock>) -> Result<Self, QueueError> {
-        let buckets = Buckets::open(server.connect().await?, server, lease).await?;
-        let id = server.prefix.to_ascii_lowercase();
+        let buckets = Box::pin(Buckets::open(server.connect().await?, server, lease)).await?;
+        let id = format!("{}-{}", server.prefix.to_ascii_lowercase(), buckets.random_id(&clock).await?);
         let (hints, renewed, doubtful, searched) = Default::default();
         Ok(Self { id, buckets, hints, clock, renewed, doubtful, searched })
     }
@@ -112,7 +112,7 @@ impl NatsStore {
             known.iter().flatten().filter(|task| task.state == TaskState::Queued).collect();
         let done = self.add(&new, &waiting, &added).await;
         done.map_err(|error| {
-            error.with_stored(format!("at least {} of {} tasks are", added.get(), new.len()))
+            error.with_stored(format!("this command stored at least {} of {} tasks", added.get(), new.len()))
         })
     }
 
@@ -320,12 +320,14 @@ impl NatsStore {
             if is_open(&task) && !was_open {
                 self.buckets.mark_open(id).await?;
             }
+            let is_closed = was_open && !is_open(&task);
+            let mark = if is_closed { self.buckets.open_mark(id).await? } else { None };
             if self.buckets.write(stored, revision).await? == Written::Conflict {
                 continue;
             }
-            if was_open && !is_open(&task) {
-                // If this fails, the key is removed when all records are looked at.
-                let _ = self.buckets.mark_closed(id).await;
+            if let Some(mark) = mark {
+                // If this fails, it is removed when all records are looked at.
+                let _ = self.buckets.remove_mark(&mark).await;
             }
             if task.state != before {
                 // If this fails, the message is delivered or published again later.
@@ -355,14 +357,16 @@ impl NatsStore {
     pub async fn remove(&self, ids: &[String]) -> Result<(), QueueError> {
         let mut ended = Vec::new();
         for id in ids {
-            let (stored, _) = self.existing(id).await?;
+            let (stored, revision) = self.existing(id).await?;
             stored.task.check_removable()?;
-            ended.push(stored);
+            ended.push((stored, revision, self.buckets.open_mark(id).await?));
         }
-        for stored in &ended {
+        for (stored, revision, mark) in &ended {
             self.buckets.remove_hint(&stored.task).await?;
-            self.buckets.remove(stored).await?;
-            self.buckets.mark_closed(&stored.task.id).await?;
+            self.buckets.remove(stored, *revision).await?;
+            if let Some(mark) = mark {
+                self.buckets.remove_mark(mark).await?;
+            }
         }
         Ok(())
     }

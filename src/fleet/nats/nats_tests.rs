@@ -25,10 +25,10 @@ fn task(id: &str, priority: Priority) -> TaskRecord {
 /// Opens a queue with these tasks on a server of its own.
 async fn with_tasks(ids: &[&str], lease: Duration) -> Option<(nats_server::NatsServer, NatsStore)> {
     let server = nats_server::NatsServer::start()?;
-    let store = open(&server.url(), lease).await.unwrap();
+    let store = Box::pin(open(&server.url(), lease)).await.unwrap();
     let tasks: Vec<_> =
         ids.iter().map(|id| ((*id).to_owned(), TaskSpec::example(id, Priority::Normal))).collect();
-    store.submit(&tasks, 1, 10).await.unwrap();
+    Box::pin(store.submit(&tasks, 1, 10)).await.unwrap();
     Some((server, store))
 }
 
@@ -127,6 +127,26 @@ async fn a_second_submission_publishes_what_an_interrupted_one_did_not() {
 }
 
 #[tokio::test]
+async fn a_mark_that_is_made_again_meanwhile_stays() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    let mark = store.buckets.open_mark("a").await.unwrap().unwrap();
+    store.buckets.mark_open("a").await.unwrap();
+    store.buckets.remove_mark(&mark).await.unwrap();
+    assert_eq!(Vec::from_iter(store.buckets.open_ids().await.unwrap()), ["a"]);
+}
+
+#[tokio::test]
+async fn a_record_with_the_id_of_others_removes_none_of_them() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    let mut record = Stored::new(task("a", Priority::Normal));
+    (record.task.id, record.task.state, record.task.changed_at) = (">".to_owned(), TaskState::Failed, 0);
+    store.buckets.records.put("evil", serde_json::to_vec(&record).unwrap().into()).await.unwrap();
+    store.clean(4, 4).await.unwrap();
+    assert_eq!(store.select(Selection::All).await.unwrap().len(), 1);
+    assert!(store.take_unreadable()[0].contains("it has the id of another task"));
+}
+
+#[tokio::test]
 async fn records_and_messages_that_cannot_be_read_stop_no_worker() {
     let Some((_server, store)) = with_tasks(&["a", "b"], Duration::from_secs(30)).await else { return };
     store.buckets.records.put("a", "no record".into()).await.unwrap();
@@ -176,9 +196,10 @@ async fn old_tasks_are_removed_and_open_ones_known_again_when_all_records_are_lo
     store.change_all(&["a".to_owned()], 3, &cancelled).await.unwrap();
     finish(&store, "b").await;
     let buckets = &store.buckets;
-    buckets.mark_closed("c").await.unwrap();
+    buckets.remove_mark(&buckets.open_mark("c").await.unwrap().unwrap()).await.unwrap();
     buckets.mark_open("gone").await.unwrap();
-    store.clean(4).await.unwrap();
+    let later = buckets.open_mark("gone").await.unwrap().unwrap().made_at + 3_601;
+    store.clean(later, 4).await.unwrap();
     let ids = |tasks: Vec<TaskRecord>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
     // The branch of `b` is missing.
     assert_eq!(ids(store.select(Selection::All).await.unwrap()), ["b", "c"]);
@@ -193,6 +214,6 @@ async fn old_tasks_are_removed_and_open_ones_known_again_when_all_records_are_lo
     let again = |task: &mut TaskRecord| task.retry(5).map(|()| Change::Write);
     store.change_all(&["c".to_owned()], 5, &again).await.unwrap();
     assert_eq!(ids(store.select(Selection::InState(TaskState::Queued)).await.unwrap()), ["c"]);
-    store.clean(4).await.unwrap();
+    store.clean(later, 4).await.unwrap();
     assert_eq!(Vec::from_iter(buckets.open_ids().await.unwrap()), ["c"]);
 }

@@ -62,8 +62,13 @@ impl Stored {
         if entry.operation != Operation::Put {
             return Ok(None);
         }
-        let stored = serde_json::from_slice(&entry.value)
-            .map_err(|error| QueueError::Unreadable(entry.key.clone(), error.to_string()))?;
+        let unreadable = |why: String| QueueError::Unreadable(entry.key.clone(), why);
+        let stored: Self =
+            serde_json::from_slice(&entry.value).map_err(|error| unreadable(error.to_string()))?;
+        // Its id is a part of the subjects of what is removed with it.
+        if stored.task.id != entry.key || check_id(&stored.task.id).is_err() {
+            return Err(unreadable("it has the id of another task".to_owned()));
+        }
         Ok(Some((stored, entry.revision)))
     }
 
@@ -143,14 +148,15 @@ impl Buckets {
         timeout(MAX_WAIT, read).await.map_err(away)?
     }
 
-    /// Removes a record and the document of its run.
-    pub(super) async fn remove(&self, stored: &Stored) -> Result<(), QueueError> {
+    /// Removes a record and the document of its run, unless it was changed since `revision`.
+    pub(super) async fn remove(&self, stored: &Stored, revision: u64) -> Result<(), QueueError> {
         if let Some(attempt) = stored.result_of {
             // Otherwise the server removes it when it is old.
             let _ = self.results.delete(stored.object(attempt)).await;
         }
         let subject = format!("$KV.{}.{}", self.records.name, stored.task.id);
-        self.records.stream.purge().filter(subject).await.map_err(away).map(drop)
+        let until = revision.saturating_add(1);
+        self.records.stream.purge().filter(subject).sequence(until).await.map_err(away).map(drop)
     }
 
     /// Returns the number of records.
@@ -166,12 +172,12 @@ impl Buckets {
     /// Returns all records. Those that cannot be read are noted.
     pub(super) async fn all(&self) -> Result<Vec<Stored>, QueueError> {
         let mut found = BTreeMap::new();
-        self.each(&mut |stored: Stored| drop(found.insert(stored.task.id.clone(), stored))).await?;
+        self.each(&mut |stored: Stored, _| drop(found.insert(stored.task.id.clone(), stored))).await?;
         Ok(found.into_values().collect())
     }
 
-    /// Calls `visit` with each record, perhaps more than once. Those that cannot be read are noted.
-    pub(super) async fn each(&self, visit: &mut impl FnMut(Stored)) -> Result<(), QueueError> {
+    /// Calls `visit` with each record and its revision, perhaps more than once. Those that cannot be read are noted.
+    pub(super) async fn each(&self, visit: &mut impl FnMut(Stored, u64)) -> Result<(), QueueError> {
         for _ in 0..TRIES {
             if self.count().await? == 0 || self.each_at_once(visit).await? {
                 return Ok(());
@@ -181,14 +187,14 @@ impl Buckets {
     }
 
     /// Visits all records, unless the last one was removed while they were read; returns whether it did.
-    async fn each_at_once(&self, visit: &mut impl FnMut(Stored)) -> Result<bool, QueueError> {
+    async fn each_at_once(&self, visit: &mut impl FnMut(Stored, u64)) -> Result<bool, QueueError> {
         let mut entries = self.records.watch_with_history(">").await.map_err(away)?;
         loop {
             let Ok(Some(entry)) = timeout(MAX_WAIT, entries.next()).await else { return Ok(false) };
             let entry = entry.map_err(away)?;
             // A record that is changed meanwhile comes twice.
             match Stored::parse(&entry) {
-                Ok(Some((stored, _))) => visit(stored),
+                Ok(Some((stored, revision))) => visit(stored, revision),
                 Ok(None) => {}
                 Err(error) => self.unreadable.note(error.to_string()),
             }

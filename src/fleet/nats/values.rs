@@ -9,7 +9,7 @@ use bytes::Bytes;
 impl NatsStore {
     /// Returns a value and its revision.
     pub(in crate::fleet) async fn value(&self, key: &str) -> Result<Option<(String, u64)>, QueueError> {
-        let entry = self.buckets.values().await?.entry(key).await.map_err(away)?;
+        let entry = self.buckets.values.entry(key).await.map_err(away)?;
         let entry = entry.filter(|entry| entry.operation == Operation::Put);
         Ok(entry.map(|entry| (String::from_utf8_lossy(&entry.value).into_owned(), entry.revision)))
     }
@@ -21,7 +21,7 @@ impl NatsStore {
         value: String,
         revision: Option<u64>,
     ) -> Result<bool, QueueError> {
-        let (values, value) = (self.buckets.values().await?, Bytes::from(value));
+        let (values, value) = (&self.buckets.values, Bytes::from(value));
         match revision {
             Some(revision) => match values.update(key, value, revision).await {
                 Ok(_) => Ok(true),

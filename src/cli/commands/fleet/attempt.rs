@@ -5,7 +5,7 @@ use crate::cli::commands::fleet::attempt_directory::{
     AttemptDirectory, home_of, path_of, remove_clone, set_worker,
 };
 use crate::cli::commands::fleet::bundle::{clone, directory_in, store_result};
-use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
+use crate::cli::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
 use crate::cli::commands::fleet::executor::ExecutorRun;
 use crate::cli::commands::fleet::long_prompt::with_prompt;
@@ -31,7 +31,6 @@ use crate::engine::worktree::Repository;
 use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::process::launch::Launcher;
-use std::cell::OnceCell;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -40,12 +39,12 @@ use tokio_util::sync::CancellationToken;
 pub struct Attempt<'a> {
     worker: &'a WorkerContext<'a>,
     task: &'a TaskRecord,
-    run: &'a OnceCell<RunResult>,
+    run: &'a AttemptRun,
 }
 
 impl<'a> Attempt<'a> {
     /// Creates the newest attempt of `task`.
-    pub fn new(worker: &'a WorkerContext<'a>, task: &'a TaskRecord, run: &'a OnceCell<RunResult>) -> Self {
+    pub fn new(worker: &'a WorkerContext<'a>, task: &'a TaskRecord, run: &'a AttemptRun) -> Self {
         Self { worker, task, run }
     }
 
@@ -60,6 +59,9 @@ impl<'a> Attempt<'a> {
             never = claim.renew(&interrupt) => match never {},
         };
         let Err(error) = ended else { return Ok(()) };
+        if self.is_not_recorded(&error) {
+            return Err(error);
+        }
         // The money of all tasks together is used up, or the worker ends, which says nothing about this one.
         if error.kind == FailureKind::Quota || self.worker.stop.is_cancelled() {
             return self.claim().give_back().await;
@@ -69,6 +71,11 @@ impl<'a> Attempt<'a> {
             self.worker.app.report_error(&error);
         }
         Ok(())
+    }
+
+    /// Checks whether the worker ends while the queue cannot be used: the next worker of this machine goes on with the attempt.
+    fn is_not_recorded(&self, error: &CliError) -> bool {
+        error.kind == FailureKind::Network && self.worker.stop.is_cancelled()
     }
 
     fn claim(&self) -> Claim<'a> {
@@ -111,10 +118,12 @@ impl<'a> Attempt<'a> {
             repository.remove_locks(&place.path, None).await.map_err(|why| may_pass(&why))?;
         }
         let done = Box::pin(self.run_in((&place, &base), &settings, interrupt)).await;
+        if done.as_ref().is_err_and(|error| self.is_not_recorded(error)) {
+            return done;
+        }
         let own =
             match self.worker.until_answered(async || self.worker.queue.record(&self.task.id).await).await {
-                // The next worker of this machine goes on with it.
-                Err(error) if error.kind == FailureKind::Network => return Err(error),
+                Err(error) if self.is_not_recorded(&error) => return Err(error),
                 record => record.ok().filter(|record| record.newest_attempt() == self.key()),
             };
         let published = match &own {
@@ -209,6 +218,7 @@ impl<'a> Attempt<'a> {
                 }
                 options.session_id = Some(session_id);
                 options.total_budget.iter().for_each(|total| total.add_used(spent));
+                self.run.begin();
                 Box::pin(run_for_client(&app, &options, task)).await?.result
             }
         };
@@ -222,7 +232,7 @@ impl<'a> Attempt<'a> {
         settings: &Settings,
         result: RunResult,
     ) -> CliResult<()> {
-        self.run.get_or_init(|| result.clone());
+        self.run.end(result.clone());
         store_session((self.worker, self.task), settings, &result).await?;
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
@@ -293,7 +303,7 @@ impl<'a> Attempt<'a> {
 /// Fails when the repository of a task that is done cannot be used, or its branch is on another commit.
 pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<()> {
     let settled = async {
-        let settings = Attempt::new(worker, task, &OnceCell::new()).settings()?;
+        let settings = Attempt::new(worker, task, &AttemptRun::default()).settings()?;
         if task.spec.bundle.is_some() {
             let path = path_of(worker, &settings, task.newest_attempt());
             return remove_clone(&path).map(|()| true).map_err(|why| may_pass(&why));

@@ -131,7 +131,8 @@ pub async fn remove_abandoned(
             continue;
         }
         let (path, name) = (file.with_extension(""), read_text(&file, MAX_NAME_BYTES).ok().flatten());
-        if name.zip(key_of(&path)).is_some_and(|(name, key)| is_abandoned(&name, key)) {
+        let key = key_of(worker.queue.id(), &path);
+        if name.zip(key).is_some_and(|(name, key)| is_abandoned(&name, key)) {
             let removed = remove_whatever_it_is(&launcher, &path).await;
             if log_not_removed(worker, &path, removed) {
                 let text = messages::abandoned_removed(&path.display().to_string(), worker.language);
@@ -152,11 +153,11 @@ async fn remove_whatever_it_is(launcher: &Launcher, path: &Path) -> Result<(), S
     remove_clone(path)
 }
 
-/// Returns the attempt that works in the directory `path`.
-fn key_of(path: &Path) -> Option<AttemptKey> {
-    let mut parts = path.file_name()?.to_str()?.rsplit('-');
-    let attempt = parts.next()?.parse().ok()?;
-    Some(AttemptKey { task: parts.next()?.parse().ok()?, attempt })
+/// Returns the attempt of the queue `queue` that works in the directory `path`.
+fn key_of(queue: &str, path: &Path) -> Option<AttemptKey> {
+    let (task, attempt) =
+        path.file_name()?.to_str()?.strip_prefix(queue)?.strip_prefix('-')?.split_once('-')?;
+    Some(AttemptKey { task: task.parse().ok()?, attempt: attempt.parse().ok()? })
 }
 
 fn log_not_removed(worker: &WorkerContext<'_>, path: &Path, removed: Result<(), String>) -> bool {

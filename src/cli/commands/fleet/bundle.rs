@@ -80,7 +80,7 @@ pub async fn clone(
     check_commit(&bundle.commit)?;
     let bytes = worker.until_answered(async || worker.queue.object(&bundle.object).await).await?;
     let gone = || {
-        CliError::new(FailureKind::Config, "its bundle is no longer in the queue, which keeps it for 30 days")
+        CliError::new(FailureKind::Config, "its bundle is no longer in the queue, which keeps it for 60 days")
     };
     let bytes = bytes.ok_or_else(gone)?;
     let (_directory, file) = scratch(&settings.state)?;
@@ -135,7 +135,7 @@ pub async fn fetch(app: &App, settings: &Settings, queue: &Queue, id: &str) -> C
     let bytes = queue
         .object(object)
         .await?
-        .ok_or_else(|| wrong("has a result that is gone: it is kept for 30 days"))?;
+        .ok_or_else(|| wrong("has a result that is gone: it is kept for 60 days"))?;
     let launcher = git_launcher(app, settings)?;
     let repository = open_repository(&launcher, settings).await?;
     let (_directory, file) = scratch(&settings.state)?;

@@ -9,10 +9,39 @@ use crate::core::stop_reason::StopReason;
 use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::terminal::Style;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+
+/// The run of an attempt.
+#[derive(Default)]
+pub struct AttemptRun {
+    has_begun: Cell<bool>,
+    result: OnceCell<RunResult>,
+}
+
+impl AttemptRun {
+    /// Notes that the run begins, which may cost something.
+    pub fn begin(&self) {
+        self.has_begun.set(true);
+    }
+
+    /// Notes how the run ended, unless that is known, and returns it.
+    pub fn end(&self, result: RunResult) -> &RunResult {
+        self.result.get_or_init(|| result)
+    }
+
+    /// Checks whether the run has begun.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.get()
+    }
+
+    /// Returns how the run ended, once it has.
+    pub fn get(&self) -> Option<&RunResult> {
+        self.result.get()
+    }
+}
 
 /// The newest attempt of a task.
 #[derive(Clone, Copy)]
@@ -21,8 +50,8 @@ pub struct Claim<'a> {
     pub worker: &'a WorkerContext<'a>,
     /// The task.
     pub task: &'a TaskRecord,
-    /// How the run of the attempt ended, once it has.
-    pub run: &'a OnceCell<RunResult>,
+    /// The run of the attempt.
+    pub run: &'a AttemptRun,
 }
 
 impl Claim<'_> {
@@ -32,10 +61,10 @@ impl Claim<'_> {
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             renewals.tick().await;
-            match self.worker.queue.renew(self.task).await {
-                Ok(true) => {}
-                Ok(false) => interrupt.cancel(),
-                // If this lasts, another worker takes the task, and what this one does has no effect.
+            match self.worker.or_later(self.worker.queue.renew(self.task).await) {
+                // If an outage lasts, another worker takes the task, and what this one does has no effect.
+                Ok(Some(true) | None) => {}
+                Ok(Some(false)) => interrupt.cancel(),
                 Err(error) => self.worker.log(Style::Warning, &error.to_string()),
             }
         }

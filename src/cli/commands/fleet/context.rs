@@ -12,6 +12,7 @@ use crate::fleet::error::QueueError;
 use crate::fleet::metrics::Metrics;
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
+use std::cell::Cell;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,8 @@ pub struct WorkerContext<'a> {
     pub lane: Lane,
     /// Its figures.
     pub metrics: Metrics,
+    /// Whether the queue could not be used when it was last asked.
+    pub is_away: Cell<bool>,
     /// The Hub, if it activates agents.
     pub hub: Option<HubContext>,
 }
@@ -44,15 +47,20 @@ impl WorkerContext<'_> {
         self.app.source.unix_time().as_secs()
     }
 
-    /// Returns the value, or `None` if the server of the queue does not answer, which is logged and may pass.
+    /// Returns the value, or `None` if the queue cannot be used now, which may pass and is logged once.
     ///
     /// # Errors
     /// Fails for every other error.
     pub fn or_later<T>(&self, value: Result<T, QueueError>) -> CliResult<Option<T>> {
         match value {
-            Ok(value) => Ok(Some(value)),
+            Ok(value) => {
+                self.is_away.set(false);
+                Ok(Some(value))
+            }
             Err(error @ QueueError::Away(_)) => {
-                self.log(Style::Warning, &error.to_string());
+                if !self.is_away.replace(true) {
+                    self.log(Style::Warning, &error.to_string());
+                }
                 Ok(None)
             }
             Err(error) => Err(error.into()),

@@ -30,7 +30,7 @@ pub async fn shorten(queue: &Queue, spec: &mut TaskSpec, now: u64) -> CliResult<
 pub fn with_prompt(spec: TaskSpec, object: Option<Vec<u8>>) -> CliResult<TaskSpec> {
     let text = object.and_then(|bytes| String::from_utf8(bytes).ok());
     let gone = || {
-        CliError::new(FailureKind::Config, "its prompt is no longer in the queue, which keeps it for 30 days")
+        CliError::new(FailureKind::Config, "its prompt is no longer in the queue, which keeps it for 60 days")
     };
     Ok(TaskSpec { prompt: text.ok_or_else(gone)?, long_prompt: None, ..spec })
 }

@@ -1,12 +1,12 @@
 //! A worker within the money of a day of all workers (`fleet.budget_usd`): each run may cost its `--budget`, which is reserved before.
 
+use crate::cli::commands::fleet::claim::AttemptRun;
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
 use crate::fleet::day_budget::{DAY_BUDGET, DayBudget};
 use crate::messages;
 use crate::terminal::Style;
@@ -81,11 +81,11 @@ impl SharedBudget {
         &self,
         worker: &WorkerContext<'_>,
         Reservation(id): Reservation,
-        (run, has_begun): (Option<&RunResult>, bool),
+        run: &AttemptRun,
     ) -> CliResult<()> {
-        let spent = match run {
-            Some(run) if run.requests > 0 || run.executor.is_some() => run.cost.total_usd.map(f64::from),
-            None if has_begun => None,
+        let spent = match run.get() {
+            Some(run) if run.requests > 0 => run.cost.total_usd.map(f64::from),
+            None if run.has_begun() => None,
             _ => Some(0.0),
         };
         let settle = |budget: &mut DayBudget| budget.settle(&id, spent);

@@ -63,6 +63,6 @@ pub async fn print_session(app: &App, queue: &Queue, id: &str) -> CliResult<()> 
     };
     let bytes = queue.object(object).await?;
     let bytes =
-        bytes.ok_or_else(|| wrong("has a session that is gone: it is kept for 30 days".to_owned()))?;
+        bytes.ok_or_else(|| wrong("has a session that is gone: it is kept for 60 days".to_owned()))?;
     print(&app.terminal, &String::from_utf8_lossy(&bytes))
 }

@@ -148,7 +148,9 @@ async fn add(
         Ok(queue)
     };
     let queue = prepared.await.map_err(|error: CliError| match error.kind {
-        FailureKind::Network => CliError { cause: error.cause.context("no task is stored"), ..error },
+        FailureKind::Network => {
+            CliError { cause: error.cause.context("this command stored no task"), ..error }
+        }
         _ => error,
     })?;
     queue.submit(&tasks, now).await?;

@@ -2,13 +2,14 @@
 
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::attempt_directory::remove_abandoned;
+use crate::cli::commands::fleet::claim::AttemptRun;
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::monitor::{self, Listening, Monitor};
 use crate::cli::commands::fleet::records::{directories, open_queue};
 use crate::cli::commands::fleet::shared_budget::{Reservation, SharedBudget};
 use crate::cli::commands::fleet::task_metrics::TaskMetrics;
 use crate::cli::commands::fleet::worker_args::{WorkerArgs, WorkerOptions};
-use crate::cli::commands::fleet::worker_lock::{Left, WorkerLock};
+use crate::cli::commands::fleet::worker_lock::{EndedWorker, WorkerLock};
 use crate::cli::commands::fleet::worker_name::WorkerName;
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::hub::{activation, one_agent};
@@ -18,7 +19,7 @@ use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskState};
-use crate::core::run_result::RunResult;
+use crate::core::hub::Activation;
 use crate::fleet::error::QueueError;
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::selection::Selection;
@@ -28,7 +29,7 @@ use crate::terminal::Style;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::pin::pin;
@@ -38,6 +39,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+/// How long a change of a database waits for those of other processes: no claim is renewed meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two looks at a queue that has nothing to do.
 const IDLE: Duration = Duration::from_secs(1);
 /// The same where the worker ends when the last tasks have.
@@ -53,7 +56,7 @@ struct Worker<'a> {
     /// The money of a day of all workers.
     budget: Option<SharedBudget>,
     /// Tasks of other workers of this machine that have ended, whose sessions it resumes.
-    left: RefCell<VecDeque<(TaskRecord, Left)>>,
+    left: RefCell<VecDeque<(TaskRecord, EndedWorker)>>,
     /// Numbers of tasks that could not be settled, which was reported.
     not_settled: RefCell<BTreeSet<u64>>,
     /// When the queue was last looked through.
@@ -80,6 +83,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
         let options = SharedBudget::bounded(budget.as_ref(), options);
         let listening = Listening::open(app, &settings.fleet, listen.as_deref()).await?;
         let queue = open_queue(app, &settings, queue.as_deref()).await?;
+        queue.set_patience(PATIENCE)?;
         let context = WorkerContext {
             app,
             queue,
@@ -90,6 +94,7 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
             lane,
             hub,
             metrics: Metrics::default(),
+            is_away: Cell::default(),
         };
         let worker = Worker::new((context, &settings), budget)?;
         let WorkerContext { metrics, queue, hub, .. } = &worker.context;
@@ -125,7 +130,8 @@ impl<'a> Worker<'a> {
         let unusable =
             |error: io::Error| CliError::new(FailureKind::Session, format!("{}: {error}", fleet.display()));
         let name = WorkerName::new(&fleet, &context.app.source).map_err(unusable)?;
-        let lock = WorkerLock::new(&fleet.join("workers"), &name.text).map_err(unusable)?;
+        let workers = fleet.join("workers").join(context.queue.id());
+        let lock = WorkerLock::new(&workers, &name.text).map_err(unusable)?;
         let (left, not_settled, looked_through) = Default::default();
         Ok(Self { context, settings, name, lock, budget, left, not_settled, looked_through })
     }
@@ -135,15 +141,26 @@ impl<'a> Worker<'a> {
         let left_by = |task: TaskRecord| {
             let worker = task.worker.as_deref().filter(|worker| self.name.is_of_machine(worker))?;
             let is_own = task.session_id.is_some() && task.spec.is_of(self.context.lane);
-            let left = self.lock.left(worker).filter(|_| is_own)?;
+            let left = self.lock.ended(worker).filter(|_| is_own)?;
             Some((task, left))
         };
         let claimed = self.context.queue.select(Selection::InState(TaskState::Claimed)).await;
         let Some(claimed) = self.context.or_later(claimed)? else { return Ok(()) };
-        let left: VecDeque<(TaskRecord, Left)> = claimed.into_iter().filter_map(left_by).collect();
-        self.lock.remove_left(|name| left.iter().any(|(task, _)| task.worker.as_deref() == Some(name)));
+        self.lock.remove_left(|name| claimed.iter().any(|task| task.worker.as_deref() == Some(name)));
+        let left: VecDeque<(TaskRecord, EndedWorker)> = claimed.into_iter().filter_map(left_by).collect();
         self.left.replace(left);
         Ok(())
+    }
+
+    /// Reports an activation whose last worker was killed; returns whether the Hub answers.
+    async fn settle_activation(&self, task: &TaskRecord, activation: &Activation) -> CliResult<bool> {
+        let WorkerContext { hub, queue, .. } = &self.context;
+        let Some(hub) = hub else { return Ok(false) };
+        let is_reported = activation::report_killed(&self.context, hub, (task, activation)).await;
+        if is_reported {
+            self.context.or_later(queue.set_settled(task).await)?;
+        }
+        Ok(is_reported)
     }
 
     /// Removes the directories that killed workers of this machine have left, and whose tasks are done by others.
@@ -173,6 +190,9 @@ impl<'a> Worker<'a> {
         loop {
             let is_enough = limits.once && claimed > 0 || self.is_used_up();
             let claims = !interrupt.is_cancelled() && failed.is_none() && !is_enough;
+            if interrupt.is_cancelled() {
+                looking.clear();
+            }
             let is_idle = running.is_empty() && claiming.is_empty();
             if is_idle && looking.is_empty() && (!claims || found_nothing && self.may_end(limits).await?) {
                 break;
@@ -220,7 +240,7 @@ impl<'a> Worker<'a> {
     /// Gives back a task that was claimed when a signal arrived.
     async fn give_back(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
         let context = &self.context;
-        self.settle_budget(reserved, (None, false)).await?;
+        self.settle_budget(reserved, &AttemptRun::default()).await?;
         let given_back = async || context.queue.give_back(&task, context.now()).await;
         context.until_answered(given_back).await.map(|_| None)
     }
@@ -268,16 +288,14 @@ impl<'a> Worker<'a> {
         let Some(reserved) = budget.reserve(&self.context, &self.name.text).await? else { return Ok(None) };
         match self.claim(limits).await {
             Ok(Some(task)) => Ok(Some((task, Some(reserved)))),
-            none => budget.settle(&self.context, reserved, (None, false)).await.and(none.map(|_| None)),
+            none => {
+                budget.settle(&self.context, reserved, &AttemptRun::default()).await.and(none.map(|_| None))
+            }
         }
     }
 
     /// Counts what the run of a task has cost of what was reserved for it.
-    async fn settle_budget(
-        &self,
-        reserved: Option<Reservation>,
-        run: (Option<&RunResult>, bool),
-    ) -> CliResult<()> {
+    async fn settle_budget(&self, reserved: Option<Reservation>, run: &AttemptRun) -> CliResult<()> {
         match (&self.budget, reserved) {
             (Some(budget), Some(reserved)) => budget.settle(&self.context, reserved, run).await,
             _ => Ok(()),
@@ -287,11 +305,16 @@ impl<'a> Worker<'a> {
     /// Takes over the task of a worker that has ended, or claims the next one.
     async fn claim(&self, limits: &Limits) -> CliResult<Option<TaskRecord>> {
         let next = || self.left.borrow_mut().pop_front();
-        while let Some((task, left)) = next() {
-            let has_failed = left == Left::Killed;
+        while let Some((task, ended)) = next() {
+            let has_failed = ended == EndedWorker::Killed;
             let adopted = self.context.queue.adopt(&task, &self.name.text, has_failed).await;
-            if let Some(Some(task)) = self.context.or_later(adopted)? {
-                return Ok(Some(task));
+            match self.context.or_later(adopted)? {
+                Some(Some(task)) => return Ok(Some(task)),
+                Some(None) => {}
+                None => {
+                    self.left.borrow_mut().push_front((task, ended));
+                    return Ok(None);
+                }
             }
         }
         if let (Some(hub), Some(agent)) = (&self.context.hub, &limits.agent) {
@@ -300,6 +323,9 @@ impl<'a> Worker<'a> {
         }
         self.context.metrics.set(Figure::Heartbeat, &[], self.context.app.source.unix_time().as_secs_f64());
         let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
+        if limits.once {
+            return Ok(claimed?);
+        }
         Ok(self.context.or_later(claimed)?.flatten())
     }
 
@@ -317,7 +343,7 @@ impl<'a> Worker<'a> {
     async fn perform(&self, (task, reserved): Claimed) -> CliResult<Option<TaskState>> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
-        let (metrics, run) = (TaskMetrics::begin(&self.context, &task), OnceCell::new());
+        let (metrics, run) = (TaskMetrics::begin(&self.context, &task), AttemptRun::default());
         match (&task.spec.activation, &self.context.hub) {
             (Some(activation), Some(hub)) => {
                 Box::pin(activation::perform(&self.context, hub, (&task, activation), &run)).await?;
@@ -329,9 +355,7 @@ impl<'a> Worker<'a> {
             task => task.map(Some),
         };
         let ended = self.context.until_answered(read).await?;
-        // A run that has begun and has no result may have cost something.
-        let has_begun = ended.as_ref().is_some_and(|ended| ended.session_id.is_some());
-        self.settle_budget(reserved, (run.get(), has_begun)).await?;
+        self.settle_budget(reserved, &run).await?;
         let Some(task) = ended else { return Ok(None) };
         metrics.end(&task, run.get());
         let style = if task.state == TaskState::Done { Style::Plain } else { Style::Warning };
@@ -366,12 +390,11 @@ impl<'a> Worker<'a> {
     async fn settle_all(&self, until: u64) -> CliResult<()> {
         let Worker { context, not_settled, .. } = self;
         let tasks = context.or_later(context.queue.select(Selection::Unsettled { until }).await)?;
+        let mut hub_answers = true;
         for task in tasks.unwrap_or_default() {
             if let Some(activation) = &task.spec.activation {
-                if let Some(hub) = &context.hub
-                    && activation::tell_killed(context, hub, (&task, activation)).await
-                {
-                    context.or_later(context.queue.set_settled(&task).await)?;
+                if hub_answers {
+                    hub_answers = self.settle_activation(&task, activation).await?;
                 }
                 continue;
             }

@@ -20,7 +20,7 @@ pub struct WorkerLock {
 
 /// How a worker has left its tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum EndedWorker {
     /// It was killed.
     Killed,
     /// It could not record how they ended.
@@ -55,12 +55,12 @@ impl WorkerLock {
     }
 
     /// Returns how the worker `name` has left its tasks, if it ran on this machine and has not settled them.
-    pub fn left(&self, name: &str) -> Option<Left> {
+    pub fn ended(&self, name: &str) -> Option<EndedWorker> {
         // A name of a record, which others may have written.
         let path = check_id(name).is_ok().then(|| self.directory.join(name))?;
         let mut content = Vec::new();
         unlocked(&path)?.take(64).read_to_end(&mut content).ok()?;
-        Some(if content == NOT_RECORDED { Left::NotRecorded } else { Left::Killed })
+        Some(if content == NOT_RECORDED { EndedWorker::NotRecorded } else { EndedWorker::Killed })
     }
 
     /// Removes the files of killed workers, except those that are `needed`.
@@ -105,14 +105,14 @@ mod tests {
         drop(create_new(&directory.path().join("killed"), true).unwrap());
         let kept = WorkerLock::new(directory.path(), "kept").unwrap();
         kept.keep().unwrap();
-        let left = ["mine", "killed", "kept", "unknown", "../x"].map(|name| lock.left(name));
-        assert_eq!(left, [None, Some(Left::Killed), None, None, None]);
+        let left = ["mine", "killed", "kept", "unknown", "../x"].map(|name| lock.ended(name));
+        assert_eq!(left, [None, Some(EndedWorker::Killed), None, None, None]);
         drop(kept);
-        assert_eq!(lock.left("kept"), Some(Left::NotRecorded));
+        assert_eq!(lock.ended("kept"), Some(EndedWorker::NotRecorded));
         lock.remove_left(|name| name == "killed");
-        assert_eq!((lock.left("killed"), lock.left("kept")), (Some(Left::Killed), None));
+        assert_eq!((lock.ended("killed"), lock.ended("kept")), (Some(EndedWorker::Killed), None));
         lock.remove_left(|_| false);
-        assert_eq!(lock.left("killed"), None);
+        assert_eq!(lock.ended("killed"), None);
         let path = directory.path().join("mine");
         assert!(path.exists());
         drop(lock);

@@ -44,14 +44,18 @@ fn machine_id(path: &Path, clock: &Clock) -> io::Result<String> {
         Ok(id)
     };
     match read() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        known => return known,
+        Ok(id) if id.len() == MACHINE_ID_CHARS => return Ok(id),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        // It does not exist, or was not written completely.
+        Ok(_) => rustix::fs::unlink(path)?,
+        Err(_) => {}
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     create_private_dir(directory)?;
     let mut file = NamedTempFile::new_in(directory)?;
     let id = clock.short_id();
     file.write_all(id.as_bytes())?;
+    file.as_file().sync_all()?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(id),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => read(),
@@ -83,5 +87,8 @@ mod tests {
         assert_eq!(check_id(&first.text), Ok(()));
         let known = |name: &str| first.is_of_machine(name);
         assert_eq!((known(&second.text), known(&other.text), known("x")), (true, false, false));
+        drop(std::fs::File::create(here.path().join("machine-id")).unwrap());
+        let renewed = WorkerName::new(here.path(), &clock).unwrap();
+        assert!(renewed.machine.len() == MACHINE_ID_CHARS && !first.is_of_machine(&renewed.text));
     }
 }

@@ -1,6 +1,6 @@
 //! One activation of an agent of a Hub: reads what it is about, runs the agent, posts the answer, and tells the Hub.
 
-use crate::cli::commands::fleet::claim::{Claim, ending_of, ending_of_run};
+use crate::cli::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
@@ -13,16 +13,14 @@ use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, check_id};
 use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
-use crate::core::run_result::RunResult;
 use crate::core::stop_reason::Status;
 use crate::fleet::transitions::Ending;
 use crate::hub::agent_state::{AgentState, PostRefusal};
 use crate::hub::api::Notification;
-use crate::hub::feed::{feed, is_newest, state_key};
+use crate::hub::feed::{feed, start, state_key};
 use crate::messages;
 use crate::terminal::Style;
 use crate::text::delimiter::Delimiter;
-use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -66,7 +64,7 @@ pub async fn perform(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
     (task, activation): (&TaskRecord, &Activation),
-    run: &OnceCell<RunResult>,
+    run: &AttemptRun,
 ) -> CliResult<()> {
     let (claim, interrupt) = (Claim { worker, task, run }, worker.stop.child_token());
     // Its id is the name of a directory, and whoever may write to the queue has chosen it.
@@ -90,14 +88,15 @@ pub async fn perform(
     }
 }
 
-/// Tells the Hub that the agent of an activation was active whose last worker was killed; returns whether it knows now.
-pub async fn tell_killed(
+/// Reports to the Hub that the agent of an activation was active whose last worker was killed; returns whether that succeeded, or the Hub
+/// does not know the agent.
+pub async fn report_killed(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
     (task, activation): (&TaskRecord, &Activation),
 ) -> bool {
     match hub.client.activated(&activation.agent, &activated_key(task)).await {
-        Err(error) if error.may_pass() => {
+        Err(error) if !error.is_not_found() => {
             worker.log(
                 Style::Warning,
                 &messages::hub_not_told("activated", &error.to_string(), worker.language),
@@ -152,8 +151,8 @@ impl ActivationRun<'_> {
 
     async fn activate(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
         let (agent, worker) = (&self.activation.agent, self.claim.worker);
-        let newest = async || is_newest(&worker.queue, agent, &self.claim.task.id).await;
-        if !worker.until_answered(newest).await? {
+        let started = async || start(&worker.queue, agent, &self.claim.task.id).await;
+        if !worker.until_answered(started).await? {
             return Ok(Ended::not_done("a later activation of the agent has begun"));
         }
         match self.hub.client.budget(agent).await {

@@ -42,7 +42,7 @@ impl ActivationRun<'_> {
             Some(name) => Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await,
             None => Box::pin(self.run_in(&workspace.path(), prompt, about, interrupt)).await,
         };
-        ran.map(|result| self.claim.run.get_or_init(|| result))
+        ran.map(|result| self.claim.run.end(result))
     }
 
     /// Lets another program do it (`fleet.executors`); its text is the answer.
@@ -92,6 +92,7 @@ impl ActivationRun<'_> {
         let options = concurrent_options(options, interrupt);
         let task = Task::New { prompt, history: None, config: None, preparation: Preparation::default() };
         let ended = CancellationToken::new();
+        self.claim.run.begin();
         let run = async {
             let finished = Box::pin(run_for_client(&app, &options, task)).await;
             ended.cancel();
@@ -108,7 +109,7 @@ impl ActivationRun<'_> {
         };
         let (finished, ()) = tokio::join!(run, serve);
         let result = finished?.result;
-        self.claim.run.get_or_init(|| result.clone());
+        self.claim.run.end(result.clone());
         store_session((self.claim.worker, self.claim.task), &settings, &result).await?;
         Ok(result)
     }

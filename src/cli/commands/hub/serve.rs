@@ -105,7 +105,8 @@ impl Server<'_> {
     async fn serve(&self, once: bool) -> CliResult<()> {
         let (mut was_leader, begun) = (None, Instant::now());
         loop {
-            let leads = self.or_log(self.candidate.lead(&self.queue).await)? == Some(true);
+            let leads = self.candidate.lead(&self.queue).await;
+            let leads = if once { Some(leads?) } else { self.or_log(leads)? } == Some(true);
             if was_leader != Some(leads) {
                 let text = if leads {
                     messages::hub_leads(&self.hub.settings.url, self.language)
@@ -158,21 +159,26 @@ impl Server<'_> {
         self.metrics.clear(Figure::BackoffRemaining);
         self.waiting.set(0);
         let is_due = self.looked_at_all.get().is_none_or(|last| last.elapsed() >= FULL_INTERVAL);
+        let (mut named, can_poll) = (BTreeSet::new(), !matches!(polled, Ok(None)));
         let pause = match polled {
-            Ok(Some(ref agents)) => {
+            Ok(Some(agents)) => {
+                named.extend(agents.iter().map(|agent| agent.id.clone()));
                 let is_full = agents.len() >= POLL_AGENTS;
-                let has_submitted = self.feed_notified(Ok(agents.clone())).await?;
+                let has_submitted = self.feed_notified(Ok(agents)).await?;
                 if is_full && has_submitted { Duration::ZERO } else { AFTER_POLL }
             }
             Ok(None) => interval,
-            Err(ref error) => {
+            Err(error) => {
                 self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
                 interval
             }
         };
         // A poll names a number of agents, perhaps always the same ones.
-        if matches!(polled, Ok(None)) || is_due {
-            self.feed_notified(self.hub.client.with_notifications().await).await?;
+        if !can_poll || is_due {
+            let listed = self.hub.client.with_notifications().await;
+            let is_other = |agent: &AgentInfo| !named.contains(&agent.id);
+            let others = listed.map(|agents| agents.into_iter().filter(is_other).collect());
+            self.feed_notified(others).await?;
         }
         if is_due {
             self.looked_at_all.set(Some(Instant::now()));
