@@ -113,31 +113,37 @@ pub fn remove_clone(path: &Path) -> Result<(), String> {
     remove_directory(path).and_then(|()| remove_beside(path))
 }
 
-/// Removes the directories of this machine whose workers are gone and whose tasks have other attempts by now: `is_abandoned` gets the name of
-/// the worker and the attempt.
+/// Returns the directories of the queue `queue` below the state directory of the user: path, name of the worker, attempt.
+pub fn known_directories(queue: &str, state: &Path) -> Vec<(PathBuf, String, AttemptKey)> {
+    let workspaces = state.join(WORKSPACES).read_dir().into_iter().flatten().flatten();
+    let entries = workspaces.flat_map(|workspace| workspace.path().join(WORKTREES).read_dir());
+    let files = entries.flatten().flatten().map(|entry| entry.path());
+    let known = files
+        .filter(|file| file.extension().is_some_and(|extension| extension == WORKER))
+        .filter_map(|file| {
+            let path = file.with_extension("");
+            let worker = read_text(&file, MAX_NAME_BYTES).ok().flatten()?;
+            let key = key_of(queue, &path)?;
+            Some((path, worker, key))
+        });
+    known.collect()
+}
+
+/// Removes directories whose workers are gone and whose tasks have other attempts by now.
 ///
 /// # Errors
 /// Fails when no process can be started.
 pub async fn remove_abandoned(
     worker: &WorkerContext<'_>,
-    (state, settings): (&Path, &Settings),
-    is_abandoned: impl Fn(&str, AttemptKey) -> bool,
+    settings: &Settings,
+    abandoned: &[PathBuf],
 ) -> CliResult<()> {
     let launcher = git_launcher(worker.app, settings)?;
-    let workspaces = state.join(WORKSPACES).read_dir().into_iter().flatten().flatten();
-    let entries = workspaces.flat_map(|workspace| workspace.path().join(WORKTREES).read_dir());
-    for file in entries.flatten().flatten().map(|entry| entry.path()) {
-        if file.extension().is_none_or(|extension| extension != WORKER) {
-            continue;
-        }
-        let (path, name) = (file.with_extension(""), read_text(&file, MAX_NAME_BYTES).ok().flatten());
-        let key = key_of(worker.queue.id(), &path);
-        if name.zip(key).is_some_and(|(name, key)| is_abandoned(&name, key)) {
-            let removed = remove_whatever_it_is(&launcher, &path).await;
-            if log_not_removed(worker, &path, removed) {
-                let text = messages::abandoned_removed(&path.display().to_string(), worker.language);
-                worker.log(Style::Plain, &text);
-            }
+    for path in abandoned {
+        let removed = remove_whatever_it_is(&launcher, path).await;
+        if log_not_removed(worker, path, removed) {
+            let text = messages::abandoned_removed(&path.display().to_string(), worker.language);
+            worker.log(Style::Plain, &text);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `agent worker`: does the tasks of the queue, each in a worktree of its own.
 
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
-use crate::cli::commands::fleet::attempt_directory::remove_abandoned;
+use crate::cli::commands::fleet::attempt_directory::{known_directories, remove_abandoned};
 use crate::cli::commands::fleet::claim::AttemptRun;
 use crate::cli::commands::fleet::context::WorkerContext;
 use crate::cli::commands::fleet::monitor::{self, Listening, Monitor};
@@ -32,6 +32,7 @@ use futures_util::stream::FuturesUnordered;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,15 +166,19 @@ impl<'a> Worker<'a> {
 
     /// Removes the directories that killed workers of this machine have left, and whose tasks are done by others.
     async fn remove_abandoned(&self) -> CliResult<()> {
-        let Worker { context, settings, .. } = self;
-        let mut needed = HashSet::new();
+        let Worker { context, settings, lock, .. } = self;
+        let mut left = known_directories(context.queue.id(), &directories(context.app)?.state);
+        left.retain(|(_, worker, _)| !lock.is_alive(worker));
         for selection in [Selection::InState(TaskState::Claimed), Selection::Unsettled { until: u64::MAX }] {
+            if left.is_empty() {
+                return Ok(());
+            }
             let Some(tasks) = context.or_later(context.queue.select(selection).await)? else { return Ok(()) };
-            needed.extend(tasks.iter().map(TaskRecord::newest_attempt));
+            let needed: HashSet<AttemptKey> = tasks.iter().map(TaskRecord::newest_attempt).collect();
+            left.retain(|(.., key)| !needed.contains(key));
         }
-        let is_abandoned = |name: &str, key: AttemptKey| !self.lock.is_alive(name) && !needed.contains(&key);
-        let state = directories(context.app)?.state;
-        remove_abandoned(context, (&state, settings), is_abandoned).await
+        let paths: Vec<PathBuf> = left.into_iter().map(|(path, ..)| path).collect();
+        if paths.is_empty() { Ok(()) } else { remove_abandoned(context, settings, &paths).await }
     }
 
     async fn work(&self, limits: &Limits) -> CliResult<u8> {
