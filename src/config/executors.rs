@@ -14,6 +14,8 @@ const DEFAULT_TIMEOUT: u64 = 300;
 const PROMPT: &str = "{prompt}";
 /// Part of an argument that is replaced by the model.
 const MODEL: &str = "{model}";
+/// Part of an argument that is replaced by the provider of the model: what comes before its first `/`.
+const PROVIDER: &str = "{provider}";
 
 /// How an executor gets the prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,7 +91,7 @@ pub struct Executor {
     /// The program, on `PATH` or an absolute path.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
     pub command: Option<String>,
-    /// Its arguments, in which `{prompt}` and `{model}` are replaced. No shell reads them.
+    /// Its arguments, in which `{prompt}`, `{model}` and its `{provider}` are replaced. No shell reads them.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub args: Option<Vec<String>>,
     /// Arguments after them for a task that names a model.
@@ -141,11 +143,14 @@ impl Executor {
 
     /// Returns the program and its arguments.
     pub fn argv(&self, prompt: &str, model: Option<&str>) -> Vec<String> {
+        let model_name = model.unwrap_or_default();
+        let provider = model_name.split_once('/').map_or("", |(provider, _)| provider);
         let args = self.args.iter().flatten();
         let model_args = self.model_args.iter().flatten().filter(|_| model.is_some());
         let words = args.chain(model_args).map(|word| {
             // What is put in is not looked at again.
-            let parts = word.split(PROMPT).map(|part| part.replace(MODEL, model.unwrap_or_default()));
+            let parts =
+                word.split(PROMPT).map(|part| part.replace(PROVIDER, provider).replace(MODEL, model_name));
             parts.collect::<Vec<_>>().join(prompt)
         });
         self.command.iter().cloned().chain(words).collect()

@@ -208,7 +208,7 @@ impl Programs {
     /// Lets an executor do a task; its task, arguments, input and variables.
     fn called(&self, executor: &str, prompt: &str) -> (Value, [String; 3]) {
         let lab = &self.lab;
-        lab.agent(&["submit", "--id", executor, "--model", "m", "--executor", executor, "--", prompt])
+        lab.agent(&["submit", "--id", executor, "--model", "p/m", "--executor", executor, "--", prompt])
             .exits(0);
         lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
         let task = lab.agent(&["tasks", "show", executor, "--json"]).exits(0).json()["tasks"][0].clone();
@@ -257,7 +257,7 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_and_variables_and_the
     check(
         "claude-code-seed",
         "Tokens used: 12 input, 3 output",
-        "@anthropic/claude-code --print --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model m",
+        "@anthropic/claude-code --print --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model p/m",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
     );
     check(
@@ -269,13 +269,13 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_and_variables_and_the
     check(
         "aider-seed",
         "Tokens: 12 sent, 3 received",
-        "--message fix it --yes --no-git --edit-format diff --no-stream --map-tokens 2048 --model m",
+        "--message fix it --yes --no-git --edit-format diff --no-stream --map-tokens 2048 --model p/m",
         "AIDER_DARK_MODE=1 AIDER_NO_AUTO_COMMITS=1",
     );
     check(
         "opencode-seed",
         r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 3}}"#,
-        "--headless --prompt fix it --output-format json --model m",
+        "--headless --prompt fix it --output-format json --model p/m --provider p",
         "OPENCODE_AUTO_APPROVE=1 OPENCODE_NO_TUI=1",
     );
 }
@@ -290,19 +290,19 @@ fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
     let (args, stdin) = called("claude-code");
     assert_eq!(
         (args.as_str(), stdin.as_str()),
-        ("-p --output-format json --dangerously-skip-permissions --model m ", "--do it")
+        ("-p --output-format json --dangerously-skip-permissions --model p/m ", "--do it")
     );
     assert_eq!(
         called("goose"),
-        ("run --no-session --instructions - --model m ".to_owned(), "--do it".to_owned())
+        ("run --no-session --instructions - --model p/m ".to_owned(), "--do it".to_owned())
     );
     let (args, stdin) = called("aider");
     assert!(
-        args.starts_with("--yes-always --no-git ") && args.ends_with(" --message=--do it --model m "),
+        args.starts_with("--yes-always --no-git ") && args.ends_with(" --message=--do it --model p/m "),
         "{args}"
     );
     assert_eq!(stdin, "");
-    assert_eq!(called("opencode"), ("run --model m ".to_owned(), "--do it".to_owned()));
+    assert_eq!(called("opencode"), ("run --model p/m ".to_owned(), "--do it".to_owned()));
 }
 
 #[test]
