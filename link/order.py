@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Writes link/order.ld: the functions that a run uses, so that the linker puts them together (see build.rs).
+"""Writes link/order.ld: the functions that a run and a waiting worker use, so that the linker puts them together (see build.rs).
 
     CARGO_PROFILE_DIST_STRIP=none cargo build --profile dist
     valgrind --tool=callgrind --dump-instr=yes --callgrind-out-file=run.out target/dist/agent run ...
-    link/order.py target/dist/agent run.out
+    valgrind --tool=callgrind --dump-instr=yes --callgrind-out-file=worker.out target/dist/agent worker ...
+    link/order.py target/dist/agent run.out worker.out
+
+It adds to the patterns that are there: valgrind reads the symbols of the section .text only, and what the patterns match is in another
+one. After a change of many functions, begin with no patterns.
 
 Names are patterns without the hashes of a symbol, which change with every compiler. A pattern is shortened to the path of a module
 or a type where little else lies below it. One without a match has no effect.
@@ -87,20 +91,24 @@ class Node:
         return (whole, [prefix + "*"]) if self.children and whole < cost else (cost, found)
 
 
-def main(program, profile):
+def main(program, *profiles):
     functions = symbols(program)
     starts = [start for start, _, _ in functions]
-    addresses = executed(profile, pathlib.Path(program).name)
-    used = {bisect.bisect_right(starts, address) - 1 for address in addresses}
+    addresses = set().union(*(executed(profile, pathlib.Path(program).name) for profile in profiles))
+    # Merged functions have the same address.
+    used = {starts[bisect.bisect_right(starts, address) - 1] for address in addresses}
     root = Node()
-    for index, (_, size, name) in enumerate(functions):
-        is_used = index in used or name.startswith(LAUNCHER)
+    for start, size, name in functions:
+        is_used = start in used or name.startswith(LAUNCHER)
         root.add((["_ZN"] if name.startswith("_ZN") else []) + path(name), size, is_used)
     found = [p for name, child in sorted(root.children.items()) for p in child.patterns(name)[1]]
+    file = pathlib.Path(__file__).with_name("order.ld")
+    known = re.findall(r"\*\(\.text\.(.*)\)", file.read_text())
     # What is marked cold has sections of another name, and little of it runs.
-    lines = "\n".join(f"    *({pattern})" for pattern in [*(f".text.{pattern}" for pattern in found), ".text.unlikely.*"])
+    patterns = [*dict.fromkeys(pattern for pattern in [*known, *found] if pattern != "unlikely.*"), "unlikely.*"]
+    lines = "\n".join(f"    *(.text.{pattern})" for pattern in patterns)
     script = f"/* Written by link/order.py. */\nSECTIONS {{\n  .text.used : {{\n{lines}\n  }}\n}} INSERT BEFORE .text;\n"
-    pathlib.Path(__file__).with_name("order.ld").write_text(script)
+    file.write_text(script)
 
 
 main(*sys.argv[1:])
