@@ -101,7 +101,7 @@ impl TaskRecord {
     pub fn take_back(&mut self, now: u64) {
         let worker = self.worker.as_deref().unwrap_or_default();
         self.fail(format!("the worker {worker} has ended without a result"), now);
-        // Nobody has told the Hub about it.
+        // An activation is still to be reported to the Hub.
         self.settled = false;
     }
 

@@ -49,7 +49,7 @@ enum Claim {
 
 /// The server.
 pub struct NatsStore {
-    /// The prefix of its names on the server, and a random id, which tells its worktrees from those of others.
+    /// The prefix of its streams, and a random id: no other queue has the same, so that their worktrees have different names.
     pub id: String,
     buckets: Buckets,
     hints: Hints,

@@ -129,7 +129,7 @@ pub fn known_directories(queue: &str, state: &Path) -> Vec<(PathBuf, String, Att
     known.collect()
 }
 
-/// Removes directories whose workers are gone and whose tasks have other attempts by now.
+/// Removes directories of workers that no longer run, whose tasks have newer attempts or have ended.
 ///
 /// # Errors
 /// Fails when no process can be started.

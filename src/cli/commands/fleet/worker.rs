@@ -230,6 +230,16 @@ impl<'a> Worker<'a> {
                 () = &mut after_grace, if !self.context.stop.is_cancelled() => self.context.stop.cancel(),
             }
         }
+        self.end(limits, failed, (claimed, all_done))
+    }
+
+    /// Returns the exit code after so many claims, unless an error has ended the worker.
+    fn end(
+        &self,
+        limits: &Limits,
+        failed: Option<CliError>,
+        (claimed, all_done): (usize, bool),
+    ) -> CliResult<u8> {
         match failed {
             Some(error) => {
                 if error.kind == FailureKind::Network {
@@ -238,6 +248,11 @@ impl<'a> Worker<'a> {
                 }
                 Err(error)
             }
+            // Why was logged.
+            None if limits.once && claimed == 0 && self.context.is_away.get() => Err(CliError::new(
+                FailureKind::Network,
+                "no task was claimed, because the queue cannot be used",
+            )),
             None => Ok(if limits.once && !all_done { ExitCode::Partial } else { ExitCode::Success }.code()),
         }
     }
@@ -328,9 +343,6 @@ impl<'a> Worker<'a> {
         }
         self.context.metrics.set(Figure::Heartbeat, &[], self.context.app.source.unix_time().as_secs_f64());
         let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
-        if limits.once {
-            return Ok(claimed?);
-        }
         Ok(self.context.or_later(claimed)?.flatten())
     }
 

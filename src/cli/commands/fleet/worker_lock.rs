@@ -85,7 +85,7 @@ impl Drop for WorkerLock {
     }
 }
 
-/// Returns a file that exists and that nobody has locked.
+/// Opens a file; `None` if it does not exist, or a process has locked it.
 fn unlocked(path: &Path) -> Option<File> {
     let (file, _) = open(path).ok()?;
     match file.try_lock() {

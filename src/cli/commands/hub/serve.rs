@@ -28,7 +28,7 @@ use tokio::time::{Instant, interval, sleep};
 
 /// Pause after a poll that the Hub has held.
 const AFTER_POLL: Duration = Duration::from_secs(5);
-/// Time between two looks at all agents with notifications, and at those that were not active for some time.
+/// Time between two requests for all agents with notifications, and for those that were not active for some time.
 const FULL_INTERVAL: Duration = Duration::from_mins(1);
 /// Time between two renewals of the leadership.
 const RENEWAL: Duration = Duration::from_secs(5);
