@@ -7,21 +7,21 @@ use crate::fleet::error::QueueError;
 use crate::fleet::selection::Selection;
 use crate::fleet::transitions::Change;
 use crate::fleet::unreadable::Unreadable;
-use crate::runtime::private_file::{create_new, create_private_dir};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use crate::runtime::private_file::create_private_dir;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 use strum::IntoEnumIterator;
+use tempfile::NamedTempFile;
 
 /// Version of the tables, in `PRAGMA user_version`.
 const VERSION: i64 = 2;
 /// How long a change waits for those of other processes.
 const BUSY: Duration = Duration::from_secs(10);
-/// Tries where `SQLite` does not wait itself, and the time between two.
-const BUSY_TRIES: u32 = 1_000;
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// How a database is opened that exists.
+const OPEN_FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// The tables. `number`: the order of submission. `record`: the task as JSON, without its number and result; some of it is repeated in columns
 /// that are searched. `wait_until`: when a claim, or the wait after a failed attempt, ends, in milliseconds since the boot with the id `boot`.
@@ -78,31 +78,19 @@ impl SqliteStore {
         let directory = path.parent().unwrap_or(Path::new("/"));
         create_private_dir(directory).map_err(failed)?;
         check_file_system(directory)?;
-        match create_new(path, true) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => {}
-        }
-        let mut connection = Connection::open(path)?;
+        create(path, directory)?;
+        let connection = Connection::open_with_flags(path, OPEN_FLAGS)?;
         connection.busy_timeout(BUSY)?;
-        write_ahead(&connection)?;
         connection.pragma_update(None, "synchronous", "full")?;
-        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        match change.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? {
-            0 => {
-                change.execute_batch(TABLES)?;
-                change.pragma_update(None, "user_version", VERSION)?;
-            }
-            VERSION => {}
-            version => {
-                let why = format!(
-                    "{} was written by another version of this program (tables of version {version}, not {VERSION}); move it away, or set `fleet.queue` to another file",
-                    path.display()
-                );
-                return Err(QueueError::Storage(why));
-            }
+        let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+        if version != VERSION {
+            let why = format!(
+                "{} was written by another version of this program (tables of version {version}, not {VERSION}); move it away, or set `fleet.queue` to another file",
+                path.display()
+            );
+            return Err(QueueError::Storage(why));
         }
-        let id = change.query_row("SELECT id FROM queue", [], |row| row.get(0))?;
-        change.commit()?;
+        let id = connection.query_row("SELECT id FROM queue", [], |row| row.get(0))?;
         Ok(Self { connection: RefCell::new(connection), id, lease, unreadable: Unreadable::default() })
     }
 
@@ -349,18 +337,23 @@ fn of_lane(lane: Lane) -> &'static str {
     }
 }
 
-/// Lets the database write ahead to a log. While another process does the same to a new database, it fails at once instead of waiting.
-#[expect(clippy::disallowed_methods, reason = "it waits as the other calls of the database do")]
-fn write_ahead(connection: &Connection) -> Result<(), QueueError> {
-    let set = || connection.pragma_update(None, "journal_mode", "wal");
-    let is_busy = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-    for _ in 0..BUSY_TRIES {
-        match set() {
-            Err(error) if is_busy(&error) => std::thread::sleep(BUSY_PAUSE),
-            done => return Ok(done?),
-        }
+/// Creates the database at `path`, unless it exists. It gets its name when it is complete: to let a database write ahead to a log while
+/// another process does so fails at once instead of waiting.
+fn create(path: &Path, directory: &Path) -> Result<(), QueueError> {
+    let failed = |error: std::io::Error| QueueError::Storage(format!("{}: {error}", path.display()));
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
     }
-    Ok(set()?)
+    let file = NamedTempFile::new_in(directory).map_err(failed)?;
+    let connection = Connection::open(file.path())?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "user_version", VERSION)?;
+    connection.close().map_err(|(_, error)| error)?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(failed(error.error)),
+        _ => Ok(()),
+    }
 }
 
 fn find(connection: &Connection, id: &str) -> Result<TaskRecord, QueueError> {
