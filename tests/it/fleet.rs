@@ -343,9 +343,17 @@ fn a_check_of_a_task_runs_only_if_its_worker_would_let_a_model_run_it() {
     assert!(refused("a", "touch x", &["--mode", "confirm-all"]).contains("needs approval"));
     assert!(refused("b", "touch x", &["--mode", "yolo", "--no-commands"]).contains("not enabled"));
     assert!(refused("c", "secret x", &["--mode", "yolo"]).contains("^secret"));
-    submit(&lab, &["x", "--id", "d", "--check", "test -e a.txt"]).exits(0);
-    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
-    assert_eq!(task(&lab, "d")["state"], "done");
+    let outside = lab.outside().join("outside.txt");
+    fs::write(&outside, "x").unwrap();
+    std::os::unix::fs::symlink(&outside, lab.ws().join("link.txt")).unwrap();
+    lab.commit_all();
+    assert!(refused("d", "cat link.txt", &["--mode", "confirm-sensitive"]).contains("approval"));
+    submit(&lab, &["x", "--id", "e", "--check", "cat a.txt"]).exits(0);
+    let model = Server::start("turns: [{text: done}]");
+    let url = model.url();
+    let words = ["worker", "--drain", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&words).exits(0);
+    assert_eq!(task(&lab, "e")["state"], "done");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::cli::args::PolicyCommand;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
 use crate::cli::compose::app::{App, common_flags};
+use crate::cli::compose::deciding_engine::deciding_engine;
 use crate::cli::compose::mcp::{McpOptions, McpServers};
 use crate::cli::compose::output::print;
 use crate::cli::compose::subagents;
@@ -15,11 +16,9 @@ use crate::core::decision::Decision;
 use crate::core::failure::FailureKind;
 use crate::engine::policy::MODE_RULE_PREFIX;
 use crate::engine::rules::Action;
-use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, call_arguments};
 use crate::fetch::page_url;
 use crate::process::launch::Launcher;
-use crate::runtime::emitter::Emitter;
 use crate::tools::toolbox::{MCP_PREFIX, Toolbox};
 use crate::tools::web_search::WebSearch;
 use crate::tools::{Access, Plan, Tool, TypedTool};
@@ -39,24 +38,11 @@ pub fn policy(app: &App, command: PolicyCommand, common: &CommonArgs) -> CliResu
     let loaded = app.load_and_notify(&Flags { agent, mode, ..common_flags(common) })?;
     let settings = &loaded.settings;
     let launcher = compose::launcher(app, settings)?;
-    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
-    let outputs = settings.state.join("calls");
     let mut toolbox = toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default()));
     if name.starts_with(MCP_PREFIX) {
         toolbox = app.block_on(with_accepted_tools(app, settings, &launcher, toolbox))?;
     }
-    let parts = compose::EngineParts {
-        launcher,
-        emitter: Rc::new(emitter),
-        outputs,
-        toolbox,
-        images: None,
-        undo_store: None,
-        skills: SkillSet::default(),
-        kept: None,
-    };
-    let engine =
-        compose::engine(app, settings, parts, compose::approver::InteractionOptions::for_single_call(None))?;
+    let engine = deciding_engine(app, settings, (launcher, toolbox))?;
     let wrong = |problem: String| CliError::new(FailureKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
     let target_text = target_text.trim();

@@ -7,8 +7,9 @@ pub mod client_input;
 pub mod client_lines;
 pub mod client_output;
 pub mod code_health;
-pub mod command_refusal;
+
 pub mod costs;
+pub mod deciding_engine;
 pub mod directories;
 pub mod file_diff;
 pub mod input_history;

@@ -14,7 +14,7 @@ use crate::cli::commands::run_args::{RunOptions, parse_mode};
 use crate::cli::commands::work::next_run::NextRun;
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, subject, unusable};
-use crate::cli::compose::command_refusal::command_refusal;
+use crate::cli::compose::deciding_engine::command_refusal;
 use crate::cli::compose::directories;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::session_store;
@@ -88,11 +88,6 @@ impl<'a> Attempt<'a> {
 
     async fn in_worktree(&self, interrupt: &CancellationToken) -> CliResult<()> {
         let settings = self.settings()?;
-        for check in &self.task.spec.checks {
-            if let Some(why) = command_refusal(self.worker.app, &settings, check)? {
-                return Err(CliError::new(FailureKind::Config, messages::check_refused(check, &why)));
-            }
-        }
         let launcher = git_launcher(self.worker.app, &settings)?;
         let own = path_of(self.worker, &settings, self.key());
         set_worker(&own, self.task.worker.as_deref().unwrap_or_default())?;
@@ -182,6 +177,21 @@ impl<'a> Attempt<'a> {
         Ok(settings)
     }
 
+    /// Checks that the policy of the worker lets the checks of the task run in `directory`.
+    fn check_commands(&self, directory: &Path) -> CliResult<()> {
+        let checks = &self.task.spec.checks;
+        if checks.is_empty() {
+            return Ok(());
+        }
+        let settings = self.settings_of(Some(directory))?;
+        for check in checks {
+            if let Some(why) = command_refusal(self.worker.app, &settings, check)? {
+                return Err(CliError::new(FailureKind::Config, messages::check_refused(check, &why)));
+            }
+        }
+        Ok(())
+    }
+
     async fn run_in(
         &self,
         (place, base): (&AttemptDirectory<'_>, &str),
@@ -189,6 +199,7 @@ impl<'a> Attempt<'a> {
         interrupt: &CancellationToken,
     ) -> CliResult<()> {
         let directory = directory_in(&place.path, &place.repository.prefix)?;
+        self.check_commands(&directory)?;
         let own = &self.worker.options;
         let mut spec = self.task.spec.clone();
         if let Some(object) = spec.long_prompt.clone() {
