@@ -50,7 +50,7 @@ const END_GRACE: Duration = Duration::from_secs(1);
 const CONFINED_END_GRACE: Duration = Duration::from_secs(15);
 
 /// Time to read output after the command ended. A process that left the tree may hold the pipe open for ever.
-const DRAIN_GRACE: Duration = Duration::from_millis(250);
+pub(super) const DRAIN_GRACE: Duration = Duration::from_millis(250);
 
 /// Time limit of one probe of a tier.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);

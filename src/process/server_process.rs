@@ -2,7 +2,7 @@
 
 use super::command::{CommandSpec, ExitReason, ServerInput};
 use super::fork_server::ForkServer;
-use super::launch::Launcher;
+use super::launch::{DRAIN_GRACE, Launcher};
 use super::protected::ProtectedChange;
 use super::running_command::{GuardError, RunningCommand};
 use super::sandbox::confinement::Confinement;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes kept of the end of the standard error of a server.
@@ -144,8 +145,8 @@ impl Launcher {
         let tail = Arc::default();
         let (report, ended) = watch::channel(None);
         let stop = CancellationToken::new();
-        tokio::spawn(keep_tail(stderr, Arc::clone(&tail)));
-        tokio::spawn(supervise(self.clone(), program, command, stop.clone(), report));
+        let reading = tokio::spawn(keep_tail(stderr, Arc::clone(&tail)));
+        tokio::spawn(supervise(self.clone(), program, command, stop.clone(), reading, report));
         let ending = ServerEnding { stop: stop.clone(), ended };
         let handle = ServerHandle { stderr: tail, stop: Arc::new(StopOnDrop(stop)), ending };
         Ok(ServerProcess { stdin, stdout, handle })
@@ -163,12 +164,14 @@ async fn keep_tail(mut stderr: pipe::Receiver, tail: Arc<Mutex<VecDeque<u8>>>) {
     }
 }
 
-/// Waits until `command` has ended or `stop` is cancelled, ends its tree and sends the result to `report`.
+/// Waits until `command` has ended or `stop` is cancelled, ends its tree, waits until `reading` has come to the end of its
+/// standard error, and sends the result to `report`.
 async fn supervise(
     launcher: Launcher,
     program: String,
     mut command: RunningCommand,
     stop: CancellationToken,
+    reading: JoinHandle<()>,
     report: watch::Sender<Option<ServerEnd>>,
 ) {
     let mut exited = None;
@@ -187,6 +190,7 @@ async fn supervise(
     let reported = command.end().await;
     let protected_changes =
         command.take_active().map(|active| launcher.check_protected(active, reported)).unwrap_or_default();
+    let _may_be_held_open = tokio::time::timeout(DRAIN_GRACE, reading).await;
     let reason = exited.map_or_else(|| "it was stopped".to_owned(), |exited| describe(&program, exited));
     report.send_replace(Some(ServerEnd { reason, protected_changes }));
 }

@@ -665,3 +665,21 @@ fn the_output_can_be_read_while_the_command_runs() {
         );
     }
 }
+
+/// The runtime asks for events after each task, like that of the program: the one who waits for the end goes before the reader.
+#[test]
+fn the_end_of_a_server_is_told_when_its_standard_error_is_read() {
+    let program = "head -c 3000000 /dev/zero | tr '\\0' e >&2; echo the very end >&2; exit 3";
+    for &tier in tiers() {
+        for _ in 0..50 {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build();
+            let (end, stderr) = runtime.unwrap().block_on(async {
+                let server = launcher(tier).start_server(script(program), BTreeMap::new()).unwrap();
+                (server.handle.wait().await, server.handle.stderr())
+            });
+            assert_eq!(end.reason, "it exited with code 3");
+            assert!(stderr.ends_with("ethe very end\n"), "{tier:?}");
+        }
+    }
+}
