@@ -1,7 +1,7 @@
 //! The leader: of several processes that could feed a queue, the one that does.
 //!
 //! The leader counts up a value of the queue again and again. Another process takes over when the value has not changed for some time of its
-//! own clock: no two clocks are compared, and none that is set changes anything.
+//! own clock: no two clocks are compared, and none that is set changes anything. On NATS the value is a lease, which the server removes too.
 
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The key of the value.
-const KEY: &str = "leader";
+pub const KEY: &str = "leader";
 /// Time after which a leader that does not count up is replaced: others look each few seconds, so that it takes less than 30.
 pub const MAX_SILENCE: Duration = Duration::from_secs(20);
 

@@ -85,7 +85,22 @@ impl Buckets {
         for task in tasks {
             self.remove_hint(task).await?;
         }
-        self.publish(tasks).await
+        self.publish_missing(tasks).await
+    }
+
+    /// Publishes messages about tasks that were published earlier, in this order, unless there are some.
+    pub(super) async fn publish_missing(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
+        self.publish(tasks, |_| PublishMessage::build()).await
+    }
+
+    /// Publishes the first messages about new tasks, in this order. Only these have an id (`Nats-Msg-Id`): the server drops another one with
+    /// the same id for two minutes, and one that is published again must not be dropped.
+    pub(super) async fn publish_new(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
+        let with_id = |task: &TaskRecord| {
+            // A later task with the same id has another number.
+            PublishMessage::build().message_id(format!("{}-{}-{}", task.id, task.number, task.attempt))
+        };
+        self.publish(tasks, with_id).await
     }
 
     /// Removes the message about a task. A purge would do so too, but lets consumers of version 2.9 pass over the messages of other tasks.
@@ -103,12 +118,15 @@ impl Buckets {
         }
     }
 
-    /// Publishes messages about tasks, in this order, unless there are some.
-    pub(super) async fn publish(&self, tasks: &[&TaskRecord]) -> Result<(), QueueError> {
+    async fn publish(
+        &self,
+        tasks: &[&TaskRecord],
+        build: impl Fn(&TaskRecord) -> PublishMessage,
+    ) -> Result<(), QueueError> {
         for tasks in tasks.chunks(MAX_UNCONFIRMED) {
             let mut confirmations = Vec::with_capacity(tasks.len());
             for task in tasks {
-                let message = PublishMessage::build().payload(task.id.clone().into());
+                let message = build(task).payload(task.id.clone().into());
                 let subject = self.subject(task);
                 confirmations.push(self.context.send_publish(subject, message).await.map_err(away)?);
             }

@@ -133,9 +133,8 @@ impl NatsStore {
             Ok(())
         });
         created.buffered(CONCURRENCY).try_collect::<()>().await?;
-        let tasks: Vec<&TaskRecord> =
-            waiting.iter().copied().chain(new.iter().map(|stored| &stored.task)).collect();
-        self.buckets.publish(&tasks).await
+        self.buckets.publish_missing(waiting).await?;
+        self.buckets.publish_new(&new.iter().map(|stored| &stored.task).collect::<Vec<_>>()).await
     }
 
     /// Returns the task if it exists.

@@ -2,6 +2,7 @@ use super::*;
 use crate::core::fleet::Priority;
 use crate::core::hub::Lane;
 use crate::core::run_result::RunResult;
+use crate::fleet::leader;
 use crate::fleet::nats::connection::Credentials;
 use crate::fleet::nats_server;
 use crate::fleet::transitions::Ending;
@@ -124,6 +125,34 @@ async fn a_second_submission_publishes_what_an_interrupted_one_did_not() {
     store.buckets.hints.purge().await.unwrap();
     store.submit(&[("a".to_owned(), TaskSpec::example("a", Priority::Normal))], 1, 10).await.unwrap();
     assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, "a");
+}
+
+#[tokio::test]
+async fn only_the_first_message_of_a_task_has_an_id_by_which_the_server_drops_another() {
+    let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
+    let task = store.buckets.read("a").await.unwrap().unwrap().0.task;
+    let id = async || {
+        let subject = store.buckets.subject(&task);
+        let message = store.buckets.hints.get_last_raw_message_by_subject(&subject).await.unwrap();
+        message.headers.get("Nats-Msg-Id").map(ToString::to_string)
+    };
+    let first = id().await;
+    assert_eq!(first, Some(format!("a-{}-0", task.number)));
+    store.buckets.publish_again(&[&task]).await.unwrap();
+    assert_eq!(id().await, None);
+    store.buckets.remove_hint(&task).await.unwrap();
+    store.buckets.publish_new(&[&task]).await.unwrap();
+    let subject = store.buckets.subject(&task);
+    assert!(store.buckets.hints.get_last_raw_message_by_subject(&subject).await.is_err());
+}
+
+#[tokio::test]
+async fn b19_the_leader_is_a_lease_that_the_server_removes() {
+    let Some((_server, store)) = with_tasks(&[], Duration::from_secs(30)).await else { return };
+    assert!(store.write_value(leader::KEY, "x".to_owned(), None).await.unwrap());
+    assert_eq!(store.value(leader::KEY).await.unwrap().unwrap().0, "x");
+    assert!(store.buckets.leases.get(leader::KEY).await.unwrap().is_some());
+    assert!(store.buckets.values.get(leader::KEY).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -1,15 +1,20 @@
-//! Values that all workers share, in a bucket of their own.
+//! Values that all workers share: the leader among the leases, all others in a bucket of their own.
 
 use crate::fleet::error::QueueError;
+use crate::fleet::leader;
 use crate::fleet::nats::NatsStore;
 use crate::fleet::nats::buckets::away;
-use async_nats::jetstream::kv::{CreateErrorKind, Operation, UpdateErrorKind};
+use async_nats::jetstream::kv::{CreateErrorKind, Operation, Store, UpdateErrorKind};
 use bytes::Bytes;
 
 impl NatsStore {
+    fn bucket_of(&self, key: &str) -> &Store {
+        if key == leader::KEY { &self.buckets.leases } else { &self.buckets.values }
+    }
+
     /// Returns a value and its revision.
     pub(in crate::fleet) async fn value(&self, key: &str) -> Result<Option<(String, u64)>, QueueError> {
-        let entry = self.buckets.values.entry(key).await.map_err(away)?;
+        let entry = self.bucket_of(key).entry(key).await.map_err(away)?;
         let entry = entry.filter(|entry| entry.operation == Operation::Put);
         Ok(entry.map(|entry| (String::from_utf8_lossy(&entry.value).into_owned(), entry.revision)))
     }
@@ -21,7 +26,7 @@ impl NatsStore {
         value: String,
         revision: Option<u64>,
     ) -> Result<bool, QueueError> {
-        let (values, value) = (&self.buckets.values, Bytes::from(value));
+        let (values, value) = (self.bucket_of(key), Bytes::from(value));
         match revision {
             Some(revision) => match values.update(key, value, revision).await {
                 Ok(_) => Ok(true),

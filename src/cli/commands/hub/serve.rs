@@ -30,7 +30,7 @@ use tokio::time::{Instant, interval, sleep};
 const AFTER_POLL: Duration = Duration::from_secs(5);
 /// Time between two requests for all agents with notifications, and for those that were not active for some time.
 const FULL_INTERVAL: Duration = Duration::from_mins(1);
-/// Time between two renewals of the leadership.
+/// Longest time between two renewals of the leadership.
 const RENEWAL: Duration = Duration::from_secs(5);
 
 /// Arguments of `agent hub serve`.
@@ -122,7 +122,7 @@ impl Server<'_> {
                 if once && begun.elapsed() > MAX_SILENCE + RENEWAL {
                     return Ok(());
                 }
-                sleep(RENEWAL).await;
+                sleep(self.renewal()).await;
                 continue;
             }
             let pause = tokio::select! {
@@ -139,9 +139,14 @@ impl Server<'_> {
         }
     }
 
+    /// Returns the time between two renewals of the leadership, which ends with the lease on a server.
+    fn renewal(&self) -> Duration {
+        RENEWAL.min(self.queue.lease() / 3)
+    }
+
     /// Renews the leadership until it is lost.
     async fn keep_leading(&self) -> CliResult<()> {
-        let mut renewals = interval(RENEWAL);
+        let mut renewals = interval(self.renewal());
         loop {
             renewals.tick().await;
             if self.or_log(self.candidate.lead(&self.queue).await)? == Some(false) {
