@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 /// The executors with today's flags, as they are in the configuration.
 const PRESETS: &str = include_str!("../../config/executors.yaml");
@@ -12,10 +14,8 @@ const DEFAULT_TIMEOUT: u64 = 300;
 
 /// Part of an argument that is replaced by the prompt.
 const PROMPT: &str = "{prompt}";
-/// Part of an argument that is replaced by the model.
-const MODEL: &str = "{model}";
-/// Part of an argument that is replaced by the provider of the model: what comes before its first `/`.
-const PROVIDER: &str = "{provider}";
+/// Parts that are replaced by the system prompt of the agent of a Hub, as it is and as a string of JSON.
+const SYSTEM_PROMPT: [&str; 2] = ["{system_prompt}", "{system_prompt_json}"];
 
 /// How an executor gets the prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +81,18 @@ pub struct ExecutorVariable {
     pub value: Option<String>,
 }
 
+/// A file of an executor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutorFile {
+    /// Its path below the home directory.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
+    pub path: String,
+    /// Its text, in which the same is replaced as in arguments, and `{system_prompt_json}`.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub text: String,
+}
+
 /// A program that does tasks (`agent help fleet`). What is absent is that of the built-in executor with the same name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -91,7 +103,7 @@ pub struct Executor {
     /// The program, on `PATH` or an absolute path.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
     pub command: Option<String>,
-    /// Its arguments, in which `{prompt}`, `{model}` and its `{provider}` are replaced. No shell reads them.
+    /// Its arguments, in which `{prompt}`, `{system_prompt}`, `{model}`, its `{provider}` and `{home}` are replaced. No shell reads them.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub args: Option<Vec<String>>,
     /// Arguments after them for a task that names a model.
@@ -100,6 +112,9 @@ pub struct Executor {
     /// Environment variables, besides `PATH` and the like: `{from: VARIABLE}` of yours, left out if it is not set, or `{value: TEXT}`.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "variable"))]
     pub env: Option<BTreeMap<String, ExecutorVariable>>,
+    /// Files that are written into its home directory before it starts.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub files: Option<Vec<ExecutorFile>>,
     /// How it gets the prompt: as `{prompt}` in an `arg`, or on `stdin`.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub prompt: Option<PromptInput>,
@@ -130,6 +145,7 @@ impl Executor {
             args: self.args.or(preset.args),
             model_args: self.model_args.or(preset.model_args),
             env: self.env.or(preset.env),
+            files: self.files.or(preset.files),
             prompt: self.prompt.or(preset.prompt),
             output: self.output.or(preset.output),
             patterns: self.patterns.or(preset.patterns),
@@ -142,18 +158,22 @@ impl Executor {
     }
 
     /// Returns the program and its arguments.
-    pub fn argv(&self, prompt: &str, model: Option<&str>) -> Vec<String> {
-        let model_name = model.unwrap_or_default();
-        let provider = model_name.split_once('/').map_or("", |(provider, _)| provider);
+    pub fn argv(&self, inputs: &ExecutorInputs<'_>) -> Vec<String> {
         let args = self.args.iter().flatten();
-        let model_args = self.model_args.iter().flatten().filter(|_| model.is_some());
-        let words = args.chain(model_args).map(|word| {
-            // What is put in is not looked at again.
-            let parts =
-                word.split(PROMPT).map(|part| part.replace(PROVIDER, provider).replace(MODEL, model_name));
-            parts.collect::<Vec<_>>().join(prompt)
-        });
-        self.command.iter().cloned().chain(words).collect()
+        let model_args = self.model_args.iter().flatten().filter(|_| inputs.model.is_some());
+        self.command.iter().cloned().chain(args.chain(model_args).map(|word| inputs.fill(word))).collect()
+    }
+
+    /// Returns the paths of files below its home directory, and their texts.
+    pub fn files(&self, inputs: &ExecutorInputs<'_>) -> Vec<(&str, String)> {
+        self.files.iter().flatten().map(|file| (file.path.as_str(), inputs.fill(&file.text))).collect()
+    }
+
+    /// Returns whether it gets the system prompt apart from the prompt.
+    pub fn takes_system_prompt(&self) -> bool {
+        let files = self.files.iter().flatten().map(|file| &file.text);
+        let mut texts = self.args.iter().flatten().chain(files);
+        texts.any(|text| SYSTEM_PROMPT.iter().any(|part| text.contains(part)))
     }
 
     /// Returns the time limit of a run in seconds.
@@ -162,10 +182,50 @@ impl Executor {
     }
 }
 
+/// What an executor gets for a task.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ExecutorInputs<'a> {
+    /// The prompt.
+    pub prompt: &'a str,
+    /// The system prompt of the agent of a Hub; empty without one.
+    pub system_prompt: &'a str,
+    /// The model that the task names.
+    pub model: Option<&'a str>,
+    /// Its home directory.
+    pub home: &'a str,
+}
+
+impl ExecutorInputs<'_> {
+    /// Returns `template` with these in place of their names. What is put in is not looked at again.
+    fn fill(&self, template: &str) -> String {
+        let model = self.model.unwrap_or_default();
+        let provider = model.split_once('/').map_or("", |(provider, _)| provider);
+        let [system_prompt, system_prompt_json] = SYSTEM_PROMPT;
+        let values: [(&str, Cow<'_, str>); 6] = [
+            (PROMPT, self.prompt.into()),
+            (system_prompt, self.system_prompt.into()),
+            (system_prompt_json, serde_json::Value::from(self.system_prompt).to_string().into()),
+            ("{model}", model.into()),
+            ("{provider}", provider.into()),
+            ("{home}", self.home.into()),
+        ];
+        let mut filled = String::new();
+        let mut rest = template;
+        while let Some((before, from_brace)) = rest.find('{').map(|at| rest.split_at(at)) {
+            filled.push_str(before);
+            let found = values.iter().find_map(|(name, value)| Some((from_brace.strip_prefix(name)?, value)));
+            let (after, value) = found.map_or((&from_brace[1..], "{"), |(after, value)| (after, value));
+            filled.push_str(value);
+            rest = after;
+        }
+        filled + rest
+    }
+}
+
 /// Returns the executor `name` of the user, with what it leaves out from the built-in one.
 ///
 /// # Errors
-/// Fails if the user has not named it, and if it has no program or nowhere for the prompt.
+/// Fails if the user has not named it, if it has no program or nowhere for the prompt, and for files outside of its home directory.
 pub fn executor(users: &BTreeMap<String, Executor>, name: &str) -> Result<Executor, String> {
     let Some(own) = users.get(name).filter(|own| own.enabled != Some(false)) else {
         let known: Vec<&str> = users.keys().map(String::as_str).collect();
@@ -182,6 +242,16 @@ pub fn executor(users: &BTreeMap<String, Executor>, name: &str) -> Result<Execut
     if executor.prompt.unwrap_or_default() == PromptInput::Arg && !takes_prompt {
         return Err(format!(
             "the executor {name} gets no prompt: write `{{prompt}}` in `fleet.executors.{name}.args`, or set `prompt: stdin`"
+        ));
+    }
+    let is_outside = |path: &str| {
+        let mut parts = Path::new(path).components();
+        path.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_)))
+    };
+    if let Some(file) = executor.files.iter().flatten().find(|file| is_outside(&file.path)) {
+        return Err(format!(
+            "`fleet.executors.{name}.files`: {:?} is not a path below a directory",
+            file.path
         ));
     }
     Ok(executor)
@@ -206,7 +276,8 @@ mod tests {
             let executor = executor(&users(&format!("{name}: {{}}")), name).unwrap();
             assert!(executor.install.is_some(), "{name}");
             // It would be an option.
-            let is_alone = executor.argv("--do it", None).contains(&"--do it".to_owned());
+            let inputs = ExecutorInputs { prompt: "--do it", ..ExecutorInputs::default() };
+            let is_alone = executor.argv(&inputs).contains(&"--do it".to_owned());
             assert!(!is_alone || name.ends_with("-seed"), "{name}");
         }
     }
@@ -214,17 +285,30 @@ mod tests {
     #[test]
     fn an_executor_is_the_built_in_one_with_what_the_user_sets() {
         let users = users(
-            "aider: {network: true, args: ['--message={prompt}']}\nmine: {args: [x]}\nold: {command: x}",
+            "aider: {network: true, args: ['--message={prompt}']}\nmine: {args: [x]}\nold: {command: x}\nbad: {command: x, prompt: stdin, files: [{path: ../x, text: y}]}",
         );
         let aider = executor(&users, "aider").unwrap();
-        assert_eq!(
-            aider.argv("a {model} {prompt}", Some("m")),
-            ["aider", "--message=a {model} {prompt}", "--model", "m"]
-        );
+        let inputs =
+            ExecutorInputs { prompt: "a {model} {prompt}", model: Some("m"), ..ExecutorInputs::default() };
+        assert_eq!(aider.argv(&inputs), ["aider", "--message=a {model} {prompt}", "--model", "m"]);
         assert_eq!((aider.network, aider.timeout()), (Some(true), 300));
-        for (name, why) in [("goose", "is not among"), ("mine", "has no"), ("old", "gets no prompt")] {
+        for (name, why) in [
+            ("goose", "is not among"),
+            ("mine", "has no"),
+            ("old", "gets no prompt"),
+            ("bad", "below a directory"),
+        ] {
             let error = executor(&users, name).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn all_that_an_executor_gets_is_put_in_once() {
+        let inputs =
+            ExecutorInputs { prompt: "{model}", system_prompt: "a\n\"b\"", model: Some("p/m"), home: "/h" };
+        let filled =
+            inputs.fill("{{prompt}} {x} {system_prompt_json}{system_prompt} {provider} {model} {home}/{");
+        assert_eq!(filled, "{{model}} {x} \"a\\n\\\"b\\\"\"a\n\"b\" p p/m /h/{");
     }
 }

@@ -190,7 +190,7 @@ impl Programs {
         for name in ["claude", "goose", "aider", "opencode", "npx"] {
             let program = programs.path().join(name);
             let text = format!(
-                "#!/bin/sh\nprintf '%s\\n' \"$@\" > args.txt; cat > stdin.txt; env | grep -E '^({variables})=' | sort > env.txt; echo '{line}'\n"
+                "#!/bin/sh\nprintf '%s\\n' \"$@\" | sed \"s|^$HOME/|~/|\" > args.txt; cat > stdin.txt; cat ~/.*.md ~/.config/*/* > files.txt; env | grep -E '^({variables})=' | sort > env.txt; echo '{line}'\n"
             );
             fs::write(&program, text).unwrap();
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -205,15 +205,15 @@ impl Programs {
         Self { lab, _programs: programs }
     }
 
-    /// Lets an executor do a task; its task, arguments, input and variables.
-    fn called(&self, executor: &str, prompt: &str) -> (Value, [String; 3]) {
+    /// Lets an executor do a task; its task, arguments, input, variables and files.
+    fn called(&self, executor: &str, prompt: &str) -> (Value, [String; 4]) {
         let lab = &self.lab;
         lab.agent(&["submit", "--id", executor, "--model", "p/m", "--executor", executor, "--", prompt])
             .exits(0);
         lab.agent(&[&["worker", "--drain"], YOLO].concat()).exits(0);
         let task = lab.agent(&["tasks", "show", executor, "--json"]).exits(0).json()["tasks"][0].clone();
         let file = |name: &str| lab.git(&["show", &format!("agent/task/{executor}:{name}")]);
-        (task, ["args.txt", "stdin.txt", "env.txt"].map(|name| file(name).replace('\n', " ")))
+        (task, ["args.txt", "stdin.txt", "env.txt", "files.txt"].map(|name| file(name).replace('\n', " ")))
     }
 }
 
@@ -243,28 +243,33 @@ fn a20_a_prompt_that_is_too_long_for_an_argument_is_refused() {
 }
 
 #[test]
-fn a20_the_executors_of_the_seed_are_called_with_its_flags_and_variables_and_their_tokens_are_read() {
+fn a20_the_executors_of_the_seed_are_called_with_its_flags_variables_and_files_and_their_tokens_are_read() {
     let of = |executor: &str, line: &str| {
         Programs::new(&[executor], line, "[A-Z_]*(API_KEY|AIDER|OPENCODE|CLAUDE_CODE)[A-Z_]*")
             .called(executor, "fix it")
     };
     let check = |executor: &str, line: &str, args: &str, variables: &str| {
-        let (task, [given, stdin, env]) = of(executor, line);
+        let (task, [given, stdin, env, files]) = of(executor, line);
         assert_eq!((given.trim_end(), stdin.as_str(), env.trim_end()), (args, "", variables));
         let tokens = &task["result"]["executor"];
         assert_eq!((&tokens["tokens_input"], &tokens["tokens_output"]), (&json!(12), &json!(3)), "{task}");
+        files
     };
     check(
         "claude-code-seed",
         "Tokens used: 12 input, 3 output",
-        "@anthropic/claude-code --print --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model p/m",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+        "@anthropic/claude-code --print --system-prompt ~/.claude-system-prompt.md --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model p/m",
+        r#"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_MCP_CONFIG={"mcpServers": {}}"#,
     );
-    check(
+    let profile = check(
         "goose-seed",
         "Token usage: 12 prompt, 3 completion",
-        "session start --message fix it --no-interactive",
+        "session start --profile agent --message fix it --no-interactive",
         "",
+    );
+    assert_eq!(
+        profile.split_whitespace().collect::<Vec<_>>().join(" "),
+        r#"agent: provider: "p" model: "p/m" extensions: [developer, github, web-search] system_prompt: """#
     );
     check(
         "aider-seed",
@@ -278,13 +283,18 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_and_variables_and_the
         "--headless --prompt fix it --output-format json --model p/m --provider p",
         "OPENCODE_AUTO_APPROVE=1 OPENCODE_NO_TUI=1",
     );
+    let (task, _) = of("opencode-seed", "Tokens: 12 in, 3 out");
+    assert_eq!(
+        task["result"]["executor"],
+        json!({"name": "opencode-seed", "exit_code": 0, "tokens_input": 12, "tokens_output": 3})
+    );
 }
 
 #[test]
 fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
     let programs = Programs::new(&["claude-code", "goose", "aider", "opencode"], "done", "NONE");
     let called = |executor: &str| {
-        let (_, [args, stdin, _]) = programs.called(executor, "--do it");
+        let (_, [args, stdin, ..]) = programs.called(executor, "--do it");
         (args, stdin)
     };
     let (args, stdin) = called("claude-code");

@@ -194,7 +194,9 @@ fn a20_an_executor_answers_for_an_agent_and_leaves_nothing() {
         "You are Bob.",
     );
     let config = place.lab.home().join("config.yaml");
-    let executor = "executors: {echoes: {command: /bin/sh, args: [-c, 'echo $HOME > h; grep -c Bob', x], prompt: stdin}}";
+    let echoes = "echoes: {command: /bin/sh, args: [-c, 'echo $HOME > h; grep -c Bob', x], prompt: stdin}";
+    let apart = "apart: {command: /bin/sh, args: [-c, 'cat ~/role/is.json; grep -c Bob', x], prompt: stdin, files: [{path: role/is.json, text: '{system_prompt_json}'}]}";
+    let executor = format!("executors: {{{echoes}, {apart}}}");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("lease_seconds: 3", &format!("lease_seconds: 3, {executor}"))).unwrap();
     let (post, notification) = place.mention("@bob?");
@@ -204,6 +206,12 @@ fn a20_an_executor_answers_for_an_agent_and_leaves_nothing() {
     place.worker(&server, &["--agent", "bob", "--once", "--mode", "yolo"]).exits(0);
     assert_eq!(place.hub.comments(&post), [("bob".to_owned(), "1".to_owned())]);
     assert_eq!((place.hub.was_read(&notification), server.requests().len()), (true, 0));
+    let definition = place.lab.outside().join("agents/bob/config.yaml");
+    let text = fs::read_to_string(&definition).unwrap().replace("executor: echoes", "executor: apart");
+    fs::write(&definition, text).unwrap();
+    let (second, _) = place.mention("@Bob?");
+    place.worker(&server, &["--agent", "bob", "--once", "--mode", "yolo"]).exits(0);
+    assert_eq!(place.hub.comments(&second), [("bob".to_owned(), "\"You are Bob.\"1".to_owned())]);
     let left = fs::read_dir(place.lab.home().join("state/workspaces/hub-bob/worktrees")).unwrap();
     assert_eq!(left.count(), 0);
 }

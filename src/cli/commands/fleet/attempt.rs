@@ -206,7 +206,7 @@ impl<'a> Attempt<'a> {
             let bytes = self.worker.until_answered(async || self.worker.queue.object(&object).await).await?;
             spec = with_prompt(spec, bytes)?;
         }
-        if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &spec)? {
+        if let Some(executor) = ExecutorRun::new(self.worker.app, (settings, own), &spec, "")? {
             let own = self.settings_of(Some(&directory))?;
             let home = home_of(&place.path);
             let result = Box::pin(executor.run(own, (&directory, &home), interrupt)).await?;

@@ -184,8 +184,12 @@ fn remove_beside(path: &Path) -> Result<(), String> {
     }
 }
 
+/// Removes a directory that only an attempt has used, if there is one.
+///
+/// # Errors
+/// The message of the system.
 #[expect(clippy::disallowed_methods, reason = "a directory that only its attempt has used")]
-fn remove_directory(path: &Path) -> Result<(), String> {
+pub fn remove_directory(path: &Path) -> Result<(), String> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
         _ => Ok(()),

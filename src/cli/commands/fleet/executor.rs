@@ -1,6 +1,7 @@
 //! A task that another program does (`fleet.executors`): confined like a command, with a home directory of its own and the variables that are
 //! mapped for it.
 
+use crate::cli::commands::fleet::attempt_directory::remove_directory;
 use crate::cli::commands::fleet::context::may_pass;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::work::checks::run_gates;
@@ -8,7 +9,7 @@ use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::agent_definition::OWN;
-use crate::config::executors::{Executor, FigurePlaces, OutputFormat, PromptInput, executor};
+use crate::config::executors::{Executor, ExecutorInputs, FigurePlaces, OutputFormat, PromptInput, executor};
 use crate::config::settings::Settings;
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::fleet::TaskSpec;
@@ -21,10 +22,11 @@ use crate::messages;
 use crate::process::capture::Captured;
 use crate::process::exec::find_in_path;
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason};
-use crate::runtime::private_file::create_private_dir;
+use crate::runtime::private_file::{create_new, create_private_dir};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -41,12 +43,15 @@ pub struct ExecutorRun<'a> {
     name: &'a str,
     executor: Executor,
     spec: &'a TaskSpec,
+    prompt: String,
+    /// That of an agent of a Hub, if the executor gets it apart from the prompt.
+    system_prompt: String,
     /// Commands that must succeed, besides the configured gates.
     checks: Vec<String>,
 }
 
 impl<'a> ExecutorRun<'a> {
-    /// Prepares the executor of a task; `None` for a task that the agent itself does.
+    /// Prepares the executor of a task, or of an agent of a Hub with a `system_prompt`; `None` for a task that the agent itself does.
     ///
     /// # Errors
     /// Fails if the user has not allowed the executor, and if the task or the worker has limits that it would not keep.
@@ -54,6 +59,7 @@ impl<'a> ExecutorRun<'a> {
         app: &'a App,
         (settings, options): (&Settings, &RunOptions),
         spec: &'a TaskSpec,
+        system_prompt: &str,
     ) -> CliResult<Option<Self>> {
         let Some(name) = spec.executor.as_deref().filter(|name| *name != OWN) else { return Ok(None) };
         let wrong = |why: String| Err(CliError::new(FailureKind::Config, why));
@@ -61,7 +67,12 @@ impl<'a> ExecutorRun<'a> {
             Ok(executor) => executor,
             Err(why) => return wrong(why),
         };
-        if executor.prompt.unwrap_or_default() == PromptInput::Arg && spec.prompt.len() > MAX_ARG_BYTES {
+        let (prompt, system_prompt) = if system_prompt.is_empty() || executor.takes_system_prompt() {
+            (spec.prompt.clone(), system_prompt.to_owned())
+        } else {
+            ([system_prompt, &spec.prompt].join("\n\n"), String::new())
+        };
+        if executor.prompt.unwrap_or_default() == PromptInput::Arg && prompt.len() > MAX_ARG_BYTES {
             return wrong(messages::executor_prompt_too_long(name, MAX_ARG_BYTES >> 10));
         }
         if options.bounds.no_network {
@@ -82,7 +93,7 @@ impl<'a> ExecutorRun<'a> {
             return wrong(messages::executor_has_no_agent(name));
         }
         let checks = options.check.iter().chain(&spec.checks).cloned().collect();
-        Ok(Some(Self { app, name, executor, spec, checks }))
+        Ok(Some(Self { app, name, executor, spec, prompt, system_prompt, checks }))
     }
 
     /// Runs the executor in `directory` of a worktree, with `home` as its home directory, and then the quality gates and the checks.
@@ -97,22 +108,29 @@ impl<'a> ExecutorRun<'a> {
     ) -> CliResult<RunResult> {
         let program = program_of(self.app, &self.executor, self.name, directory)
             .map_err(|why| CliError::new(FailureKind::Config, why))?;
-        create_private_dir(home).map_err(|error| may_pass(&format!("{}: {error}", home.display())))?;
+        let home_text = home.to_string_lossy();
+        let inputs = ExecutorInputs {
+            prompt: &self.prompt,
+            system_prompt: &self.system_prompt,
+            model: self.spec.model.as_deref(),
+            home: &home_text,
+        };
+        remove_directory(home).map_err(|why| may_pass(&why))?;
+        self.create_home(home, &inputs).map_err(|error| may_pass(&format!("{home_text}: {error}")))?;
         let commands = compose::launcher(self.app, &settings)?;
         settings.guardrails.set_gates(&self.checks, false);
         let gates = settings.guardrails.quality_gates.clone();
         settings.sandbox.network = self.executor.network.unwrap_or_default();
         settings.sandbox.allowed_hosts = self.executor.allowed_hosts.clone().unwrap_or_default();
-        settings.sandbox.writable.push(home.to_string_lossy().into_owned());
+        settings.sandbox.writable.push(home_text.to_string());
         let launcher = compose::launcher(self.app, &settings)?;
         let launcher = launcher.as_ref().clone().with_mapped_variables(self.variables());
-        let model = self.spec.model.as_deref();
-        let mut argv = self.executor.argv(&self.spec.prompt, model);
+        let mut argv = self.executor.argv(&inputs);
         if let Some(first) = argv.first_mut() {
             *first = program;
         }
         let is_stdin = self.executor.prompt.unwrap_or_default() == PromptInput::Stdin;
-        let stdin = if is_stdin { self.spec.prompt.clone().into_bytes() } else { Vec::new() };
+        let stdin = if is_stdin { self.prompt.clone().into_bytes() } else { Vec::new() };
         let limits = [self.spec.timeout.map(Duration::from_secs), settings.timeout];
         let limit = Duration::from_secs(self.executor.timeout());
         let limit = limits.into_iter().flatten().fold(limit, Duration::min);
@@ -132,6 +150,17 @@ impl<'a> ExecutorRun<'a> {
             }
         }
         Ok(result)
+    }
+
+    /// Creates its home directory, with its files.
+    fn create_home(&self, home: &Path, inputs: &ExecutorInputs<'_>) -> io::Result<()> {
+        create_private_dir(home)?;
+        for (path, text) in self.executor.files(inputs) {
+            let path = home.join(path);
+            path.parent().map_or(Ok(()), create_private_dir)?;
+            create_new(&path, true)?.write_all(text.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Returns the variables that are mapped for it; one that the user has not set is left out.
@@ -210,7 +239,7 @@ pub fn program_of(app: &App, executor: &Executor, name: &str, directory: &Path) 
 fn home_variables(home: &Path) -> BTreeMap<String, String> {
     let below = |part: &str| home.join(part).to_string_lossy().into_owned();
     let variables = [
-        ("HOME", below("")),
+        ("HOME", home.to_string_lossy().into_owned()),
         ("XDG_CONFIG_HOME", below(".config")),
         ("XDG_CACHE_HOME", below(".cache")),
         ("XDG_DATA_HOME", below(".local/share")),

@@ -58,14 +58,14 @@ impl ActivationRun<'_> {
         options.bounds.no_network = !self.definition.has_network;
         let app = self.claim.worker.app.for_worker();
         let settings = app.load(&options.flags())?.settings;
-        let prompt = [self.definition.prompt.as_deref().unwrap_or_default(), &prompt].join("\n\n");
+        let system_prompt = self.definition.prompt.as_deref().unwrap_or_default();
         let spec = TaskSpec {
             executor: Some(name.to_owned()),
             model: self.definition.model.clone(),
             timeout: Some(TIMEOUT.as_secs()),
             ..TaskSpec::new(prompt, directory.to_string_lossy(), 1)
         };
-        let executor = ExecutorRun::new(&app, (&settings, &options), &spec)?;
+        let executor = ExecutorRun::new(&app, (&settings, &options), &spec, system_prompt)?;
         let executor =
             executor.ok_or_else(|| CliError::new(FailureKind::Internal, "an executor has no name"))?;
         executor.run(settings, (&directory, &workspace.home()), interrupt).await
