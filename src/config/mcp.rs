@@ -87,7 +87,7 @@ pub struct McpServer {
     /// Tools that are known to change nothing: they run without asking, and in parallel.
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
     pub read_only: Vec<String>,
-    /// Grants that agents of a Hub need for a tool, by its name; others need `NAME:read` if they are `read_only`, else `NAME:write`.
+    /// Grants that agents of a Hub need for a tool, by its name there or that for the model (one with a dot); others need `NAME:read` if they are `read_only`, else `NAME:write`.
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
     pub grants: BTreeMap<String, String>,

@@ -33,6 +33,11 @@ impl McpTool {
         Self { server, access, listed, name, description, schema, accepted }
     }
 
+    /// Returns the name of its server, and its own name there.
+    pub fn origin(&self) -> (&str, &str) {
+        (&self.server.spec.name, &self.listed.name)
+    }
+
     /// Returns the hash of the definition that the user has accepted.
     pub fn hash(&self) -> &str {
         &self.accepted

@@ -31,12 +31,13 @@ use crate::core::review::REVIEW_SCHEMA;
 use crate::core::skill::Skill;
 use crate::engine::rules::PolicyRule;
 use crate::llm::LlmClient;
+use crate::mcp::tool::McpTool;
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::report::OutputFormat;
 use crate::tools::hub::HubAccess;
-use crate::tools::toolbox::{MCP_PREFIX, Toolbox};
+use crate::tools::toolbox::Toolbox;
 use crate::tools::use_skill::UseSkill;
 use crate::tools::{Access, Tool};
 use std::cell::OnceCell;
@@ -155,7 +156,7 @@ impl RunSetup {
         };
         let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
         let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
-        refuse_without_grants(options, &toolbox, &mut settings);
+        refuse_without_grants(options, &mcp.tools, &mut settings);
         notices.append(&mut mcp.notices);
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
@@ -190,30 +191,26 @@ fn hub_tools(options: &RunOptions) -> impl Iterator<Item = Box<dyn Tool>> {
 }
 
 /// Refuses the calls of tools of MCP servers for which an agent of a Hub has no grant.
-fn refuse_without_grants(options: &RunOptions, toolbox: &Toolbox, settings: &mut Settings) {
+fn refuse_without_grants(options: &RunOptions, tools: &[McpTool], settings: &mut Settings) {
     let Some(grants) = &options.grants else { return };
-    let rules: Vec<PolicyRule> = toolbox
-        .names()
-        .filter_map(|name| {
-            let is_read = matches!(
-                toolbox.get(name).ok()?.access(),
-                Access::Read | Access::McpWrite { is_read_only: true }
-            );
-            let needed = needed_grant(settings, name, is_read)?;
+    let rules: Vec<PolicyRule> = tools
+        .iter()
+        .filter_map(|tool| {
+            let needed = needed_grant(settings, tool);
             let reason = messages::missing_grant(&needed);
-            (!grants.has(&needed)).then(|| PolicyRule::deny(&globset::escape(name), reason))
+            (!grants.has(&needed)).then(|| PolicyRule::deny(&globset::escape(tool.name()), reason))
         })
         .collect();
     settings.policy.rules.splice(0..0, rules);
 }
 
-/// Returns the grant that the tool `name` of an MCP server needs.
-fn needed_grant(settings: &Settings, name: &str, is_read: bool) -> Option<String> {
-    settings.mcp.enabled().find_map(|(server, about)| {
-        let tool = name.strip_prefix(MCP_PREFIX)?.strip_prefix(server)?.strip_prefix("__")?;
-        let scope = if is_read { "read" } else { "write" };
-        Some(about.grants.get(tool).cloned().unwrap_or_else(|| format!("{server}:{scope}")))
-    })
+/// Returns the grant that a tool of an MCP server needs. The configuration names it as the server or as the model does.
+fn needed_grant(settings: &Settings, tool: &McpTool) -> String {
+    let (server, own_name) = tool.origin();
+    let named = settings.mcp.servers.get(server).map(|about| &about.grants);
+    let named = named.and_then(|grants| grants.get(own_name).or_else(|| grants.get(tool.name())));
+    let is_read = matches!(tool.access(), Access::Read | Access::McpWrite { is_read_only: true });
+    named.cloned().unwrap_or_else(|| format!("{server}:{}", if is_read { "read" } else { "write" }))
 }
 
 /// Returns what interrupts the run: the program that drives it, or a signal.
