@@ -9,9 +9,11 @@ use crate::fleet::transitions::Change;
 use crate::fleet::unreadable::Unreadable;
 use crate::runtime::private_file::create_private_dir;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rustix::io::Errno;
 use std::cell::RefCell;
+use std::fs::File;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use strum::IntoEnumIterator;
 use tempfile::NamedTempFile;
@@ -79,13 +81,15 @@ impl SqliteStore {
         create_private_dir(directory).map_err(failed)?;
         check_file_system(directory)?;
         create(path, directory)?;
+        // It may be a link.
+        check_file_system(path)?;
         let connection = Connection::open_with_flags(path, OPEN_FLAGS)?;
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "synchronous", "full")?;
         let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
         if version != VERSION {
             let why = format!(
-                "{} was written by another version of this program (tables of version {version}, not {VERSION}); move it away, or set `fleet.queue` to another file",
+                "{} was written by another version of this program (tables of version {version}, not {VERSION}); move it away, with its files `-wal` and `-shm`, or set `fleet.queue` to another file",
                 path.display()
             );
             return Err(QueueError::Storage(why));
@@ -338,11 +342,23 @@ fn of_lane(lane: Lane) -> &'static str {
 }
 
 /// Creates the database at `path`, unless it exists. It gets its name when it is complete: to let a database write ahead to a log while
-/// another process does so fails at once instead of waiting.
+/// another process does so fails at once instead of waiting. The logs of a database that was removed would be read into the new one.
 fn create(path: &Path, directory: &Path) -> Result<(), QueueError> {
     let failed = |error: std::io::Error| QueueError::Storage(format!("{}: {error}", path.display()));
     if path.symlink_metadata().is_ok() {
         return Ok(());
+    }
+    // One process at a time: a log that another one has begun would be removed.
+    let lock = File::open(directory).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    for log in log_paths(path) {
+        match rustix::fs::unlink(&log) {
+            Err(error) if error != Errno::NOENT => return Err(failed(error.into())),
+            _ => {}
+        }
     }
     let file = NamedTempFile::new_in(directory).map_err(failed)?;
     let connection = Connection::open(file.path())?;
@@ -354,6 +370,15 @@ fn create(path: &Path, directory: &Path) -> Result<(), QueueError> {
         Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(failed(error.error)),
         _ => Ok(()),
     }
+}
+
+/// Returns the paths of the files that belong to the database at `path`.
+fn log_paths(path: &Path) -> [PathBuf; 2] {
+    ["-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
 }
 
 fn find(connection: &Connection, id: &str) -> Result<TaskRecord, QueueError> {

@@ -119,3 +119,37 @@ fn many_processes_may_open_a_new_database_at_the_same_time() {
         });
     }
 }
+
+#[expect(clippy::disallowed_methods, reason = "the files of a test")]
+#[test]
+fn the_log_of_a_removed_database_is_not_read_into_a_new_one() {
+    let open = open(&["a", "b"]);
+    let path = open.directory.path().join("fleet/tasks.sqlite");
+    std::fs::rename(&path, open.directory.path().join("old")).unwrap();
+    assert!(std::fs::metadata(path.with_extension("sqlite-wal")).unwrap().len() > 0);
+    let new = SqliteStore::open(&path, lease()).unwrap();
+    assert!(new.id != open.store.id && new.select(Selection::All, &at(0)).unwrap().is_empty());
+    new.submit(&[("c".to_owned(), TaskSpec::example("c", Priority::Normal))], (1, 0), 10).unwrap();
+    let check =
+        new.connection.borrow().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+    assert_eq!(check.unwrap(), "ok");
+}
+
+#[test]
+fn a_change_is_on_the_disk_when_it_is_confirmed() {
+    let open = open(&[]);
+    let connection = open.store.connection.borrow();
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+    assert_eq!((mode.as_str(), synchronous), ("wal", 2), "2 is `full`");
+}
+
+#[test]
+fn a_full_queue_takes_nothing() {
+    let open = open(&["a"]);
+    let tasks = ["b", "c"].map(|id| (id.to_owned(), TaskSpec::example(id, Priority::Normal)));
+    let refused = open.store.submit(&tasks, (1, 0), 2);
+    assert!(matches!(refused, Err(QueueError::Full(2))), "{refused:?}");
+    assert_eq!(open.store.select(Selection::All, &at(0)).unwrap().len(), 1);
+    open.store.submit(&tasks[..1], (1, 0), 2).unwrap();
+}
