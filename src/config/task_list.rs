@@ -5,6 +5,7 @@ use crate::config::pipeline::fields::Fields;
 use crate::config::yaml::{self, Content, Node};
 use crate::core::fleet::{Priority, TaskSpec, check_id};
 use crate::engine::policy::Mode;
+use crate::text::invisible::escape_json;
 
 /// Maximum bytes of the file: 1,000 tasks of the longest kind.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -30,8 +31,16 @@ const KEYS: [&str; 12] = [
 /// The remaining key: the number of attempts.
 const ATTEMPTS: &str = "max_attempts";
 
-/// A task of the file, with its id if it has one.
-pub type ListedTask = (Option<String>, TaskSpec);
+/// A task of the file.
+#[derive(Debug, PartialEq)]
+pub struct ListedTask {
+    /// Its line, from 1.
+    pub line: u64,
+    /// Its id, if it has one.
+    pub id: Option<String>,
+    /// What it says, and the defaults.
+    pub spec: TaskSpec,
+}
 
 /// Reads the tasks of `text`; `defaults` has what a task leaves out.
 ///
@@ -43,8 +52,11 @@ pub fn parse(text: &str, defaults: &TaskSpec) -> Result<Vec<ListedTask>, Vec<Str
     if text.trim_start().starts_with('{') {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let mut own = Fields::default();
-            match yaml::parse(line) {
-                Ok(node) => tasks.extend(task(&mut own, &node, defaults)),
+            match yaml::parse(&escape_json(line)) {
+                Ok(node) => {
+                    let found = task(&mut own, &node, defaults);
+                    tasks.extend(found.map(|task| ListedTask { line: index as u64 + 1, ..task }));
+                }
                 Err(error) => unreadable(&mut own, error),
             }
             for error in own.errors {
@@ -119,7 +131,7 @@ fn task(fields: &mut Fields, node: &Node, defaults: &TaskSpec) -> Option<ListedT
     if !entries.iter().any(|entry| entry.name == "prompt") {
         fields.error(node, "a task needs `prompt`");
     }
-    Some((id, spec))
+    Some(ListedTask { line: node.line, id, spec })
 }
 
 fn small(number: Option<u64>) -> Option<u32> {
@@ -139,13 +151,19 @@ mod tests {
         let lines = "{\"prompt\": \"a\", \"id\": \"x\", \"priority\": \"high\", \"checks\": [\"true\"]}\n\n{\"prompt\": \"b\", \"budget\": 0.5}\n";
         let list = "- {prompt: a, id: x, priority: high, checks: [\"true\"]}\n- prompt: b\n  budget: 0.5\n";
         let tasks = parse(lines, &defaults()).unwrap();
-        assert_eq!(tasks, parse(list, &defaults()).unwrap());
-        let (id, spec) = &tasks[0];
+        let listed = parse(list, &defaults()).unwrap();
+        for (task, line, other) in [(&tasks[0], 1, &listed[0]), (&tasks[1], 3, &listed[1])] {
+            assert_eq!((task.line, &task.id, &task.spec), (line, &other.id, &other.spec));
+        }
+        assert_eq!((listed[0].line, listed[1].line), (1, 2));
+        let ListedTask { id, spec, .. } = &tasks[0];
         assert_eq!(
             (id.as_deref(), spec.priority, spec.model.as_deref()),
             (Some("x"), Priority::High, Some("m"))
         );
-        assert_eq!((tasks[1].0.as_ref(), tasks[1].1.budget), (None, Some(0.5)));
+        assert_eq!((tasks[1].id.as_ref(), tasks[1].spec.budget), (None, Some(0.5)));
+        let raw = parse("{\"prompt\": \"a\u{7f}\u{feff}\u{e0041}\"}", &defaults()).unwrap();
+        assert_eq!(raw[0].spec.prompt, "a\u{7f}\u{feff}\u{e0041}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::run_result::{RESULT_SCHEMA_VERSION, RunResult};
 use crate::core::stop_reason::StopReason;
-use crate::terminal::needs_escape;
+use crate::text::invisible::escape_json;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
@@ -40,15 +40,7 @@ struct SanitizingFormatter(CompactFormatter);
 
 impl Formatter for SanitizingFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut written = 0;
-        for (at, c) in fragment.char_indices().filter(|&(_, c)| needs_escape(c)) {
-            self.0.write_string_fragment(writer, fragment.get(written..at).unwrap_or_default())?;
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
-            written = at + c.len_utf8();
-        }
-        self.0.write_string_fragment(writer, fragment.get(written..).unwrap_or_default())
+        self.0.write_string_fragment(writer, &escape_json(fragment))
     }
 }
 
@@ -56,6 +48,7 @@ impl Formatter for SanitizingFormatter {
 mod tests {
     use super::*;
     use crate::core::failure::FailureKind;
+    use crate::terminal::needs_escape;
     use proptest::prelude::*;
 
     #[test]

@@ -1,5 +1,8 @@
 //! Finds and names characters that are invisible or that change the display order of text.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
 /// Maximum number of positions listed in a note.
 const MAX_LISTED: usize = 5;
 
@@ -32,6 +35,24 @@ pub fn needs_escape(c: char) -> bool {
     }
     // C1 contains the 8-bit forms of CSI, OSC and DCS.
     matches!(c, '\u{80}'..='\u{9f}') || is_invisible(c)
+}
+
+/// Returns JSON with `\u` escapes in place of characters that need one, which are only in its strings. The data stays the same.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(needs_escape) {
+        return json.into();
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if needs_escape(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _infallible = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped.into()
 }
 
 /// Returns a line for the model that lists the invisible characters of `text`, which is named `what`; `None` without any.

@@ -113,13 +113,34 @@ fn all_tasks_of_a_file_are_added_or_none_and_errors_have_their_lines() {
     for part in ["tasks.jsonl:2:2: unknown key `promt` (did you mean `prompt`?)", "tasks.jsonl:3:"] {
         assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
     }
-    fs::write(&file, "{\"prompt\": \"x\", \"id\": \"a\"}\n{\"prompt\": \"y\", \"dir\": \"missing\"}\n")
-        .unwrap();
-    assert!(submit(&lab, &["-f", path]).exits(3).stderr.contains("the directory missing"));
-    fs::write(&file, "{\"prompt\": \"x\", \"id\": \"a\"}\n{\"prompt\": \"y\", \"id\": \"a\"}\n").unwrap();
-    assert!(submit(&lab, &["-f", path]).exits(3).stderr.contains("the same id"));
+    let lab = lab.env("SOME_API_KEY", KEY);
+    let wrong = [
+        json!({"prompt": "x", "id": "a"}),
+        json!({"prompt": "y", "dir": "missing"}),
+        json!({"prompt": "x", "id": "a"}),
+        json!({"prompt": format!("say {KEY}")}),
+    ];
+    fs::write(&file, wrong.map(|task| task.to_string()).join("\n")).unwrap();
+    let done = submit(&lab, &["-f", path]).exits(3);
+    for part in [
+        "tasks.jsonl:2: the directory missing",
+        "tasks.jsonl:3: the task in line 1 has the same id",
+        "tasks.jsonl:4: the task contains a secret",
+    ] {
+        assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
+    }
+    let long = json!({"prompt": "x", "checks": ["x".repeat(300 << 10)]});
+    fs::write(&file, format!("{}\n{long}", json!({"prompt": "x"}))).unwrap();
+    let done = submit(&lab, &["-f", path]).exits(3);
+    assert!(
+        done.stderr.contains("tasks.jsonl:2: the task ") && done.stderr.contains("256 KiB"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(tasks(&lab), Vec::<Value>::new());
-    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let lines = format!("{}\n", json!({"prompt": "x", "id": "a"}));
+    let lab = lab.stdin(lines);
+    submit(&lab, &["-f", "-"]).exits(0);
     submit(&lab, &["x", "--id", "a"]).exits(0);
     assert!(submit(&lab, &["y", "--id", "a"]).exits(3).stderr.contains("a task a with another prompt"));
     assert!(submit(&lab, &["y", "--id", "../a"]).exits(3).stderr.contains("an id has 1 to 64 letters"));
@@ -482,13 +503,14 @@ fn a_worktree_whose_creation_was_interrupted_is_removed() {
 #[test]
 fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
     let lab = repository();
-    submit(&lab, &["x", "--id", "a", "--check", "true", "--budget", "0.5"]).exits(0);
+    submit(&lab, &["x\u{2028}\u{7f}\u{feff}", "--id", "a", "--check", "true", "--budget", "0.5"]).exits(0);
     let file = lab.outside().join("export.jsonl");
     fs::write(&file, lab.agent(&["tasks", "export"]).exits(0).stdout).unwrap();
     let url = format!("sqlite:{}", lab.outside().join("other/queue.sqlite").display());
     submit(&lab, &["-f", file.to_str().unwrap(), "--queue", &url]).exits(0);
     let other = lab.agent(&["tasks", "show", "a", "--json", "--queue", &url]).exits(0).json();
     let (own, other) = (task(&lab, "a"), other["tasks"][0].clone());
+    assert_eq!(own["prompt"], "x\u{2028}\u{7f}\u{feff}");
     for key in ["prompt", "dir", "checks", "budget", "max_attempts"] {
         assert_eq!(own[key], other[key], "{key}");
     }
@@ -499,13 +521,17 @@ fn an_export_can_be_submitted_elsewhere_and_a_queue_has_a_file_of_its_own() {
 #[test]
 fn a_queue_in_the_workspace_is_refused() {
     let lab = repository();
-    let queue = format!("sqlite:{}/tasks.sqlite", lab.ws().display());
-    let refused = submit(&lab, &["x", "--queue", &queue]).exits(3);
-    assert!(
-        refused.stderr.contains("is in the workspace, where commands could change it"),
-        "{}",
-        refused.stderr
-    );
+    let link = lab.outside().join("link");
+    std::os::unix::fs::symlink(lab.ws(), &link).unwrap();
+    for directory in [lab.ws(), link, lab.ws().join("../ws")] {
+        let queue = format!("sqlite:{}/tasks.sqlite", directory.display());
+        let refused = submit(&lab, &["x", "--queue", &queue]).exits(3);
+        assert!(
+            refused.stderr.contains("is in the workspace, where commands could change it"),
+            "{}",
+            refused.stderr
+        );
+    }
     assert!(!lab.exists("tasks.sqlite"));
 }
 

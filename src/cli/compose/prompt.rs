@@ -27,17 +27,26 @@ pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<S
 }
 
 fn from_stdin() -> CliResult<String> {
+    let text = read_stdin(MAX_PROMPT_BYTES)?;
+    text.ok_or_else(|| {
+        usage("the task on standard input is over 1 MiB: put it into a file of the workspace and name that file")
+    })
+}
+
+/// Reads standard input; `None` if it has more than `limit` bytes.
+///
+/// # Errors
+/// Fails when it cannot be read, and for one that is not UTF-8.
+pub fn read_stdin(limit: u64) -> CliResult<Option<String>> {
     let mut bytes = Vec::new();
     std::io::stdin()
-        .take(MAX_PROMPT_BYTES + 1)
+        .take(limit + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| usage(format!("cannot read standard input: {error}")))?;
-    if bytes.len() as u64 > MAX_PROMPT_BYTES {
-        return Err(usage(
-            "the task on standard input is over 1 MiB: put it into a file of the workspace and name that file",
-        ));
+    if bytes.len() as u64 > limit {
+        return Ok(None);
     }
-    String::from_utf8(bytes).map_err(|_| usage("the task on standard input is not UTF-8 text"))
+    String::from_utf8(bytes).map(Some).map_err(|_| usage("the task on standard input is not UTF-8 text"))
 }
 
 fn usage(message: impl Into<String>) -> CliError {

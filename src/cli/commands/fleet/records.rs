@@ -16,7 +16,7 @@ use crate::fleet::sqlite::SqliteStore;
 use crate::report::json;
 use crate::terminal::one_line;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -57,7 +57,9 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
     let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
     let wrong = |why: String| CliError::new(FailureKind::Config, why);
     Ok(match location.map_err(wrong)? {
-        Location::Sqlite(path) if path.starts_with(&settings.workspace) && !path.starts_with(&state) => {
+        Location::Sqlite(path)
+            if resolved(&path).starts_with(&settings.workspace) && !path.starts_with(&state) =>
+        {
             return Err(wrong(format!(
                 "the queue {} is in the workspace, where commands could change it: take another place",
                 path.display()
@@ -69,6 +71,15 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
             Queue::Nats(Box::new(NatsStore::open(&server, lease, Rc::clone(&app.source)).await?))
         }
     })
+}
+
+/// Returns `path` without links in the part of it that exists.
+fn resolved(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    existing.map_or_else(
+        || path.to_owned(),
+        |(part, real)| path.strip_prefix(part).map_or_else(|_| real.clone(), |rest| real.join(rest)),
+    )
 }
 
 /// Returns the server at `url`, by default the configured one.

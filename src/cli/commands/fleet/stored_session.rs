@@ -13,6 +13,7 @@ use crate::core::run_result::RunResult;
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
+use crate::text::invisible::escape_json;
 
 /// Stores the session of `result` for the newest attempt of `task`, if other machines use the queue. What cannot be stored is logged: the
 /// session stays on this machine.
@@ -64,5 +65,5 @@ pub async fn print_session(app: &App, queue: &Queue, id: &str) -> CliResult<()> 
     let bytes = queue.object(object).await?;
     let bytes =
         bytes.ok_or_else(|| wrong("has a session that is gone: it is kept for 60 days".to_owned()))?;
-    print(&app.terminal, &String::from_utf8_lossy(&bytes))
+    print(&app.terminal, &escape_json(&String::from_utf8_lossy(&bytes)))
 }

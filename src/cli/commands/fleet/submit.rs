@@ -7,7 +7,7 @@ use crate::cli::commands::fleet::tasks::{QueueArgs, WaitArgs, wait};
 use crate::cli::commands::run_args::{parse_mode, parse_usd};
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
-use crate::cli::compose::prompt::read_prompt;
+use crate::cli::compose::prompt::{read_prompt, read_stdin};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::config::task_list::{self, ListedTask, MAX_ATTEMPTS, MAX_FILE_BYTES};
@@ -15,8 +15,10 @@ use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{Priority, TaskSpec, check_id};
 use crate::engine::policy::Mode;
+use crate::fleet::error::QueueError;
 use clap::Args;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `agent submit`.
@@ -25,7 +27,7 @@ pub struct SubmitArgs {
     /// The prompt; `-`, or leaving it out of a pipe, reads it from standard input
     #[arg(conflicts_with = "file")]
     pub prompt: Option<String>,
-    /// A file of tasks: one JSON object a line, or a list in YAML; all are added, or none
+    /// A file of tasks, `-`: standard input: one JSON object a line, or a list in YAML; all are added, or none
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Id of the task; without it a new one
@@ -85,49 +87,58 @@ pub struct SubmitArgs {
 /// Fails for tasks that are not valid, and when the queue refuses them; then none is added.
 pub fn submit(app: &App, args: &SubmitArgs) -> CliResult<u8> {
     let settings = app.load_settings(&args.queue.common)?.settings;
-    let tasks = match &args.file {
+    let mut listed = match &args.file {
         None => {
             let prompt = read_prompt(&app.terminal, args.prompt.clone())?;
-            vec![(args.id.clone(), TaskSpec { prompt, ..defaults(args, &settings.workspace) })]
+            let spec = TaskSpec { prompt, ..defaults(args, &settings.workspace) };
+            vec![ListedTask { line: 1, id: args.id.clone(), spec }]
         }
         Some(file) => listed(file, &defaults(args, &settings.workspace))?,
     };
-    let tasks = tasks
-        .into_iter()
-        .map(|(id, spec)| {
-            let default = args.dir.as_deref().unwrap_or(&settings.workspace);
-            let dir = match args.bundle {
-                Some(_) if spec.dir != default.to_string_lossy() => {
-                    return Err(usage(format!(
-                        "a task with a bundle has no directory of its own: {}",
-                        spec.dir
-                    )));
-                }
-                Some(_) => String::new(),
-                None => directory(&settings.workspace, &spec.dir)?,
-            };
-            Ok((id.unwrap_or_else(|| app.source.ordered_uuid()), TaskSpec { dir, ..spec }))
-        })
-        .collect::<CliResult<Vec<_>>>()?;
-    let ids: BTreeSet<&String> = tasks.iter().map(|(id, _)| id).collect();
-    if ids.len() < tasks.len() {
-        return Err(usage("two tasks of the file have the same id"));
-    }
-    let redactor = app.redactor(&settings);
-    for (id, spec) in &tasks {
+    check(app, &settings, &mut listed, args)?;
+    let lines = listed.iter().map(|task| task.line).collect();
+    let id = |id: Option<String>| id.unwrap_or_else(|| app.source.ordered_uuid());
+    let tasks = listed.into_iter().map(|task| (id(task.id), task.spec)).collect();
+    app.block_on(add(app, &settings, (tasks, lines), args))
+}
+
+/// Checks tasks, and sets their directories.
+///
+/// # Errors
+/// All errors, each with the line of its task.
+fn check(app: &App, settings: &Settings, tasks: &mut [ListedTask], args: &SubmitArgs) -> CliResult<()> {
+    let (mut errors, mut lines) = (Vec::new(), BTreeMap::new());
+    let redactor = app.redactor(settings);
+    let default = args.dir.as_deref().unwrap_or(&settings.workspace).to_string_lossy();
+    for ListedTask { line, id, spec } in tasks {
+        let mut wrong = |why: String| {
+            let place = args.file.as_ref().map(|file| format!("{}:{line}: ", file.display()));
+            errors.push(place.unwrap_or_default() + &why);
+        };
+        match args.bundle {
+            Some(_) if spec.dir != default => {
+                wrong(format!("a task with a bundle has no directory of its own: {}", spec.dir));
+            }
+            Some(_) => spec.dir.clear(),
+            None => match directory(settings, args, &spec.dir) {
+                Ok(dir) => spec.dir = dir,
+                Err(why) => wrong(why),
+            },
+        }
+        if let Some(earlier) = id.as_ref().and_then(|id| lines.insert(id.clone(), *line)) {
+            wrong(format!("the task in line {earlier} has the same id"));
+        }
         if spec.checks.iter().chain([&spec.prompt]).any(|text| redactor.text(text) != *text) {
-            return Err(usage(format!(
-                "the task {id} contains a secret: name its environment variable instead"
-            )));
+            wrong("the task contains a secret: name its environment variable instead".to_owned());
         }
     }
-    app.block_on(add(app, &settings, tasks, args))
+    if errors.is_empty() { Ok(()) } else { Err(usage(errors.join("\n"))) }
 }
 
 async fn add(
     app: &App,
     settings: &Settings,
-    mut tasks: Vec<(String, TaskSpec)>,
+    (mut tasks, lines): (Vec<(String, TaskSpec)>, Vec<u64>),
     args: &SubmitArgs,
 ) -> CliResult<u8> {
     let now = app.source.unix_time().as_secs();
@@ -137,8 +148,8 @@ async fn add(
             shorten(&queue, spec, now).await?;
         }
         if let Some(reference) = &args.bundle {
-            let workspace =
-                directory(&settings.workspace, &args.dir.clone().unwrap_or_default().to_string_lossy())?;
+            let dir = args.dir.clone().unwrap_or_default();
+            let workspace = directory(settings, args, &dir.to_string_lossy()).map_err(usage)?;
             let settings = Settings { workspace: workspace.into(), ..settings.clone() };
             let bundle = store(app, &settings, &queue, reference).await?;
             for (_, spec) in &mut tasks {
@@ -153,7 +164,22 @@ async fn add(
         }
         _ => error,
     })?;
-    queue.submit(&tasks, now).await?;
+    queue.submit(&tasks, now).await.map_err(|error| {
+        let about = match &error {
+            QueueError::TooLong(id, _) | QueueError::Different(id) => {
+                tasks.iter().zip(&lines).find(|((known, _), _)| known == id)
+            }
+            _ => None,
+        };
+        let error = CliError::from(error);
+        match (&args.file, about) {
+            (Some(file), Some((_, line))) => {
+                let place = format!("{}:{line}", file.display());
+                CliError { cause: error.cause.context(place), ..error }
+            }
+            _ => error,
+        }
+    })?;
     let ids: Vec<String> = tasks.into_iter().map(|(id, _)| id).collect();
     if args.wait {
         return wait(app, &queue, &WaitArgs { ids, timeout: None, json: args.json }).await;
@@ -191,20 +217,35 @@ fn defaults(args: &SubmitArgs, workspace: &Path) -> TaskSpec {
 
 fn listed(file: &Path, defaults: &TaskSpec) -> CliResult<Vec<ListedTask>> {
     let name = file.display();
-    let text = read_text(file, MAX_FILE_BYTES).map_err(|error| usage(format!("-f {name}: {error}")))?;
-    let text = text.ok_or_else(|| usage(format!("-f {name}: there is no such file")))?;
+    let text = if file == Path::new("-") {
+        let text = read_stdin(MAX_FILE_BYTES)?;
+        text.ok_or_else(|| usage(format!("-f -: over {} MiB", MAX_FILE_BYTES >> 20)))?
+    } else {
+        let text = read_text(file, MAX_FILE_BYTES).map_err(|error| usage(format!("-f {name}: {error}")))?;
+        text.ok_or_else(|| usage(format!("-f {name}: there is no such file")))?
+    };
     task_list::parse(&text, defaults).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|error| format!("{name}:{error}")).collect();
         usage(lines.join("\n"))
     })
 }
 
-/// Returns the absolute path of the directory of a task.
-fn directory(workspace: &Path, dir: &str) -> CliResult<String> {
-    let path = workspace.join(dir);
-    let path = path.canonicalize().map_err(|error| usage(format!("the directory {dir}: {error}")))?;
-    let path = path.into_os_string().into_string();
-    path.map_err(|_| usage("the path of the directory is not valid UTF-8"))
+/// Returns the absolute path of the directory of a task. One that is not here may be on the machines of a server's workers.
+fn directory(settings: &Settings, args: &SubmitArgs, dir: &str) -> Result<String, String> {
+    let queue = args.queue.queue.as_deref().or(settings.fleet.queue.as_deref());
+    let is_elsewhere = |error: &io::Error| {
+        error.kind() == ErrorKind::NotFound
+            && Path::new(dir).is_absolute()
+            && queue.is_some_and(|queue| queue.starts_with("nats:"))
+    };
+    match settings.workspace.join(dir).canonicalize() {
+        Ok(path) => {
+            let path = path.into_os_string().into_string();
+            path.map_err(|_| "the path of the directory is not valid UTF-8".to_owned())
+        }
+        Err(error) if is_elsewhere(&error) => Ok(dir.to_owned()),
+        Err(error) => Err(format!("the directory {dir}: {error}")),
+    }
 }
 
 fn usage(message: impl Into<String>) -> CliError {

@@ -15,9 +15,11 @@ use crate::core::fleet::{TaskRecord, TaskState};
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::fleet::selection::Selection;
+use crate::report::json;
 use crate::terminal::Style;
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
+use std::io;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -266,14 +268,13 @@ async fn exported(app: &App, queue: &Queue) -> CliResult<String> {
                 }
             },
         };
-        let line = serde_json::to_value(&spec).and_then(|mut spec| {
+        let line = serde_json::to_value(&spec).map_err(io::Error::from).and_then(|mut spec| {
             if let Some(fields) = spec.as_object_mut() {
                 fields.insert("id".to_owned(), task.id.clone().into());
             }
-            serde_json::to_string(&spec)
+            json::line(&spec)
         });
-        let line = line.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
-        text.extend([line.as_str(), "\n"]);
+        text += &line.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
     }
     Ok(text)
 }

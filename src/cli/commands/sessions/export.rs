@@ -13,6 +13,7 @@ use crate::journal::images::ImageDir;
 use crate::journal::session_store::SessionStore;
 use crate::journal::write::encode;
 use crate::redactor::Redactor;
+use crate::text::invisible::escape_json;
 use crate::tools::outputs::MAX_OUTPUT_BYTES;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -66,7 +67,7 @@ pub(super) fn export(
     let Some(path) = output else {
         let mut text = Vec::new();
         write_session(&mut text, session, id, path_replacements)?;
-        return print(context.terminal, &String::from_utf8_lossy(&text));
+        return print(context.terminal, &escape_json(&String::from_utf8_lossy(&text)));
     };
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
