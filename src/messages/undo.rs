@@ -206,3 +206,10 @@ pub fn list_paths(paths: &[impl AsRef<str>]) -> String {
     }
     names.join(", ")
 }
+
+/// The files of a session cannot be restored: its workspace is gone.
+pub fn session_workspace_gone(id: &str, workspace: &str) -> String {
+    format!(
+        "the session {id} changed files in {workspace}, which no longer exists: there is nothing to restore"
+    )
+}

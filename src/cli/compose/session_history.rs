@@ -8,6 +8,7 @@ use crate::cli::compose::session::session_store;
 use crate::cli::compose::undo_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
+use crate::core::event::{Event, Record};
 use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::file_change::FileState;
@@ -16,11 +17,13 @@ use crate::journal::file_history::FileHistory;
 use crate::journal::interrupted_calls::UnfinishedCalls;
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
+use crate::messages;
 use crate::runtime::emitter::{EmitError, Emitter};
 use crate::terminal::Style;
 use crate::workspace::Workspace;
 use crate::workspace::content_store::ContentStore;
 use crate::workspace::path::RelPath;
+use std::path::Path;
 use std::rc::Rc;
 
 /// A session, its workspace and the stored contents of changed files.
@@ -73,6 +76,9 @@ impl SessionHistory {
         let is_held = !journal.is_empty();
         let mut reading = read::read(&store.journal_path(&id)?)
             .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
+        if let Some(gone) = gone_workspace(&reading.records).filter(|_| is_held) {
+            return Err(CliError::new(FailureKind::Session, messages::session_workspace_gone(&id, gone)));
+        }
         let workspace = Workspace::open(&settings.workspace)
             .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
         let contents = undo_store::content_store(app, settings);
@@ -136,4 +142,13 @@ impl SessionHistory {
 /// Creates the error for a journal that cannot be written.
 pub fn journal_write_error(error: EmitError) -> CliError {
     CliError { kind: FailureKind::Internal, cause: error.into() }
+}
+
+/// Returns the workspace of a session if it does not exist, such as a worktree that was removed.
+fn gone_workspace(records: &[Record]) -> Option<&str> {
+    let workspace = records.iter().find_map(|record| match &record.event {
+        Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
+        _ => None,
+    });
+    workspace.filter(|path| !Path::new(path).exists())
 }
