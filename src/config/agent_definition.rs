@@ -41,6 +41,11 @@ const WITHOUT_EFFECT: [&str; 14] = [
     "network.blocked_hosts",
 ];
 
+/// The setting for `brain.max_tokens`.
+pub const MAX_OUTPUT_TOKENS: &str = "llm.max_output_tokens";
+/// The setting for `capabilities.shell.timeout_seconds`.
+pub const COMMAND_TIMEOUT: &str = "commands.default_timeout";
+
 /// A definition.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
@@ -281,8 +286,8 @@ impl AgentDefinition {
         let own = [
             (format!("agents.{id}.system_prompt"), prompt.clone().map(Value::from)),
             ("llm.temperature".to_owned(), brain.temperature.map(Value::from)),
-            ("llm.max_output_tokens".to_owned(), brain.max_tokens.map(Value::from)),
-            ("commands.default_timeout".to_owned(), shell.timeout_seconds.map(Value::from)),
+            (MAX_OUTPUT_TOKENS.to_owned(), brain.max_tokens.map(Value::from)),
+            (COMMAND_TIMEOUT.to_owned(), shell.timeout_seconds.map(Value::from)),
         ];
         let model = brain.model.map(|model| match brain.provider {
             Some(provider) if !model.contains('/') => format!("{provider}/{model}"),

@@ -51,6 +51,14 @@ pub fn hub_submitted(id: &str, why: &str, language: Language) -> String {
     }
 }
 
+/// An agent of the Hub has no definition, or one that is not valid.
+pub fn hub_undefined_agent(id: &str, why: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("the agent `{id}` is left out: {why}"),
+        Language::Es => format!("se omite el agente `{id}`: {why}"),
+    }
+}
+
 /// An agent of the Hub cannot be activated.
 pub fn hub_unusable_agent(id: &str, language: Language) -> String {
     match language {

@@ -115,7 +115,7 @@ fn b01_requests_have_the_key_a_poll_that_is_not_there_falls_back_and_redirects_a
     let other = Hub::start();
     let port = other.url().rsplit(':').next().unwrap().parse().unwrap();
     place.hub.fault("GET /api/v1/agents", Fault::Redirect(port), usize::MAX);
-    let done = place.lab.agent(&["hub", "serve", "--once"]).exits(0);
+    let done = place.lab.agent(&["hub", "serve", "--once"]).exits(3);
     assert!(done.stderr.contains("redirects to"), "{}", done.stderr);
     assert!(other.calls("").is_empty());
 }
@@ -133,9 +133,11 @@ fn b01_a_poll_that_is_held_is_used_and_reading_is_repeated_but_not_what_is_refus
     serving.finish().exits(0);
     assert_eq!(place.hub.calls("GET /api/v1/agents?has_notifications").len(), 1, "once a minute");
     place.hub.fault("GET /api/v1/agents?stale=true", Fault::Status(400), usize::MAX);
-    let done = place.lab.agent(&["hub", "serve", "--once"]).exits(0);
-    assert!(done.stderr.contains("the Hub cannot be used now: the Hub answers 400"), "{}", done.stderr);
+    let done = place.lab.agent(&["hub", "serve", "--once"]).exits(1);
+    assert!(done.stderr.contains("the Hub answers 400"), "{}", done.stderr);
     assert_eq!(place.hub.calls("GET /api/v1/agents?stale=true").len(), 4);
+    place.hub.fault("GET /api/v1/agents?has_notifications", Fault::Status(401), usize::MAX);
+    place.lab.agent(&["hub", "serve", "--once"]).exits(4);
 }
 
 #[test]
@@ -306,6 +308,8 @@ fn b06_the_hub_gets_what_was_used_and_b11_that_the_agent_was_active() {
     let told = place.hub.calls("POST /api/v1/system/consumption");
     assert_eq!((&told[0].body["tokens_input"], &told[0].body["tokens_output"]), (&json!(120), &json!(7)));
     assert_eq!((told[0].body["agent_id"].as_str(), told.len()), (Some("bob"), 1));
+    let estimate = (120.0 * 3.0 + 7.0 * 15.0) / 1e6;
+    assert_eq!(told[0].body["cost_usd"], json!(estimate), "the price of the model is not known");
     assert_eq!(place.hub.calls("POST /api/v1/agents/bob/activated").len(), 1);
 }
 
@@ -326,6 +330,26 @@ fn b07_a_failure_is_reported_once_without_secrets_and_b11_the_agent_was_active()
         "{text}"
     );
     assert_eq!(place.hub.calls("POST /api/v1/agents/bob/activated").len(), 1);
+}
+
+#[test]
+fn b07_an_agent_without_a_valid_definition_is_left_out_and_posts_nothing() {
+    let place = Place::new().with_agent("behavior: 5\n", "You are Bob.");
+    place.hub.agent("carol", None);
+    let (post, _) = place.mention("@bob?");
+    place.hub.notify("carol", "mention", &post, "@carol?");
+    let looked = place.lab.agent(&["hub", "serve", "--once"]).exits(0);
+    for part in ["the agent `bob` is left out: ", "the agent `carol` is left out: there is no "] {
+        assert!(looked.stderr.contains(part), "{}", looked.stderr);
+    }
+    assert!(place.tasks().is_empty());
+    let server = Server::start("turns: [{text: never}]");
+    let refused = place.worker(&server, &["--agent", "carol", "--once"]).exits(3);
+    assert!(refused.stderr.contains("/carol/config.yaml for this agent"), "{}", refused.stderr);
+    let warned = Place::new().with_agent("brain: {api_base: 'http://x'}\n", "You are Bob.");
+    let done = warned.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(done.stderr.contains("brain.api_base has no effect"), "{}", done.stderr);
+    assert!(server.requests().is_empty() && place.hub.calls("POST").is_empty());
 }
 
 #[test]
@@ -528,12 +552,12 @@ fn b15_the_definition_is_read_from_its_directory_and_warns_of_keys_without_effec
         "{tools}"
     );
     place.hub.notify("amy", "mention", &place.hub.post("ann", "x"), "@amy?");
-    let missing = place.worker(&server, &["--agent", "amy", "--once"]).exits(2);
+    let missing = place.worker(&server, &["--agent", "amy", "--once"]).exits(3);
     assert!(missing.stderr.contains("amy/config.yaml for this agent"), "{}", missing.stderr);
 }
 
 /// Asks the port of `fleet.listen` of a process, and returns the status line and the body.
-fn ask(port: u16, line: &str, more: &str) -> (String, String) {
+pub fn ask(port: u16, line: &str, more: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
@@ -544,7 +568,7 @@ fn ask(port: u16, line: &str, more: &str) -> (String, String) {
 }
 
 /// Returns a port that is free for now.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 

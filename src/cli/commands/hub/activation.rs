@@ -115,6 +115,7 @@ impl ActivationRun<'_> {
     /// Performs the activation, unless the definition of its agent is `unusable`.
     async fn perform(&self, unusable: Option<CliError>, interrupt: &CancellationToken) -> CliResult<()> {
         let (worker, task) = (self.claim.worker, self.claim.task);
+        let is_unusable = unusable.is_some();
         let ended = match unusable {
             Some(error) => Err(error),
             None => Box::pin(self.activate(interrupt)).await,
@@ -132,6 +133,8 @@ impl ActivationRun<'_> {
             Err(error) => Ended { ending: ending_of(error.kind, error.to_string()), has_more: false },
         };
         match &ending {
+            // Nobody has said what the agent may post.
+            Ending::Failed(_) if is_unusable => {}
             Ending::Failed(why) => self.report_failure(why).await,
             Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
             _ => {}

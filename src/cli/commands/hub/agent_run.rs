@@ -12,6 +12,7 @@ use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::agent_definition::{COMMAND_TIMEOUT, MAX_OUTPUT_TOKENS};
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskSpec;
 use crate::core::hub::PostTarget;
@@ -19,6 +20,7 @@ use crate::core::run_result::RunResult;
 use crate::engine::approver::NoApprover;
 use crate::engine::rules::PolicyRule;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -83,6 +85,9 @@ impl ActivationRun<'_> {
         let mut options =
             self.options(directory, HubAccess { questions, may_post: self.may_post(), may_read });
         let app = self.claim.worker.app.for_worker();
+        let worker = app.load(&self.claim.worker.options.flags())?.settings;
+        let limits = (worker.commands.default_timeout, worker.llm.max_output_tokens.map(u64::from));
+        narrow(&mut options.definition, limits);
         let settings = app.load(&options.flags())?.settings;
         let agent = (&*self.definition, &self.grants);
         let withheld = skills::withheld(&app, &settings, agent, (&about.0, &about.1));
@@ -161,5 +166,37 @@ impl ActivationRun<'_> {
         options.grants = Some(self.grants.clone());
         options.hub = Some(hub);
         options
+    }
+}
+
+/// Lowers what a definition sets to the limits of the worker: the time of a command, and the tokens of an answer.
+fn narrow(definition: &mut [(String, Value)], (timeout, tokens): (u64, Option<u64>)) {
+    for (key, value) in definition {
+        let most = match key.as_str() {
+            MAX_OUTPUT_TOKENS => tokens,
+            COMMAND_TIMEOUT => Some(timeout),
+            _ => None,
+        };
+        if let (Some(most), Some(asked)) = (most, value.as_u64()) {
+            *value = asked.min(most).into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_lowers_the_limits_of_the_worker_and_never_raises_them() {
+        let set = |timeout: u64, tokens: u64| {
+            [(COMMAND_TIMEOUT.to_owned(), timeout.into()), (MAX_OUTPUT_TOKENS.to_owned(), tokens.into())]
+        };
+        let mut wide = set(60, 9_000);
+        narrow(&mut wide, (20, Some(4_000)));
+        assert_eq!(wide, set(20, 4_000));
+        let mut small = set(5, 100);
+        narrow(&mut small, (20, None));
+        assert_eq!(small, set(5, 100));
     }
 }

@@ -20,6 +20,7 @@ pub async fn claim(
     (agent, is_asked_for): (&str, bool),
     name: &str,
 ) -> CliResult<Option<TaskRecord>> {
+    let definition = hub.definition(agent, |text| worker.log(Style::Warning, text))?;
     let unread = match worker.lane {
         Lane::Hub(None | Some(ActivationKind::Notification)) => match hub.client.notifications(agent).await {
             Err(error) if error.may_pass() && !is_asked_for => {
@@ -40,7 +41,7 @@ pub async fn claim(
         fed = fed_with(ActivationKind::Notification, Some(unread)).await?;
     }
     let may_explore = !matches!(worker.lane, Lane::Hub(Some(ActivationKind::Notification)));
-    if fed == Some(Fed::Nothing) && may_explore && hub.definition(agent, |_| ())?.explores {
+    if fed == Some(Fed::Nothing) && may_explore && definition.explores {
         fed = fed_with(ActivationKind::Exploration, None).await?;
     }
     match fed {

@@ -8,6 +8,9 @@ use crate::messages;
 use crate::terminal::Style;
 use serde_json::json;
 
+/// US dollars for a million input and output tokens of a model whose price is not known: the Hub's budget must not last for ever.
+const DEFAULT_PRICE: (f64, f64) = (3.0, 15.0);
+
 impl ActivationRun<'_> {
     /// Logs that the Hub could not be told something.
     pub(super) fn note(&self, what: &str, told: Result<(), String>) {
@@ -40,11 +43,14 @@ impl ActivationRun<'_> {
     /// Tells the Hub what the run has used.
     pub(super) async fn report_consumption(&self, result: &RunResult) {
         let usage = &result.usage;
+        let (input, output) = (usage.input + usage.cached_read + usage.cached_write, usage.output);
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let estimate = || (input as f64 * DEFAULT_PRICE.0 + output as f64 * DEFAULT_PRICE.1) / 1e6;
         let body = json!({
             "agent_id": self.activation.agent,
-            "tokens_input": usage.input + usage.cached_read + usage.cached_write,
-            "tokens_output": usage.output,
-            "cost_usd": result.cost.total_usd.map_or(0.0, f64::from),
+            "tokens_input": input,
+            "tokens_output": output,
+            "cost_usd": result.cost.total_usd.map_or_else(estimate, f64::from),
         });
         let key = format!("{}:consumption-{}", self.claim.task.id, self.claim.task.attempt);
         let told = self.hub.client.tell("/api/v1/system/consumption", &body, &key).await;

@@ -59,8 +59,10 @@ struct Server<'a> {
     language: Language,
     /// When all agents were last looked at.
     looked_at_all: Cell<Option<Instant>>,
-    /// Agents whose ids cannot be used, which was reported.
-    unusable: RefCell<BTreeSet<String>>,
+    /// What was logged about agents, each once.
+    logged: RefCell<BTreeSet<String>>,
+    /// Whether the first failure of the Hub is the end.
+    once: bool,
     metrics: Metrics,
     /// Agents with notifications that wait, of the last look.
     waiting: Cell<u32>,
@@ -86,7 +88,8 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
         candidate: Candidate::new(app.source.ordered_uuid()),
         language: settings.language,
         looked_at_all: Cell::default(),
-        unusable: RefCell::default(),
+        logged: RefCell::default(),
+        once: args.once,
         metrics: Metrics::default(),
         waiting: Cell::default(),
     };
@@ -174,7 +177,7 @@ impl Server<'_> {
             }
             Ok(None) => interval,
             Err(error) => {
-                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+                self.or_end(error)?;
                 interval
             }
         };
@@ -197,10 +200,7 @@ impl Server<'_> {
     async fn feed_notified(&self, agents: Result<Vec<AgentInfo>, HubError>) -> CliResult<bool> {
         let mut agents = match agents {
             Ok(agents) => agents,
-            Err(error) => {
-                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
-                return Ok(false);
-            }
+            Err(error) => return self.or_end(error).map(|()| false),
         };
         agents.sort_by_key(|agent| std::cmp::Reverse(agent.notification_count));
         let mut has_submitted = false;
@@ -220,18 +220,22 @@ impl Server<'_> {
                     self.feed(agent.id, (ActivationKind::Exploration, None)).await?;
                 }
             }
-            Err(error) => {
-                self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
-            }
+            Err(error) => self.or_end(error)?,
         }
         Ok(())
     }
 
     /// Submits an activation of an agent, unless it has one or waits; returns whether it did.
     async fn feed(&self, agent: String, (kind, unread): (ActivationKind, Option<u64>)) -> CliResult<bool> {
-        let explores = || self.hub.definition(&agent, |_| ()).is_ok_and(|definition| definition.explores);
-        if kind == ActivationKind::Exploration && !explores() {
-            return Ok(false);
+        match self.hub.definition(&agent, |text| self.log_once(text)) {
+            Ok(definition) if kind == ActivationKind::Exploration && !definition.explores => {
+                return Ok(false);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.log_once(&messages::hub_undefined_agent(&agent, &error.to_string(), self.language));
+                return Ok(false);
+            }
         }
         let now = self.app.source.unix_time().as_secs();
         let min_interval = self.hub.settings.min_activation_interval.into();
@@ -246,9 +250,7 @@ impl Server<'_> {
                 let remaining = Duration::from_secs(until.saturating_sub(now)).as_secs_f64();
                 self.metrics.set(Figure::BackoffRemaining, &[("agent_id", &agent)], remaining);
             }
-            Some(Fed::Unusable) if self.unusable.borrow_mut().insert(agent.clone()) => {
-                self.log(Style::Warning, &messages::hub_unusable_agent(&agent, self.language));
-            }
+            Some(Fed::Unusable) => self.log_once(&messages::hub_unusable_agent(&agent, self.language)),
             _ => {}
         }
         Ok(false)
@@ -263,6 +265,21 @@ impl Server<'_> {
                 self.log(Style::Warning, &error.to_string());
                 Ok(None)
             }
+        }
+    }
+
+    /// Logs a failure of the Hub, with `--once` it is the end.
+    fn or_end(&self, error: HubError) -> CliResult<()> {
+        if self.once {
+            return Err(error.into());
+        }
+        self.log(Style::Warning, &messages::hub_away(&error.to_string(), self.language));
+        Ok(())
+    }
+
+    fn log_once(&self, text: &str) {
+        if self.logged.borrow_mut().insert(text.to_owned()) {
+            self.log(Style::Warning, text);
         }
     }
 
