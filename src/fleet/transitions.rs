@@ -182,8 +182,11 @@ impl TaskRecord {
     /// Checks that the task can be removed.
     ///
     /// # Errors
-    /// Fails if it has not ended.
+    /// Fails if it has not ended, or its branch is still missing.
     pub fn check_removable(&self) -> Result<(), QueueError> {
+        if self.state == TaskState::Done && !self.settled {
+            return Err(self.refuse("has no branch yet: a worker on its machine makes it"));
+        }
         if self.state.has_ended() {
             return Ok(());
         }

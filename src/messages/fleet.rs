@@ -31,6 +31,14 @@ pub fn task_ended(task: &TaskRecord, language: Language) -> String {
     format!("{task_word} {id}: {state}{more}")
 }
 
+/// The branch of a task that is done could not be made.
+pub fn branch_not_made(id: &str, branch: &str, why: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("the task {id} is done, but its branch {branch} could not be made: {why}"),
+        Language::Es => format!("la tarea {id} está hecha, pero no se pudo crear su rama {branch}: {why}"),
+    }
+}
+
 /// The worktree of an attempt could not be removed.
 pub fn attempt_not_removed(path: &str, why: &str, language: Language) -> String {
     match language {

@@ -584,3 +584,21 @@ fn all_workers_together_stay_within_the_money_of_a_day() {
     states.sort();
     assert_eq!(states, ["done", "done", "queued"], "{}", done.stderr);
 }
+
+#[test]
+fn what_a_task_changed_is_on_its_branch_and_cannot_be_undone() {
+    let lab = repository();
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let refused = worker(&lab, &appends(&lab), &["--drain", "--dry-run"]).exits(3);
+    assert!(refused.stderr.contains("`--dry-run` would end them"), "{}", refused.stderr);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    let task = task(&lab, "a");
+    assert_eq!(task["state"], "done");
+    let refused = lab.agent(&["undo", task["session_id"].as_str().unwrap()]);
+    assert!(
+        refused.stderr.contains("which no longer exists: there is nothing to restore"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
+}

@@ -1,5 +1,6 @@
 //! The queue on a NATS server: `agent submit`, `agent tasks` and `agent worker` on several machines.
 
+use crate::hub::{ask, free_port};
 use crate::nats_server::NatsServer;
 use crate::support::run::{Finished, KEY, Lab, Running};
 use crate::support::server::Server;
@@ -269,4 +270,22 @@ fn a_server_of_another_machine_needs_tls_and_credentials_are_in_variables() {
     let lab = Lab::new().config("fleet: {queue: 'nats:', nats: {token_env: QUEUE_TOKEN}}");
     let done = lab.agent(&["tasks"]).exits(3);
     assert!(done.stderr.contains("QUEUE_TOKEN is not set"), "{}", done.stderr);
+}
+
+#[test]
+fn b16_figures_are_served_without_those_of_the_queue_while_its_server_is_away() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    let port = free_port();
+    let server = appends();
+    let worker = fleet.start_worker(&server, &["--listen", &format!("127.0.0.1:{port}")]);
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    worker.wait_for_stderr("a: done");
+    assert!(ask(port, "GET /metrics", "").1.contains("botburrow_queue_depth"));
+    fleet.nats.kill();
+    let (status, figures) = ask(port, "GET /metrics", "");
+    assert!(status.contains("200") && figures.contains("botburrow_runner_heartbeat_timestamp_seconds"));
+    assert!(!figures.contains("botburrow_queue_depth"), "{figures}");
+    assert!(ask(port, "GET /ready", "").0.contains("503"));
+    worker.signal(Signal::TERM);
+    worker.finish();
 }

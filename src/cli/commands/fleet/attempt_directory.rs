@@ -3,11 +3,12 @@
 
 use crate::cli::commands::fleet::bundle::check_commit;
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
-use crate::cli::commands::work::worktrees::{git_launcher, unusable};
-use crate::cli::error::CliResult;
+use crate::cli::commands::work::worktrees::git_launcher;
+use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::{WORKSPACES, WORKTREES};
 use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
+use crate::core::failure::FailureKind;
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
 use crate::engine::worktree::Repository;
 use crate::messages;
@@ -67,7 +68,10 @@ impl<'a> AttemptDirectory<'a> {
         };
         check_commit(commit)?;
         let _turn = self.worker.git.lock().await;
-        self.repository.create_branch(&branch_name(&task.id), commit).await.map_err(|why| unusable(&why))
+        let branch = branch_name(&task.id);
+        let not_made = |why: String| messages::branch_not_made(&task.id, &branch, &why, self.worker.language);
+        let made = self.repository.create_branch(&branch, commit).await;
+        made.map_err(|why| CliError::new(FailureKind::Config, not_made(why)))
     }
 
     /// Removes it, if it exists; returns whether that succeeded.
@@ -140,7 +144,10 @@ pub async fn remove_abandoned(
 ) -> CliResult<()> {
     let launcher = git_launcher(worker.app, settings)?;
     for path in abandoned {
-        let removed = remove_whatever_it_is(&launcher, path).await;
+        let removed = {
+            let _turn = worker.git.lock().await;
+            remove_whatever_it_is(&launcher, path).await
+        };
         if log_not_removed(worker, path, removed) {
             let text = messages::abandoned_removed(&path.display().to_string(), worker.language);
             worker.log(Style::Plain, &text);

@@ -61,6 +61,7 @@ impl Claim<'_> {
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             renewals.tick().await;
+            self.worker.set_heartbeat();
             match self.worker.or_later(self.worker.queue.renew(self.task).await) {
                 // If an outage lasts, another worker takes the task, and what this one does has no effect.
                 Ok(Some(true) | None) => {}

@@ -9,7 +9,7 @@ use crate::core::hub::Lane;
 use crate::core::language::Language;
 use crate::fleet::backoff::wait_after;
 use crate::fleet::error::QueueError;
-use crate::fleet::metrics::Metrics;
+use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
 use crate::terminal::Style;
 use std::cell::Cell;
@@ -84,6 +84,11 @@ impl WorkerContext<'_> {
             }
             tries += 1;
         }
+    }
+
+    /// Notes in the figures that the worker goes on.
+    pub fn set_heartbeat(&self) {
+        self.metrics.set(Figure::Heartbeat, &[], self.app.source.unix_time().as_secs_f64());
     }
 
     /// Writes a line of the log for users.

@@ -6,6 +6,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::fleet::FleetSettings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskState;
+use crate::core::hub::Lane;
 use crate::fleet::error::QueueError;
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
@@ -17,7 +18,12 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+/// Longest wait for the queue: Prometheus waits 10 s for all figures.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Where the figures are served, and to whom.
 pub struct Listening {
@@ -103,17 +109,21 @@ impl AsyncAnswer for Served<'_> {
 
 impl Served<'_> {
     async fn ready(&self) -> HttpAnswer {
-        match self.monitor.queue.has_open_tasks(crate::core::hub::Lane::Submitted).await {
+        match within(MAX_WAIT, self.monitor.queue.has_open_tasks(Lane::Submitted)).await {
             Ok(_) => HttpAnswer::json(&json!({"status": "ready"})),
             Err(error) => HttpAnswer::error(503, &error.to_string()),
         }
     }
 
+    /// Answers with the figures, without those of the queue if it cannot be used.
     async fn metrics(&self) -> HttpAnswer {
-        match self.read_queue().await {
-            Ok(()) => HttpAnswer::text(self.monitor.metrics.text(&self.prefix)),
-            Err(error) => HttpAnswer::error(503, &error.to_string()),
+        let metrics = self.monitor.metrics;
+        if within(MAX_WAIT, self.read_queue()).await.is_err() {
+            for figure in [Figure::QueueDepth, Figure::QueueActiveTasks, Figure::RunnersActive] {
+                metrics.clear(figure);
+            }
         }
+        HttpAnswer::text(metrics.text(&self.prefix))
     }
 
     /// Sets the figures of the queue.
@@ -129,6 +139,15 @@ impl Served<'_> {
         metrics.set(Figure::RunnersActive, &[], count(workers.len()));
         Ok(())
     }
+}
+
+/// Returns what the queue answers within `limit`.
+async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, QueueError>>,
+) -> Result<T, QueueError> {
+    let late = |_| Err(QueueError::Away(format!("the queue has not answered for {} s", limit.as_secs())));
+    timeout(limit, answer).await.unwrap_or_else(late)
 }
 
 fn count(number: usize) -> f64 {

@@ -58,7 +58,7 @@ pub struct SubmitArgs {
     /// Time limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: Option<u64>,
-    /// Maximum cost
+    /// Maximum cost of each attempt
     #[arg(long, value_parser = parse_budget, value_name = "USD")]
     pub budget: Option<f64>,
     /// The program that does the task, one of `fleet.executors` of the worker, instead of the agent itself

@@ -149,8 +149,15 @@ async fn perform(app: &App, args: TasksArgs) -> CliResult<u8> {
             }
             match (json, tasks.is_empty()) {
                 (true, _) => {
-                    let ids: Vec<String> = tasks.into_iter().map(|task| task.id).collect();
-                    document(records(&queue, &ids).await?)?
+                    let mut whole = Vec::with_capacity(tasks.len());
+                    for task in tasks {
+                        match queue.get(&task.id).await {
+                            // It was removed meanwhile.
+                            Err(QueueError::Unknown(_)) => {}
+                            task => whole.push(task?),
+                        }
+                    }
+                    document(whole)?
                 }
                 (false, true) => "no tasks: `agent submit` adds some\n".to_owned(),
                 (false, false) => lines(&tasks),

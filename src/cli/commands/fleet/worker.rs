@@ -74,6 +74,10 @@ pub fn worker(app: &App, args: WorkerArgs) -> CliResult<u8> {
     let mut options = client.into_options()?;
     // Its runs have the agents that the Hub names.
     let agent = if hub { options.agent.take() } else { None };
+    if options.dry_run {
+        let why = "a worker does tasks: `--dry-run` would end them with nothing done";
+        return Err(CliError::new(FailureKind::Usage, why));
+    }
     let settings = app.load_and_notify(&options.flags())?.settings;
     // What is recorded is redacted with the secrets of these settings too.
     app.redactor(&settings);
@@ -298,6 +302,7 @@ impl<'a> Worker<'a> {
 
     /// Claims the next task, if its run fits into the money of the day.
     async fn claim_within_budget(&self, limits: &Limits) -> CliResult<Option<Claimed>> {
+        self.context.set_heartbeat();
         let Some(budget) = &self.budget else {
             return Ok(self.claim(limits).await?.map(|task| (task, None)));
         };
@@ -341,7 +346,6 @@ impl<'a> Worker<'a> {
             let of_agent = (agent.as_str(), limits.once || limits.drain);
             return Box::pin(one_agent::claim(&self.context, hub, of_agent, &self.name.text)).await;
         }
-        self.context.metrics.set(Figure::Heartbeat, &[], self.context.app.source.unix_time().as_secs_f64());
         let claimed = self.context.queue.claim(self.context.lane, &self.name.text, self.context.now()).await;
         Ok(self.context.or_later(claimed)?.flatten())
     }
