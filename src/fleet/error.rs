@@ -20,6 +20,8 @@ pub enum QueueError {
     Unreadable(String, String),
     /// The database cannot be used, or the server refuses it.
     Storage(String),
+    /// The server refuses the credentials.
+    Auth(String),
     /// The server does not answer, or the queue cannot do what it is asked for now.
     Away(String),
 }
@@ -59,7 +61,7 @@ impl Display for QueueError {
                 formatter,
                 "the task {id} cannot be read, a newer version of this program may have written it: {why}"
             ),
-            Self::Storage(why) => write!(formatter, "the queue cannot be used: {why}"),
+            Self::Storage(why) | Self::Auth(why) => write!(formatter, "the queue cannot be used: {why}"),
             Self::Away(why) => write!(formatter, "the queue cannot be used now: {why}"),
         }
     }

@@ -17,8 +17,10 @@ use strum::IntoEnumIterator;
 const MAX_TASKS: u64 = 1_000_000;
 /// Maximum bytes of a task.
 pub const MAX_TASK_BYTES: usize = 256 << 10;
-/// Maximum bytes of the document of a run in a record; a longer one is kept without its answer, or not at all.
+/// Maximum bytes of the document of a run in a record; a longer one is kept with the beginning of its answer, or not at all.
 const MAX_RESULT_BYTES: usize = 1 << 20;
+/// Bytes of that beginning: JSON needs up to six for one of them.
+const CUT_ANSWER_BYTES: usize = 128 << 10;
 /// Time between two looks at all records of a server.
 const CLEANING_INTERVAL: Duration = Duration::from_hours(24);
 /// Key of the value with the time of the last such look.
@@ -240,14 +242,30 @@ impl Queue {
     /// # Errors
     /// Fails when the store cannot be used.
     pub async fn set_settled(&self, task: &TaskRecord) -> Result<(), QueueError> {
-        let settled = |record: &mut TaskRecord| {
+        self.change_ended(task, TaskRecord::settle).await
+    }
+
+    /// Records that the end of the activation `task` is still to be reported to the Hub.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be used.
+    pub async fn set_unreported(&self, task: &TaskRecord) -> Result<(), QueueError> {
+        self.change_ended(task, |record| record.settled &= !record.state.has_ended()).await
+    }
+
+    async fn change_ended(
+        &self,
+        task: &TaskRecord,
+        change: impl Fn(&mut TaskRecord),
+    ) -> Result<(), QueueError> {
+        let changed = |record: &mut TaskRecord| {
             if record.newest_attempt() != task.newest_attempt() {
                 return Change::Keep;
             }
-            record.settle();
+            change(record);
             Change::Write
         };
-        match self.change_all(std::slice::from_ref(&task.id), 0, &|record| Ok(settled(record))).await {
+        match self.change_all(std::slice::from_ref(&task.id), 0, &|record| Ok(changed(record))).await {
             Ok(_) | Err(QueueError::Unknown(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -411,14 +429,21 @@ fn by_priority(tasks: &[TaskRecord]) -> Vec<(TaskState, Priority, u64)> {
     tasks.iter().map(|task| (task.state, task.spec.priority, 1)).collect()
 }
 
-/// Returns the document of a run for a record, if it is short enough: with its answer, or without.
+/// Returns the document of a run for a record, if it is short enough: with its answer, or the beginning of it.
 fn bounded(result: &RunResult) -> Result<Option<RunResult>, serde_json::Error> {
     let is_short = |result: &RunResult| Ok(serde_json::to_vec(result)?.len() <= MAX_RESULT_BYTES);
     if is_short(result)? {
         return Ok(Some(result.clone()));
     }
-    let without_answer = RunResult { output: "".into(), ..result.clone() };
-    Ok(is_short(&without_answer)?.then_some(without_answer))
+    let answer = result.output.text();
+    let (bytes, beginning) = (answer.len(), &answer[..answer.floor_char_boundary(CUT_ANSWER_BYTES)]);
+    let cut = format!(
+        "{beginning}\n[The first {} KiB of {} KiB; the session has all of it.]",
+        beginning.len() >> 10,
+        bytes >> 10
+    );
+    let cut = RunResult { output: cut.into(), ..result.clone() };
+    Ok(is_short(&cut)?.then_some(cut))
 }
 
 #[cfg(test)]

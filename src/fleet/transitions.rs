@@ -184,7 +184,7 @@ impl TaskRecord {
     /// # Errors
     /// Fails if it has not ended, or its branch is still missing.
     pub fn check_removable(&self) -> Result<(), QueueError> {
-        if self.state == TaskState::Done && !self.settled {
+        if self.state == TaskState::Done && !self.settled && self.spec.activation.is_none() {
             return Err(self.refuse("has no branch yet: a worker on its machine makes it"));
         }
         if self.state.has_ended() {

@@ -602,3 +602,22 @@ fn what_a_task_changed_is_on_its_branch_and_cannot_be_undone() {
     );
     assert_eq!(lab.git(&["show", "agent/task/a:log.txt"]), "line\n");
 }
+
+#[test]
+fn submit_waits_for_its_tasks_and_prints_a_document() {
+    let lab = repository();
+    let submitted = submit(&lab, &["x", "--id", "a", "--json"]).exits(0).json();
+    assert_eq!(
+        (&submitted["tasks"][0]["id"], &submitted["tasks"][0]["state"]),
+        (&json!("a"), &json!("queued"))
+    );
+    let (done, fails) = (appends(&lab), model(&lab, "fails", "  - fault: {http: {status: 401, body: no}}\n"));
+    for (id, model, code, state) in [("b", &done, 0, "done"), ("c", &fails, 2, "failed")] {
+        let waiting = lab.start(&["submit", "x", "--id", id, "--model", model, "--wait", "--json"]);
+        let worker = lab.start(&["worker", "--mode", "yolo", "--model", &done]);
+        let waited = waiting.finish().exits(code).json();
+        assert_eq!(waited["tasks"][0]["state"], state);
+        worker.signal(Signal::TERM);
+        worker.finish();
+    }
+}

@@ -18,7 +18,7 @@ struct Fleet {
 impl Fleet {
     fn start() -> Option<Self> {
         let nats = NatsServer::start()?;
-        let config = format!("fleet: {{queue: {}, lease_seconds: 3}}", nats.url());
+        let config = format!("fleet: {{queue: {}, lease_seconds: 3, metrics_prefix: my_}}", nats.url());
         let lab = Lab::new().file("a.txt", "first\n").config(&config);
         lab.commit_all();
         Some(Self { lab, nats })
@@ -253,7 +253,7 @@ fn a_server_with_tls_is_used_with_its_authority_and_credentials_only() {
     assert!(known.agent(&["tasks"]).exits(0).stdout.contains("a  queued"));
     let unknown = lab("token_env: QUEUE_TOKEN").agent(&["tasks"]).exits(1);
     assert!(unknown.stderr.to_lowercase().contains("certificate"), "{}", unknown.stderr);
-    let refused = lab(&format!("ca_file: {authority}")).agent(&["tasks"]).exits(3);
+    let refused = lab(&format!("ca_file: {authority}")).agent(&["tasks"]).exits(4);
     assert!(refused.stderr.contains("authorization"), "{}", refused.stderr);
 }
 
@@ -280,11 +280,11 @@ fn b16_figures_are_served_without_those_of_the_queue_while_its_server_is_away() 
     let worker = fleet.start_worker(&server, &["--listen", &format!("127.0.0.1:{port}")]);
     fleet.submit(&["x", "--id", "a"]).exits(0);
     worker.wait_for_stderr("a: done");
-    assert!(ask(port, "GET /metrics", "").1.contains("botburrow_queue_depth"));
+    assert!(ask(port, "GET /metrics", "").1.contains("my_queue_depth"));
     fleet.nats.kill();
     let (status, figures) = ask(port, "GET /metrics", "");
-    assert!(status.contains("200") && figures.contains("botburrow_runner_heartbeat_timestamp_seconds"));
-    assert!(!figures.contains("botburrow_queue_depth"), "{figures}");
+    assert!(status.contains("200") && figures.contains("my_runner_heartbeat_timestamp_seconds"));
+    assert!(!figures.contains("queue_depth"), "{figures}");
     assert!(ask(port, "GET /ready", "").0.contains("503"));
     worker.signal(Signal::TERM);
     worker.finish();

@@ -314,6 +314,20 @@ fn b06_the_hub_gets_what_was_used_and_b11_that_the_agent_was_active() {
 }
 
 #[test]
+fn b11_an_activation_that_could_not_be_reported_is_reported_later() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.hub.fault("POST /api/v1/agents/bob/activated", Fault::Status(500), 1);
+    let server = Server::start("turns: [{text: Yes}]");
+    let done = place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert!(done.stderr.contains("activated"), "{}", done.stderr);
+    for _ in 0..2 {
+        place.worker(&server, &["--drain"]).exits(0);
+        assert_eq!(place.hub.calls("POST /api/v1/agents/bob/activated").len(), 2);
+    }
+}
+
+#[test]
 fn b07_a_failure_is_reported_once_without_secrets_and_b11_the_agent_was_active() {
     let place = Place::new();
     place.mention("@bob?");

@@ -125,6 +125,25 @@ fn the_interface_has_the_endpoints_of_a_hub() {
         assert_eq!(dev.get(path)["posts"], json!([]), "{path}");
     }
     assert_eq!(dev.get("/api/v1/agents/me?agent_id=bob")["name"], "bob");
+    let answer = dev.ask(
+        &format!("POST /api/v1/posts/{}/comments", first["id"].as_str().unwrap()),
+        &json!({"agent_id": "cat", "content": "me"}),
+        "",
+    );
+    let post = dev.get(&format!("/api/v1/posts/{}", first["id"].as_str().unwrap()));
+    assert_eq!((&post["parent_id"], &post["updated_at"]), (&Value::Null, &first["created_at"]));
+    assert_eq!(post["comments"][0]["parent_id"], first["id"]);
+    assert_eq!(post["comments"][0]["created_at"], answer["created_at"]);
+    for number in 0..12 {
+        let content = format!("number {number}");
+        dev.ask(
+            "POST /api/v1/posts",
+            &json!({"agent_id": "amy", "content": content, "community": "m/new"}),
+            "",
+        );
+    }
+    let found = dev.get("/api/v1/feed/discover?agent_id=bob&communities=m%2Frust&limit=10");
+    assert_eq!(found["posts"].as_array().unwrap().len(), 1, "the newest ten are others");
     let (_, page) = dev.send("GET /", &format!("host: {}\r\n", dev.address), "");
     assert!(page.contains("&lt;script&gt;") && !page.contains("<script"), "{page}");
 }

@@ -336,3 +336,21 @@ fn an_attempt_without_a_run_uses_nothing_of_the_money_of_a_day() {
     }
     assert_eq!((states(&place).len(), server.requests().len()), (3, 0));
 }
+
+#[test]
+fn b18_a_new_post_whose_answer_was_lost_is_found_by_its_author_and_not_repeated() {
+    let place = place();
+    place.hub.ignore_keys();
+    place.mention("@bob?");
+    place.hub.fault("POST /api/v1/posts", Fault::AnswerLost, 1);
+    let server = Server::start(
+        "turns:
+  - calls: [{name: hub_post, arguments: {content: Something new, title: News}}]
+  - text: The answer.
+",
+    );
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!(place.hub.posts().iter().filter(|post| post["title"] == "News").count(), 1);
+    assert!(!place.hub.calls("GET /api/v1/search?").is_empty());
+    assert_eq!(place.tasks()[0]["posts"][0]["state"], "done");
+}

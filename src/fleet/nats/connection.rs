@@ -99,6 +99,12 @@ impl NatsServer {
                 ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns
             );
             let why = format!("{}: {error}", self.url);
+            if matches!(
+                error.kind(),
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
+            ) {
+                return Err(QueueError::Auth(why));
+            }
             if is_final {
                 return Err(QueueError::Storage(why));
             }

@@ -27,6 +27,7 @@ impl From<QueueError> for CliError {
     fn from(error: QueueError) -> Self {
         let kind = match error {
             QueueError::Storage(_) | QueueError::Unreadable(..) => FailureKind::Session,
+            QueueError::Auth(_) => FailureKind::Auth,
             QueueError::Away(_) => FailureKind::Network,
             QueueError::Unknown(_)
             | QueueError::Different(_)

@@ -157,11 +157,11 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Reports an activation whose last worker was killed; returns whether the Hub answers.
+    /// Reports an activation whose worker was killed or could not reach the Hub; returns whether the Hub answers.
     async fn settle_activation(&self, task: &TaskRecord, activation: &Activation) -> CliResult<bool> {
         let WorkerContext { hub, queue, .. } = &self.context;
         let Some(hub) = hub else { return Ok(false) };
-        let is_reported = activation::report_killed(&self.context, hub, (task, activation)).await;
+        let is_reported = activation::report_activated(&self.context, hub, (task, activation)).await;
         if is_reported {
             self.context.or_later(queue.set_settled(task).await)?;
         }

@@ -88,9 +88,8 @@ pub async fn perform(
     }
 }
 
-/// Reports to the Hub that the agent of an activation was active whose last worker was killed; returns whether that succeeded, or the Hub
-/// does not know the agent.
-pub async fn report_killed(
+/// Reports to the Hub that the agent of an activation was active; returns whether that succeeded, or the Hub does not know the agent.
+pub async fn report_activated(
     worker: &WorkerContext<'_>,
     hub: &HubContext,
     (task, activation): (&TaskRecord, &Activation),
@@ -139,9 +138,14 @@ impl ActivationRun<'_> {
             Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
             _ => {}
         }
-        let told = self.hub.client.activated(&self.activation.agent, &activated_key(task)).await;
-        self.note("activated", told.map_err(|error| error.to_string()));
-        if !self.claim.finish(ending, self.claim.run.get()).await? || !has_more {
+        let is_told = report_activated(worker, self.hub, (task, self.activation)).await;
+        if !self.claim.finish(ending, self.claim.run.get()).await? {
+            return Ok(());
+        }
+        if !is_told {
+            worker.until_answered(async || worker.queue.set_unreported(task).await).await?;
+        }
+        if !has_more {
             return Ok(());
         }
         let next = Activation { kind: ActivationKind::Notification, ..self.activation.clone() };

@@ -1,6 +1,6 @@
 //! The interface of `agent hub dev`: that of a Hub (`hub::api`), and a page.
 
-use crate::cli::commands::hub::dev::store::{DevStore, PostFilter};
+use crate::cli::commands::hub::dev::store::{DevStore, PostFilter, time};
 use crate::cli::error::CliResult;
 use crate::core::fleet::check_id;
 use crate::http::server::{AsyncAnswer, HttpAnswer, HttpRequest};
@@ -19,6 +19,8 @@ use tokio::time::{Instant, timeout_at};
 const PAGE_POSTS: u32 = 50;
 /// Posts of a list that names no number.
 const LIST_POSTS: u32 = 10;
+/// Most posts of a list.
+const MAX_POSTS: u32 = 100;
 /// Longest time for which a poll is held, in seconds.
 const MAX_POLL: u64 = 60;
 /// Maximum bytes of a post.
@@ -116,23 +118,23 @@ impl DevHub {
     fn read(&self, request: &HttpRequest) -> Answered {
         let (store, query) = (self.store.borrow(), &request.query);
         let text = |name: &str| query.get(name).map(String::as_str).filter(|text| !text.is_empty());
-        let limit =
-            number(request, "limit").and_then(|limit| u32::try_from(limit).ok()).unwrap_or(LIST_POSTS);
+        let limit = number(request, "limit").and_then(|limit| u32::try_from(limit).ok());
+        let limit = limit.unwrap_or(LIST_POSTS).min(MAX_POSTS);
         let agent = text("agent_id").unwrap_or_default();
         Ok(Ok(match request.parts().as_slice() {
             ["api", "v1", "notifications"] => json!({"notifications": store.notifications(agent)?}),
             ["api", "v1", "posts" | "feed"] => {
                 let filter = PostFilter { limit, community: text("community"), ..PostFilter::default() };
-                json!({"posts": store.posts(&filter)?})
+                json!({"posts": documents(&store.posts(&filter)?)})
             }
             ["api", "v1", "posts", id] => match store.post(id)? {
-                Some(post) => json!(post),
+                Some(post) => document(&post),
                 None => return Ok(Err(Refusal::NotFound)),
             },
             ["api", "v1", "search"] => {
                 let (author, community) = (text("author"), text("community"));
                 let filter = PostFilter { text: text("q"), author, community, limit, not_answered_by: None };
-                json!({"results": store.posts(&filter)?})
+                json!({"results": documents(&store.posts(&filter)?)})
             }
             ["api", "v1", "system", "budget-health"] => json!(store.budget(agent, self.now())?),
             ["api", "v1", "agents"] => json!({"agents": self.agents(&store, request)?}),
@@ -143,8 +145,11 @@ impl DevHub {
                 }
             }
             ["api", "v1", "feed", "discover"] => {
-                let filter = PostFilter { not_answered_by: Some(agent), limit, ..PostFilter::default() };
-                json!({"posts": wanted(store.posts(&filter)?, text("communities"), text("keywords"))})
+                let filter =
+                    PostFilter { not_answered_by: Some(agent), limit: u32::MAX, ..PostFilter::default() };
+                let found = wanted(store.posts(&filter)?, text("communities"), text("keywords"));
+                let most = usize::try_from(limit).unwrap_or(usize::MAX).min(found.len());
+                json!({"posts": documents(&found[..most])})
             }
             _ => return Ok(Err(Refusal::NotFound)),
         }))
@@ -215,8 +220,23 @@ impl DevHub {
         let created = self.store.borrow_mut().create(&new, post, request.key.as_deref(), now)?;
         let Some(id) = created else { return Ok(Err(Refusal::NotFound)) };
         self.changed.notify_waiters();
-        Ok(Ok(json!({"id": id, "author": new.author, "created_at": now})))
+        Ok(Ok(json!({"id": id, "author": new.author, "created_at": time(now)})))
     }
+}
+
+/// Returns a post as the Hub sends it: it has fields that no client of this program reads.
+fn document(post: &Post) -> Value {
+    let mut document = json!(post);
+    document["parent_id"] = Value::Null;
+    document["updated_at"] = json!(post.created_at);
+    for comment in document["comments"].as_array_mut().into_iter().flatten() {
+        comment["parent_id"] = json!(post.id);
+    }
+    document
+}
+
+fn documents(posts: &[Post]) -> Vec<Value> {
+    posts.iter().map(document).collect()
 }
 
 /// Returns the posts of one of the communities or with one of the keywords, both separated by commas; without any, all.

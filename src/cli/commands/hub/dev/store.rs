@@ -20,8 +20,6 @@ CREATE TABLE IF NOT EXISTS answer (key TEXT PRIMARY KEY, number INTEGER NOT NULL
 /// Seconds of a day, and of the month for budgets.
 const DAY: i64 = 24 * 60 * 60;
 const MONTH: i64 = 30 * DAY;
-/// Most posts of a list.
-const MAX_POSTS: u32 = 100;
 
 /// The database.
 pub struct DevStore(Connection);
@@ -150,8 +148,8 @@ impl DevStore {
              ORDER BY number DESC LIMIT ?5"
         );
         let mut statement = self.0.prepare(&query)?;
-        let limit = filter.limit.min(MAX_POSTS);
-        let values = params![filter.text, filter.author, filter.community, filter.not_answered_by, limit];
+        let values =
+            params![filter.text, filter.author, filter.community, filter.not_answered_by, filter.limit];
         Ok(statement.query_map(values, item)?.collect::<Result<_, _>>()?)
     }
 
@@ -263,6 +261,6 @@ fn author(id: String) -> Author {
 }
 
 /// Returns a time in RFC 3339.
-fn time(seconds: i64) -> String {
+pub fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default()
 }
