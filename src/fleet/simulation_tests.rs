@@ -1,5 +1,5 @@
-//! A simulated fleet: workers that are killed or stopped, machines that boot, clocks that are set, runs that fail and answers that are lost,
-//! all from a seed. The clock is that of tokio, which jumps to the next event when nothing else is to be done.
+//! A simulated fleet: workers that are killed or stopped, a store that is away (a server that is cut off or starts again, a full disk), machines
+//! that boot, clocks that are set, runs that fail and answers that are lost, all from a seed. The clock is that of tokio, which jumps to the next event when nothing else is to be done.
 //!
 //! `AGENT_TEST_ALL_CRASHES=1` does so with 100 workers and 100,000 tasks.
 
@@ -19,6 +19,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 const LEASE: Duration = Duration::from_secs(30);
+/// How long the store is away.
+const OUTAGE: Duration = Duration::from_secs(40);
 /// Seconds of a run.
 const RUN: (u64, u64) = (1, 59);
 
@@ -31,6 +33,8 @@ struct Fleet {
     boots: Cell<u64>,
     /// Seconds by which the clock of the wall was set.
     set_by: Cell<i64>,
+    /// Until when the store is away.
+    away_until: Cell<Instant>,
     /// The attempts of each task whose success was recorded.
     successes: RefCell<BTreeMap<u64, Vec<u32>>>,
     faults: RefCell<BTreeMap<&'static str, u64>>,
@@ -51,6 +55,7 @@ impl Fleet {
         let mut random = Random(seed << 32 | place);
         let mut name = format!("worker-{place}-0");
         for life in 1.. {
+            self.until_answered().await;
             let Some(task) = self.queue.claim(Lane::Submitted, &name, self.now()).await.unwrap() else {
                 let counts = self.queue.counts().await.unwrap();
                 let is_open = |state: TaskState| matches!(state, TaskState::Queued | TaskState::Claimed);
@@ -65,6 +70,10 @@ impl Fleet {
                 self.count("a machine boots");
                 self.boots.set(self.boots.get() + 1);
                 simulated(self.started, self.boots.get());
+            }
+            if random.below(self.boot_odds) == 0 {
+                self.count("the store is away");
+                self.away_until.set(Instant::now() + OUTAGE);
             }
             if random.below(self.boot_odds / 4) == 0 {
                 self.count("the clock jumps by an hour");
@@ -104,7 +113,7 @@ impl Fleet {
         let end = Instant::now() + run;
         while Instant::now() < end {
             sleep((LEASE / 3).min(end - Instant::now())).await;
-            if !self.queue.renew(task).await.unwrap() {
+            if !self.is_away() && !self.queue.renew(task).await.unwrap() {
                 self.count("a claim is lost");
                 return false;
             }
@@ -112,7 +121,18 @@ impl Fleet {
         true
     }
 
+    fn is_away(&self) -> bool {
+        Instant::now() < self.away_until.get()
+    }
+
+    async fn until_answered(&self) {
+        while self.is_away() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
     async fn finish(&self, task: &TaskRecord, ending: &Ending, random: &mut Random) {
+        self.until_answered().await;
         let is_own = self.queue.finish(task, ending, None, self.now()).await.unwrap();
         if is_own && matches!(ending, Ending::Done(_)) {
             self.successes.borrow_mut().entry(task.number).or_default().push(task.attempt);
@@ -148,6 +168,7 @@ async fn simulate(seed: u64, workers: u64, tasks: u64) {
         started,
         boot_odds: usize::try_from(tasks).unwrap() / 10,
         boots: Cell::default(),
+        away_until: Cell::new(started),
         set_by: Cell::default(),
         successes: RefCell::default(),
         faults: RefCell::default(),
@@ -163,11 +184,22 @@ async fn simulate(seed: u64, workers: u64, tasks: u64) {
     }
     let attempts: u64 = done.iter().map(|task| u64::from(task.attempt)).sum();
     let faults = fleet.faults.borrow();
-    let all = ["a machine boots", "the clock jumps by an hour", "a worker is killed", "a run fails"];
+    let all = [
+        "a machine boots",
+        "the store is away",
+        "the clock jumps by an hour",
+        "a worker is killed",
+        "a worker is stopped for longer than its claim",
+        "a run fails",
+    ];
     assert!(attempts > tasks && all.iter().all(|fault| faults.contains_key(fault)), "{faults:?}");
+    let outages = u32::try_from(faults.get("the store is away").copied().unwrap_or_default()).unwrap();
     // The work alone, and what faults cost: no worker is idle while a task waits.
     let ideal = Duration::from_secs(attempts * u64::midpoint(RUN.0, RUN.1) / workers);
-    assert!(took < ideal * 5 / 4 + LEASE * 8, "seed {seed}: {took:?} instead of {ideal:?}");
+    assert!(
+        took < ideal * 5 / 4 + LEASE * 8 + OUTAGE * outages,
+        "seed {seed}: {took:?} instead of {ideal:?}"
+    );
     eprintln!(
         "seed {seed}: {tasks} tasks, {attempts} attempts, {took:?} of {ideal:?}, {:?}",
         fleet.faults.borrow()
