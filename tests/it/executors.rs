@@ -329,3 +329,18 @@ fn a20_doctor_tells_which_executors_are_installed() {
         assert!(shown.contains(&format!("executor       {line}")), "{shown}");
     }
 }
+
+#[test]
+fn a20_an_executor_reaches_no_network_unless_it_is_allowed() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script =
+        format!("bash -c 'echo x > /dev/tcp/127.0.0.1/{port}' 2>/dev/null && echo reached || echo not");
+    for (keys, expected) in [("timeout: 9", "not"), ("network: true", "reached")] {
+        let (task, _) = done(&lab(&script, keys), &["x", "--executor", "fake"], YOLO);
+        let has_own_network = ["full", "bubblewrap"].contains(&task["result"]["sandbox"].as_str().unwrap());
+        if has_own_network || expected == "reached" {
+            assert_eq!(task["result"]["output"], expected, "{task}");
+        }
+    }
+}

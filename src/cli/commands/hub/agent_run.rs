@@ -63,7 +63,7 @@ impl ActivationRun<'_> {
         let system_prompt = self.definition.prompt.as_deref().unwrap_or_default();
         let spec = TaskSpec {
             executor: Some(name.to_owned()),
-            model: self.definition.model.clone(),
+            model: options.model.clone().or_else(|| self.definition.model.clone()),
             timeout: Some(TIMEOUT.as_secs()),
             ..TaskSpec::new(prompt, directory.to_string_lossy(), 1)
         };
