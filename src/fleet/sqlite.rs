@@ -48,7 +48,7 @@ INSERT INTO queue VALUES (lower(hex(randomblob(4))));";
 
 /// File systems of other machines, on which the locks of `SQLite` do not hold (`statfs(2)`).
 #[cfg(target_os = "linux")]
-const NETWORK_FILE_SYSTEMS: [(i64, &str); 8] = [
+const NETWORK_FILE_SYSTEMS: [(i64, &str); 12] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
     (0xff53_4d42, "CIFS"),
@@ -57,6 +57,10 @@ const NETWORK_FILE_SYSTEMS: [(i64, &str); 8] = [
     (0x00c3_6400, "Ceph"),
     (0x0bd0_0bd0, "Lustre"),
     (0x5346_414f, "AFS"),
+    (0x4750_4653, "GPFS"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636f, "OCFS2"),
+    (0x1983_0326, "BeeGFS"),
 ];
 
 /// The database.
