@@ -1,6 +1,9 @@
 //! A NATS server of a test, with `JetStream`, on a port of its own.
 
-use std::io::{BufRead, BufReader};
+use rustix::fs::inotify;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -63,31 +66,36 @@ impl Drop for NatsServer {
     }
 }
 
-/// Starts the program and waits until it listens; returns its process and port.
+/// Starts the program and waits for its file of ports; returns its process and port.
 fn spawn(
     program: &PathBuf,
     directory: &tempfile::TempDir,
     (arguments, port): (&[String], Option<u16>),
 ) -> (Child, u16) {
+    let ports = tempfile::tempdir().unwrap();
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, ports.path(), inotify::WatchFlags::CLOSE_WRITE).unwrap();
     let wanted = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
     let mut process = Command::new(program)
         .args(["-js", "-a", "127.0.0.1", "-p", &wanted, "-sd"])
         .arg(directory.path())
+        .arg("--ports_file_dir")
+        .arg(ports.path())
         .args(arguments)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut port = None;
-    for line in lines.by_ref() {
-        if let Some((_, address)) = line.split_once("Listening for client connections on ") {
-            port = address.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-        }
-        if line.contains("Server is ready") {
-            break;
-        }
-    }
-    let port = port.expect("the server says where it listens");
-    std::thread::spawn(move || lines.for_each(drop));
-    (process, port)
+    // A server that ends at once writes no such file.
+    let (mut stderr, ended) = (process.stderr.take().unwrap(), ports.path().join("ended"));
+    std::thread::spawn(move || {
+        let mut log = Vec::new();
+        stderr.read_to_end(&mut log).and_then(|_| File::create(ended)?.write_all(&log))
+    });
+    let mut buffer = [MaybeUninit::uninit(); 512];
+    let mut events = inotify::Reader::new(watch, &mut buffer);
+    let name = events.next().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(ports.path().join(name)).unwrap();
+    let found: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    let port = found.and_then(|ports| ports["nats"][0].as_str()?.rsplit(':').next()?.parse().ok());
+    (process, port.unwrap_or_else(|| panic!("{text}")))
 }
