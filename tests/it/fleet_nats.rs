@@ -2,7 +2,7 @@
 
 use crate::hub::{ask, free_port};
 use crate::nats_server::NatsServer;
-use crate::support::run::{Finished, KEY, Lab, Running};
+use crate::support::run::{Finished, KEY, Lab, Running, holding};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -17,11 +17,14 @@ struct Fleet {
 
 impl Fleet {
     fn start() -> Option<Self> {
-        let nats = NatsServer::start()?;
+        NatsServer::start().map(Self::on)
+    }
+
+    fn on(nats: NatsServer) -> Self {
         let config = format!("fleet: {{queue: {}, lease_seconds: 3, metrics_prefix: my_}}", nats.url());
         let lab = Lab::new().file("a.txt", "first\n").config(&config);
         lab.commit_all();
-        Some(Self { lab, nats })
+        Self { lab, nats }
     }
 
     fn submit(&self, more: &[&str]) -> Finished {
@@ -288,4 +291,20 @@ fn b16_figures_are_served_without_those_of_the_queue_while_its_server_is_away() 
     assert!(ask(port, "GET /ready", "").0.contains("503"));
     worker.signal(Signal::TERM);
     worker.finish();
+}
+
+#[test]
+fn no_key_is_in_the_records_and_objects_of_a_server() {
+    let stored = tempfile::tempdir().unwrap();
+    let Some(fleet) = NatsServer::start_in(stored.path(), &[]).map(Fleet::on) else { return };
+    let reads = format!("calls: [{{name: run_command, arguments: {{command: echo the key {KEY}}}}}]");
+    let server = Server::start(&format!("turns: [{{{reads}}}, {{text: it is {KEY}}}]"));
+    fleet.submit(&["x", "--id", "a"]).exits(0);
+    fleet.start_worker(&server, &["--drain"]).finish().exits(0);
+    let task = fleet.task("a");
+    assert_eq!(task["state"], "done");
+    let session = fleet.lab.agent(&["tasks", "session", "a"]).exits(0).stdout;
+    assert!(session.contains("echo the key") && !session.contains(KEY), "{session}");
+    assert!(!holding(stored.path(), "echo the key").is_empty(), "what is stored can be searched");
+    assert_eq!(holding(stored.path(), KEY), Vec::<String>::new());
 }
