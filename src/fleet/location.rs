@@ -12,6 +12,11 @@ pub enum Location {
 }
 
 impl Location {
+    /// Checks whether `url` is that of a server, whose workers may be on other machines.
+    pub fn is_server(url: Option<&str>) -> bool {
+        matches!(Self::parse(url, Path::new("/")), Ok(Self::Nats(_)))
+    }
+
     /// Parses `sqlite:PATH`, `nats:` or the address of a NATS server; by default the queue is a file in `state`.
     ///
     /// # Errors
@@ -47,6 +52,11 @@ mod tests {
         assert_eq!(parse(Some("sqlite:/a/b")), Ok(Location::Sqlite(PathBuf::from("/a/b"))));
         assert_eq!(parse(Some("nats:")), Ok(Location::Nats(None)));
         assert_eq!(parse(Some("nats://a:1")), Ok(Location::Nats(Some("nats://a:1".to_owned()))));
+        for (url, is_server) in
+            [(Some("tls://a:1"), true), (Some("nats:"), true), (Some("x"), false), (None, false)]
+        {
+            assert_eq!(Location::is_server(url), is_server, "{url:?}");
+        }
         assert!(parse(Some("sqlite:a")).is_err() && parse(Some("redis://x")).is_err());
     }
 }

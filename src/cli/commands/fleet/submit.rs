@@ -16,6 +16,7 @@ use crate::core::failure::FailureKind;
 use crate::core::fleet::{Priority, TaskSpec, check_id};
 use crate::engine::policy::Mode;
 use crate::fleet::error::QueueError;
+use crate::fleet::location::Location;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -232,12 +233,9 @@ fn listed(file: &Path, defaults: &TaskSpec) -> CliResult<Vec<ListedTask>> {
 
 /// Returns the absolute path of the directory of a task. One that is not here may be on the machines of a server's workers.
 fn directory(settings: &Settings, args: &SubmitArgs, dir: &str) -> Result<String, String> {
-    let queue = args.queue.queue.as_deref().or(settings.fleet.queue.as_deref());
-    let is_elsewhere = |error: &io::Error| {
-        error.kind() == ErrorKind::NotFound
-            && Path::new(dir).is_absolute()
-            && queue.is_some_and(|queue| queue.starts_with("nats:"))
-    };
+    let is_shared = Location::is_server(args.queue.queue.as_deref().or(settings.fleet.queue.as_deref()));
+    let is_elsewhere =
+        |error: &io::Error| error.kind() == ErrorKind::NotFound && Path::new(dir).is_absolute() && is_shared;
     match settings.workspace.join(dir).canonicalize() {
         Ok(path) => {
             let path = path.into_os_string().into_string();
