@@ -11,7 +11,6 @@ use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Workers at a time.
@@ -72,7 +71,7 @@ impl Fleet {
     pub fn disturb_for(&mut self, time: Duration, random: &mut Random) {
         let began = Instant::now();
         while began.elapsed() < time {
-            sleep(millis(random, 500, 2_000));
+            self.workers.all_end_within(millis(random, 500, 2_000));
             self.disturb(random);
         }
     }
@@ -83,8 +82,10 @@ impl Fleet {
         let began = Instant::now();
         let mut next_restart = began + millis(random, 2_000, 4_000);
         let (mut kills, mut restarts) = (0, 0);
-        while began.elapsed() < Duration::from_secs(points(12, 600)) && !self.has_ended() {
-            sleep(millis(random, 500, 2_000));
+        while began.elapsed() < Duration::from_secs(points(12, 600)) {
+            if self.workers.all_end_within(millis(random, 500, 2_000)) && self.has_ended() {
+                break;
+            }
             self.disturb(random);
             kills += 1;
             if next_restart <= Instant::now() {

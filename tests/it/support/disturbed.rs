@@ -2,7 +2,8 @@
 
 use super::random::Random;
 use super::run::{Lab, Running};
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::time::{Duration, Instant};
 
 /// Time after which the claim of a stopped worker has ended: more than `fleet.lease_seconds` of these tests.
@@ -47,6 +48,17 @@ impl DisturbedWorkers {
                 *until = None;
             }
         }
+    }
+
+    /// Waits until all workers have ended by themselves, for so long; returns whether they have.
+    pub fn all_end_within(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        self.running.iter().all(|worker| {
+            let id = Pid::from_raw(i32::try_from(worker.id()).unwrap()).unwrap();
+            let process = pidfd_open(id, PidfdFlags::empty()).unwrap();
+            let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).unwrap();
+            poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)).unwrap() == 1
+        })
     }
 
     /// Starts another worker for each that has ended by itself.
