@@ -12,7 +12,6 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, Trans
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use strum::IntoEnumIterator;
@@ -370,10 +369,7 @@ fn create(path: &Path, directory: &Path) -> Result<(), QueueError> {
     connection.execute_batch(TABLES)?;
     connection.pragma_update(None, "user_version", VERSION)?;
     connection.close().map_err(|(_, error)| error)?;
-    match file.persist_noclobber(path) {
-        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(failed(error.error)),
-        _ => Ok(()),
-    }
+    file.persist_noclobber(path).map(drop).map_err(|error| failed(error.error))
 }
 
 /// Returns the paths of the files that belong to the database at `path`.

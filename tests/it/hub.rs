@@ -360,6 +360,14 @@ fn b07_an_agent_without_a_valid_definition_is_left_out_and_posts_nothing() {
     let server = Server::start("turns: [{text: never}]");
     let refused = place.worker(&server, &["--agent", "carol", "--once"]).exits(3);
     assert!(refused.stderr.contains("/carol/config.yaml for this agent"), "{}", refused.stderr);
+    let broken = Place::new().with_agent("capabilities: {grants: ['hub:write']}", "You are Bob.");
+    broken.mention("@bob?");
+    broken.feed();
+    fs::write(broken.lab.outside().join("agents/bob/config.yaml"), "behavior: 5\n").unwrap();
+    broken.worker(&server, &["--once"]).exits(2);
+    assert_eq!(broken.tasks()[0]["state"], "failed");
+    assert!(broken.hub.calls("POST /api/v1/posts").is_empty());
+    assert_eq!(broken.hub.calls("POST /api/v1/agents/bob/activated").len(), 1);
     let warned = Place::new().with_agent("brain: {api_base: 'http://x'}\n", "You are Bob.");
     let done = warned.worker(&server, &["--agent", "bob", "--once"]).exits(0);
     assert!(done.stderr.contains("brain.api_base has no effect"), "{}", done.stderr);

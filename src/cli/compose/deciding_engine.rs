@@ -17,7 +17,7 @@ use crate::tools::toolbox::Toolbox;
 use crate::tools::{Plan, TypedTool};
 use std::rc::Rc;
 
-/// Builds an engine that runs no call: it has no storage, and nobody answers its questions.
+/// Builds an engine that runs no call: it stores nothing and asks no user.
 ///
 /// # Errors
 /// Fails when the workspace cannot be opened, or a pattern of the configuration is invalid.

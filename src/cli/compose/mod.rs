@@ -328,6 +328,12 @@ fn default_answer_cache_dir(settings: &Settings) -> PathBuf {
     settings.directories.cache.join("answers")
 }
 
+/// Checks whether `path`, which need not exist, is in the workspace, whatever links lead to it.
+pub fn is_in_workspace(path: &Path, settings: &Settings) -> bool {
+    let real = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    real.is_some_and(|real| real.starts_with(&settings.workspace))
+}
+
 /// Opens the answer cache, which must be outside the workspace because the model could write answers there.
 ///
 /// # Errors
@@ -336,8 +342,7 @@ pub fn open_answer_cache(settings: &Settings) -> CliResult<response_cache::store
     let cache = &settings.llm.cache;
     let own = default_answer_cache_dir(settings);
     let dir = cache.dir.as_ref().map_or_else(|| own.clone(), PathBuf::from);
-    let real = dir.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
-    if dir != own && real.is_some_and(|real| real.starts_with(&settings.workspace)) {
+    if dir != own && is_in_workspace(&dir, settings) {
         let message = "llm.cache.dir is inside the workspace, where the model could write answers: choose another directory";
         return Err(CliError::new(FailureKind::Config, message));
     }

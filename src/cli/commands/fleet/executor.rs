@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Most bytes of a prompt that is an argument: Linux allows 128 KiB for one (`MAX_ARG_STRLEN`), which may have more than the prompt.
+/// Most bytes of an argument: Linux allows 128 KiB (`MAX_ARG_STRLEN`), and the path of the home directory is not known yet.
 const MAX_ARG_BYTES: usize = 127 << 10;
 
 /// Bytes of the end of standard error in the cause of a failure.
@@ -72,7 +72,9 @@ impl<'a> ExecutorRun<'a> {
         } else {
             ([system_prompt, &spec.prompt].join("\n\n"), String::new())
         };
-        if executor.prompt.unwrap_or_default() == PromptInput::Arg && prompt.len() > MAX_ARG_BYTES {
+        let (model, home) = (spec.model.as_deref(), "");
+        let inputs = ExecutorInputs { prompt: &prompt, system_prompt: &system_prompt, model, home };
+        if executor.argv(&inputs).iter().any(|word| word.len() > MAX_ARG_BYTES) {
             return wrong(messages::executor_prompt_too_long(name, MAX_ARG_BYTES >> 10));
         }
         if options.bounds.no_network {

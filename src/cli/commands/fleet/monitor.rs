@@ -109,7 +109,7 @@ impl AsyncAnswer for Served<'_> {
 
 impl Served<'_> {
     async fn ready(&self) -> HttpAnswer {
-        match within(MAX_WAIT, self.monitor.queue.has_open_tasks(Lane::Submitted)).await {
+        match in_time(self.monitor.queue.has_open_tasks(Lane::Submitted)).await {
             Ok(_) => HttpAnswer::json(&json!({"status": "ready"})),
             Err(error) => HttpAnswer::error(503, &error.to_string()),
         }
@@ -118,7 +118,7 @@ impl Served<'_> {
     /// Answers with the figures, without those of the queue if it cannot be used.
     async fn metrics(&self) -> HttpAnswer {
         let metrics = self.monitor.metrics;
-        if within(MAX_WAIT, self.read_queue()).await.is_err() {
+        if in_time(self.read_queue()).await.is_err() {
             for figure in [Figure::QueueDepth, Figure::QueueActiveTasks, Figure::RunnersActive] {
                 metrics.clear(figure);
             }
@@ -141,13 +141,10 @@ impl Served<'_> {
     }
 }
 
-/// Returns what the queue answers within `limit`.
-async fn within<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, QueueError>>,
-) -> Result<T, QueueError> {
-    let late = |_| Err(QueueError::Away(format!("the queue has not answered for {} s", limit.as_secs())));
-    timeout(limit, answer).await.unwrap_or_else(late)
+/// Returns what the queue answers within [`MAX_WAIT`].
+async fn in_time<T>(answer: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
+    let late = |_| Err(QueueError::Away(format!("the queue has not answered for {} s", MAX_WAIT.as_secs())));
+    timeout(MAX_WAIT, answer).await.unwrap_or_else(late)
 }
 
 fn count(number: usize) -> f64 {

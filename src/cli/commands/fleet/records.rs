@@ -1,5 +1,6 @@
 //! Opens the queue, and shows its records.
 
+use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Directories;
@@ -16,7 +17,7 @@ use crate::fleet::sqlite::SqliteStore;
 use crate::report::json;
 use crate::terminal::one_line;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -58,9 +59,7 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
     let lease = Duration::from_secs(settings.fleet.lease_seconds.into());
     let wrong = |why: String| CliError::new(FailureKind::Config, why);
     Ok(match location.map_err(wrong)? {
-        Location::Sqlite(path)
-            if resolved(&path).starts_with(&settings.workspace) && !path.starts_with(&state) =>
-        {
+        Location::Sqlite(path) if compose::is_in_workspace(&path, settings) && !path.starts_with(&state) => {
             return Err(wrong(format!(
                 "the queue {} is in the workspace, where commands could change it: take another place",
                 path.display()
@@ -72,15 +71,6 @@ pub async fn open_queue(app: &App, settings: &Settings, url: Option<&str>) -> Cl
             Queue::Nats(Box::new(NatsStore::open(&server, lease, Rc::clone(&app.source)).await?))
         }
     })
-}
-
-/// Returns `path` without links in the part of it that exists.
-fn resolved(path: &Path) -> PathBuf {
-    let existing = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
-    existing.map_or_else(
-        || path.to_owned(),
-        |(part, real)| path.strip_prefix(part).map_or_else(|_| real.clone(), |rest| real.join(rest)),
-    )
 }
 
 /// Returns the server at `url`, by default the configured one.

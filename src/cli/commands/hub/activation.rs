@@ -74,7 +74,8 @@ pub async fn perform(
     let warn = |text: &str| worker.log(Style::Warning, text);
     let (definition, unusable) = match hub.definition(&activation.agent, warn) {
         Ok(definition) => (definition, None),
-        Err(error) => (Rc::new(AgentDefinition::of_worker()), Some(error)),
+        // Without grants it posts nothing, no report either.
+        Err(error) => (Rc::default(), Some(error)),
     };
     let outbox = Outbox::new(claim, &hub.client, &activation.agent, definition.limits);
     let grants = hub.grants(&activation.agent, &definition);
@@ -114,7 +115,6 @@ impl ActivationRun<'_> {
     /// Performs the activation, unless the definition of its agent is `unusable`.
     async fn perform(&self, unusable: Option<CliError>, interrupt: &CancellationToken) -> CliResult<()> {
         let (worker, task) = (self.claim.worker, self.claim.task);
-        let is_unusable = unusable.is_some();
         let ended = match unusable {
             Some(error) => Err(error),
             None => Box::pin(self.activate(interrupt)).await,
@@ -132,8 +132,6 @@ impl ActivationRun<'_> {
             Err(error) => Ended { ending: ending_of(error.kind, error.to_string()), has_more: false },
         };
         match &ending {
-            // Nobody has said what the agent may post.
-            Ending::Failed(_) if is_unusable => {}
             Ending::Failed(why) => self.report_failure(why).await,
             Ending::Retry(why) if task.has_last_attempt() => self.report_failure(why).await,
             _ => {}

@@ -95,7 +95,7 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
     };
     let monitor = Monitor { metrics: &server.metrics, queue: &server.queue, hub: Some(&server.hub) };
     let served = tokio::select! {
-        served = server.serve(args.once) => served,
+        served = server.serve() => served,
         never = listen(listening, monitor) => match never {},
         () = interrupt.cancelled() => Ok(()),
     };
@@ -105,11 +105,11 @@ async fn run(app: &App, settings: &Settings, args: &ServeArgs) -> CliResult<u8> 
 }
 
 impl Server<'_> {
-    async fn serve(&self, once: bool) -> CliResult<()> {
+    async fn serve(&self) -> CliResult<()> {
         let (mut was_leader, begun) = (None, Instant::now());
         loop {
             let leads = self.candidate.lead(&self.queue).await;
-            let leads = if once { Some(leads?) } else { self.or_log(leads)? } == Some(true);
+            let leads = if self.once { Some(leads?) } else { self.or_log(leads)? } == Some(true);
             if was_leader != Some(leads) {
                 let text = if leads {
                     messages::hub_leads(&self.hub.settings.url, self.language)
@@ -122,17 +122,17 @@ impl Server<'_> {
             self.metrics.set(Figure::IsLeader, &[], f64::from(u8::from(leads)));
             if !leads {
                 // The leader may have been killed a moment ago.
-                if once && begun.elapsed() > MAX_SILENCE + RENEWAL {
+                if self.once && begun.elapsed() > MAX_SILENCE + RENEWAL {
                     return Ok(());
                 }
                 sleep(self.renewal()).await;
                 continue;
             }
             let pause = tokio::select! {
-                pause = self.look(once) => pause?,
+                pause = self.look() => pause?,
                 lost = self.keep_leading() => { lost?; continue }
             };
-            if once {
+            if self.once {
                 return Ok(());
             }
             tokio::select! {
@@ -159,10 +159,10 @@ impl Server<'_> {
     }
 
     /// Feeds the queue with what the Hub has now, and returns the time until the next look.
-    async fn look(&self, once: bool) -> CliResult<Duration> {
+    async fn look(&self) -> CliResult<Duration> {
         let interval = Duration::from_secs(self.hub.settings.poll_interval.into());
         let begun = Instant::now();
-        let polled = if once { Ok(None) } else { self.hub.client.poll().await };
+        let polled = if self.once { Ok(None) } else { self.hub.client.poll().await };
         self.metrics.add_time(Figure::PollDuration, &[], begun.elapsed());
         self.metrics.clear(Figure::BackoffRemaining);
         self.waiting.set(0);
