@@ -55,11 +55,10 @@ pub fn mechanical_summary(earlier: Option<&str>, calls: &[(String, u32, u32)], m
 }
 
 /// Tool output of `chars` characters shortened to `cut`; the whole text is readable as `name`.
-pub fn output_shortened(cut: &str, chars: usize, name: &str) -> String {
+pub fn output_shortened(cut: &str, name: &str) -> String {
     format!(
-        "{cut}\n[Shortened to make room. The whole text ({} characters) is {name}: read_file with start_line and limit, or \
-         grep, with that name as path.]",
-        thousands(chars as u64)
+        "{cut}\n[Shortened to make room. The whole text is {name}: read_file with start_line and limit, or grep, with that \
+         name as path.]"
     )
 }
 

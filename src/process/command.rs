@@ -75,6 +75,8 @@ pub struct CommandOutcome {
     pub protected_changes: Vec<ProtectedChange>,
     /// Wall-clock time of the command.
     pub duration: Duration,
+    /// Number of processes that it left running, which were ended.
+    pub left_running: usize,
 }
 
 /// Reasons why the result of a command is unknown.

@@ -238,6 +238,7 @@ impl Launcher {
         let capture = Mutex::new(Capture::new(options.open_file, options.recent));
         let mut ended = Ok(ExitReason::Cancelled);
         let mut protected_changes = Vec::new();
+        let mut left_running = 0;
         if self.tier == Tier::Group {
             self.wait_for_barrier(cancel).await.map_err(|error| failure(&program, &error))?;
         }
@@ -267,6 +268,7 @@ impl Launcher {
                 }
             };
             let reported = tree.end().await;
+            left_running = tree.left_running();
             protected_changes =
                 tree.take_active().map(|active| self.check_protected(active, reported)).unwrap_or_default();
             if pump.as_mut().output_mut().is_none() {
@@ -277,7 +279,15 @@ impl Launcher {
         let mut capture = capture.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stored = capture.finish();
         let (stdout, stderr, duration) = (capture.stdout, capture.stderr, started.elapsed());
-        Ok(CommandOutcome { reason: ended, stdout, stderr, stored, protected_changes, duration })
+        Ok(CommandOutcome {
+            reason: ended,
+            stdout,
+            stderr,
+            stored,
+            protected_changes,
+            duration,
+            left_running,
+        })
     }
 
     /// Waits until children may start or `cancel` is set.

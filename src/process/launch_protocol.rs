@@ -87,6 +87,13 @@ pub(super) struct SnapshotRequest {
 pub(super) enum LaunchReply {
     /// The command exited with this code.
     Exited(i32),
+    /// The command exited and left processes running, which are ended.
+    Left {
+        /// Its exit code.
+        code: u8,
+        /// Number of the processes, at most 2^23.
+        processes: i32,
+    },
     /// A signal ended the command.
     Signalled(i32),
     /// The command exceeded a limit and was ended.
@@ -141,6 +148,7 @@ impl LaunchReply {
     pub(super) fn encode(self) -> [u8; Self::BYTES] {
         let (tag, value) = match self {
             Self::Exited(code) => (b'x', code),
+            Self::Left { code, processes } => (b'e', processes.clamp(0, 1 << 23) << 8 | i32::from(code)),
             Self::Signalled(signal) => (b's', signal),
             Self::Exceeded(excess) => (b'l', excess.code()),
             Self::NotStarted(errno) => (b'n', errno),
@@ -174,6 +182,7 @@ impl LaunchReply {
         let value = i32::from_le_bytes([a, b, c, d]);
         match tag {
             b'x' => Some(Self::Exited(value)),
+            b'e' => Some(Self::Left { code: a, processes: value >> 8 }),
             b's' => Some(Self::Signalled(value)),
             b'l' => ExceededLimit::from_code(value).map(Self::Exceeded),
             b'n' => Some(Self::NotStarted(value)),
@@ -238,8 +247,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_reply_is_decoded_as_encoded(value: i32) {
-            for answer in [LaunchReply::Exited(value), LaunchReply::Signalled(value), LaunchReply::NotStarted(value), LaunchReply::Refused(value)] {
+        fn a_reply_is_decoded_as_encoded(value: i32, code: u8, processes in 0..=1 << 22) {
+            let left = LaunchReply::Left { code, processes };
+            for answer in [left, LaunchReply::Exited(value), LaunchReply::Signalled(value), LaunchReply::NotStarted(value), LaunchReply::Refused(value)] {
                 prop_assert_eq!(LaunchReply::decode(&answer.encode()), Some(answer));
             }
         }

@@ -67,7 +67,7 @@ impl Launcher {
             Some(LaunchReply::Refused(errno) | LaunchReply::NotStarted(errno)) => {
                 Err(io::Error::from_raw_os_error(errno).into())
             }
-            Some(LaunchReply::Signalled(_) | LaunchReply::Exceeded(_)) | None => {
+            Some(LaunchReply::Left { .. } | LaunchReply::Signalled(_) | LaunchReply::Exceeded(_)) | None => {
                 Err(io::Error::other("the probe was interrupted").into())
             }
         }

@@ -35,6 +35,18 @@ pub(super) fn sweep() {
     }
 }
 
+/// Counts the descendants that still run when the command, whose orphans become children of this process, has been reaped.
+pub(super) fn running_orphans() -> i32 {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => break,
+            Err(_no_child_is_left) => return 0,
+        }
+    }
+    i32::try_from(descendants(rustix::process::getpid(), &parents()).len()).unwrap_or(i32::MAX)
+}
+
 /// Sends SIGTERM to the descendants of this process, except `spared`.
 pub(super) fn terminate(spared: Option<Pid>) {
     for pid in

@@ -87,6 +87,7 @@ impl RunningCommand {
         listen(control, &mut self.reply).await?;
         match LaunchReply::decode(&self.reply) {
             Some(LaunchReply::Exited(code)) => Ok(ExitReason::Code(code)),
+            Some(LaunchReply::Left { code, .. }) => Ok(ExitReason::Code(code.into())),
             Some(LaunchReply::Signalled(signal)) => Ok(ExitReason::Signal(signal)),
             Some(LaunchReply::Exceeded(excess)) => Ok(ExitReason::Exceeded(excess)),
             Some(LaunchReply::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno).into()),
@@ -94,6 +95,14 @@ impl RunningCommand {
                 Err(GuardError::Refused(io::Error::from_raw_os_error(errno)))
             }
             None => Err(sent.err().map_or(GuardError::Killed, GuardError::Failed)),
+        }
+    }
+
+    /// Returns the number of processes that the command left running, which were ended.
+    pub(super) fn left_running(&self) -> usize {
+        match LaunchReply::decode(&self.reply) {
+            Some(LaunchReply::Left { processes, .. }) => usize::try_from(processes).unwrap_or(0),
+            _ => 0,
         }
     }
 

@@ -105,5 +105,9 @@ pub(super) fn reply_for(status: WaitStatus, monitor: &LimitMonitor) -> LaunchRep
         monitor.check(with_it_and_init) == LimitStatus::Exceeded(ExceededLimit::Processes)
     };
     let is_refused = code != 0 && monitor.process_limit.is_exact() && is_full();
-    if is_refused { LaunchReply::Exceeded(ExceededLimit::Processes) } else { LaunchReply::Exited(code) }
+    match (is_refused, process_tree::running_orphans(), u8::try_from(code)) {
+        (true, ..) => LaunchReply::Exceeded(ExceededLimit::Processes),
+        (false, processes @ 1.., Ok(code)) => LaunchReply::Left { code, processes },
+        _ => LaunchReply::Exited(code),
+    }
 }

@@ -13,7 +13,15 @@ pub const TAIL_LINES: usize = 20;
 const MIN_CHARS: usize = 400;
 
 /// Maximum length of the marker for omitted characters, in characters.
-const MARKER_CHARS: usize = 48;
+const MARKER_CHARS: usize = 60;
+
+/// End of every marker.
+const MARKER_END: &str = " omitted ...]";
+
+/// Returns `at least ` if `omitted` contains the marker of an earlier cut: more is missing than can be counted.
+pub fn at_least(omitted: &str) -> &'static str {
+    if omitted.contains(MARKER_END) { "at least " } else { "" }
+}
 
 /// Cuts `text` to `head` lines from its start and `tail` from its end around `[... N lines omitted ...]`.
 ///
@@ -25,8 +33,10 @@ pub fn by_lines(text: &str, head: usize, tail: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut out: String = text.split_inclusive('\n').take(head).collect();
+    let omitted =
+        text.split_inclusive('\n').skip(head).take(total - kept).map(at_least).max().unwrap_or_default();
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "[... {} lines omitted ...]", total - kept);
+    let _ = writeln!(out, "[... {omitted}{} lines{MARKER_END}", total - kept);
     out.extend(text.split_inclusive('\n').skip(total - tail));
     Cow::Owned(out)
 }
@@ -40,9 +50,11 @@ pub fn by_chars(text: &str, limit: usize) -> Cow<'_, str> {
     }
     let room = limit.saturating_sub(MARKER_CHARS);
     let (head, tail) = (room.min(limit / 2), (limit / 4).min(room - room.min(limit / 2)));
-    let head_text: String = text.chars().take(head).collect();
-    let tail_text: String = text.chars().skip(total - tail).collect();
-    Cow::Owned(format!("{head_text}\n[... {} characters omitted ...]\n{tail_text}", total - head - tail))
+    let byte_of = |char: usize| text.char_indices().nth(char).map_or(text.len(), |(at, _)| at);
+    let (head_text, rest) = text.split_at(byte_of(head));
+    let (omitted, tail_text) = rest.split_at(byte_of(total - tail) - head_text.len());
+    let (at_least, count) = (at_least(omitted), total - head - tail);
+    Cow::Owned(format!("{head_text}\n[... {at_least}{count} characters{MARKER_END}\n{tail_text}"))
 }
 
 /// Shortens `text` to about `limit` characters if it is longer: by lines when it has many, else by characters.
@@ -58,7 +70,7 @@ pub fn fit(text: &str, limit: usize) -> Cow<'_, str> {
     match by_lines(text, HEAD_LINES, TAIL_LINES) {
         Cow::Borrowed(whole) => by_chars(whole, limit),
         Cow::Owned(lines) if lines.chars().count() <= limit => Cow::Owned(lines),
-        Cow::Owned(lines) => Cow::Owned(by_chars(&lines, limit).into_owned()),
+        Cow::Owned(_) => by_chars(text, limit),
     }
 }
 
@@ -103,10 +115,24 @@ mod tests {
         assert_eq!(whole_lines_of_head(&wide, &by_chars(&wide, 1000)), Some(1));
     }
 
+    // Fault B4: the marker counted what a first cut had left.
     #[test]
-    fn many_long_lines_are_cut_by_lines_and_characters() {
+    fn many_long_lines_are_cut_once_and_all_that_is_missing_is_counted() {
         let text = format!("{}\n", "x".repeat(500)).repeat(100);
-        assert!(fit(&text, 2000).chars().count() <= 2000);
+        let cut = fit(&text, 2000).into_owned();
+        assert!(cut.chars().count() <= 2000);
+        let (head, rest) = cut.split_once("\n[... ").unwrap();
+        let (count, tail) = rest.split_once(" characters omitted ...]\n").unwrap();
+        assert_eq!(head.len() + count.parse::<usize>().unwrap() + tail.len(), text.len(), "{cut}");
+    }
+
+    // Fault B4
+    #[test]
+    fn a_cut_that_hides_the_marker_of_an_earlier_one_claims_no_exact_number() {
+        let once = by_lines(&numbered(1000), 40, 20).into_owned();
+        assert!(by_lines(&once, 10, 5).contains("\n[... at least 46 lines omitted ...]\n"));
+        assert!(by_chars(&once, 400).contains("\n[... at least "));
+        assert!(by_lines(&once, 40, 20).contains("\n[... 940 lines omitted ...]\n"));
     }
 
     proptest! {

@@ -119,9 +119,10 @@ impl Outputs {
         };
         match stored {
             Ok(name) => format!(
-                "{}\n[Cut to {} of {} characters. The full text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
+                "{}\n[Cut to {} of {}{} characters. The full text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
                 cut.trim_end_matches('\n'),
                 cut.chars().count(),
+                excerpt::at_least(&text),
                 text.chars().count()
             ),
             Err(error) => {

@@ -9,6 +9,7 @@ use crate::process::environment;
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, OutputOptions};
 use crate::process::limits::FILE_BYTES;
 use crate::process::shell;
+use crate::text::excerpt::HEAD_LINES;
 use crate::text::lines;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,6 +35,18 @@ const STREAM_CHARS: usize = 30_000;
 /// Minimum characters per line, however many lines share [`STREAM_CHARS`].
 const MIN_LINE_CHARS: usize = 500;
 
+/// Characters that a result may have besides the streams: how the command ended, hints, where the full output is.
+const FRAME_CHARS: usize = 800;
+
+/// Minimum characters of a stream in a result.
+const MIN_STREAM_CHARS: usize = 400;
+
+/// Up to so many lines share the characters that a stream may have; more have at least [`MIN_LINE_CHARS`] each.
+const FEW_LINES: usize = 10;
+
+/// Characters of the marker in a line that is cut, and of the line end.
+const MARKER_CHARS: usize = 60;
+
 /// The signal sent when a file exceeds the size limit (`SIGXFSZ`).
 const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
 
@@ -52,11 +65,18 @@ pub struct RunCommandOptions {
     pub idle_timeout: Option<Duration>,
     /// Lines of stdout beyond which the middle is omitted.
     pub max_output_lines: usize,
+    /// Characters beyond which a result is cut, 0 for no limit.
+    pub max_chars: usize,
 }
 
 impl Default for RunCommandOptions {
     fn default() -> Self {
-        Self { default_timeout: Duration::from_mins(2), idle_timeout: None, max_output_lines: 200 }
+        Self {
+            default_timeout: Duration::from_mins(2),
+            idle_timeout: None,
+            max_output_lines: 200,
+            max_chars: 0,
+        }
     }
 }
 
@@ -101,11 +121,23 @@ impl RunCommand {
         requested.min(Duration::from_secs(MAX_TIMEOUT_SECONDS))
     }
 
+    /// Returns what the model reads of standard output and standard error: so much that the whole result fits and is not cut again.
+    fn excerpts(&self, exit: &CommandOutcome) -> (StreamExcerpt, StreamExcerpt) {
+        let max_lines = self.options.max_output_lines;
+        let room = match self.options.max_chars {
+            0 => usize::MAX,
+            chars => chars.saturating_sub(FRAME_CHARS),
+        };
+        let stdout = StreamExcerpt::fit(&exit.stdout, max_lines, room);
+        let left = room.saturating_sub(stdout.text.chars().count()).max(room / 3).max(MIN_STREAM_CHARS);
+        let stderr = StreamExcerpt::fit(&exit.stderr, (max_lines / 4).max(MIN_STDERR_LINES), left);
+        let left = room.saturating_sub(stderr.text.chars().count()).max(MIN_STREAM_CHARS);
+        (StreamExcerpt::fit(&exit.stdout, max_lines, left), stderr)
+    }
+
     /// Builds the result of a command that ended.
     fn answer(&self, mut exit: CommandOutcome, timeout: Duration, cx: &ToolContext) -> ToolOutput {
-        let max_lines = self.options.max_output_lines;
-        let stdout = StreamExcerpt::of(&exit.stdout, max_lines);
-        let stderr = StreamExcerpt::of(&exit.stderr, (max_lines / 4).max(MIN_STDERR_LINES));
+        let (stdout, stderr) = self.excerpts(&exit);
         let is_error = exit.reason != ExitReason::Code(0) || !exit.protected_changes.is_empty();
         let end = sandbox_messages::with_protected_files_text(
             &exit.protected_changes,
@@ -124,6 +156,11 @@ impl RunCommand {
                 .map_or_else(|error| StoredOutput::Failed(error.to_string()), |()| StoredOutput::Complete);
         }
         text.push_str(&stored_output_note(&exit.stored, &cx.call_id));
+        text.push_str(&match exit.left_running {
+            0 => String::new(),
+            1 => left_running_note("1 process still ran", "was"),
+            many => left_running_note(&format!("{many} processes still ran"), "were"),
+        });
         if let Some(hint) = sandbox_messages::permission_hint(&exit, &cx.launcher) {
             text.push_str(&hint);
             text.push('\n');
@@ -274,6 +311,11 @@ fn stored_output_note(stored: &StoredOutput, call_id: &str) -> String {
     }
 }
 
+/// Returns the note about processes that did not end before the command.
+fn left_running_note(which: &str, were: &str) -> String {
+    format!("[{which} when the command ended, and {were} ended with it. Start servers with `background`.]\n")
+}
+
 /// Describes how the command ended. It becomes the first line of a failed result and the last line of a successful one.
 pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
     match ended {
@@ -318,8 +360,20 @@ struct StreamExcerpt {
 }
 
 impl StreamExcerpt {
+    /// Selects at most `max_lines` lines, and fewer while they have more than `max_chars` characters.
+    fn fit(captured: &Captured, max_lines: usize, max_chars: usize) -> Self {
+        let mut lines = max_lines;
+        loop {
+            let shown = Self::of(captured, lines, max_chars);
+            if lines < 4 || shown.text.chars().count() <= max_chars {
+                return shown;
+            }
+            lines = (lines / 2).min(2 * HEAD_LINES);
+        }
+    }
+
     /// Selects at most `max_lines` lines: up to half of them from the start and a quarter from the end.
-    fn of(captured: &Captured, max_lines: usize) -> Self {
+    fn of(captured: &Captured, max_lines: usize, max_chars: usize) -> Self {
         let (first, second) = captured.tail.as_slices();
         let tail = [first, second].concat();
         let ends_inside_line = tail.last().or(captured.head.last()).is_some_and(|byte| *byte != b'\n');
@@ -330,21 +384,27 @@ impl StreamExcerpt {
             let head: Vec<&str> = head.lines().take(max_lines / 2).collect();
             let tail: Vec<&str> = tail.lines().skip(1).collect();
             let tail = last(&tail, max_lines / 4);
-            return Self::joined(&head, total.saturating_sub((head.len() + tail.len()) as u64), tail);
+            let omitted = total.saturating_sub((head.len() + tail.len()) as u64);
+            return Self::joined(&head, omitted, tail, max_chars);
         }
         let text = [captured.head.as_slice(), &tail].concat();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() <= max_lines {
-            return Self::joined(&lines, 0, &[]);
+            return Self::joined(&lines, 0, &[], max_chars);
         }
         let (head, rest) = lines.split_at(max_lines / 2);
         let tail = last(rest, max_lines / 4);
-        Self::joined(head, (rest.len() - tail.len()) as u64, tail)
+        Self::joined(head, (rest.len() - tail.len()) as u64, tail, max_chars)
     }
 
-    fn joined(head: &[&str], omitted: u64, tail: &[&str]) -> Self {
-        let line_chars = (STREAM_CHARS / (head.len() + tail.len()).max(1)).max(MIN_LINE_CHARS);
+    fn joined(head: &[&str], omitted: u64, tail: &[&str], max_chars: usize) -> Self {
+        let count = (head.len() + tail.len()).max(1);
+        let line_chars = if count <= FEW_LINES && max_chars < STREAM_CHARS {
+            (max_chars / count).saturating_sub(MARKER_CHARS).max(MARKER_CHARS)
+        } else {
+            (STREAM_CHARS / count).max(MIN_LINE_CHARS)
+        };
         let mut shown = Self { text: String::new(), is_cut: omitted > 0 };
         shown.lines(head, line_chars);
         if omitted > 0 {

@@ -112,6 +112,27 @@ fn one_endless_line_is_cut_too() {
     assert!(output.text.contains("[... 10000 characters omitted ...]") && output.text.contains("output:c1"));
 }
 
+// Fault B4: an output was cut by lines, then again, and the second marker counted what the first had left.
+#[test]
+fn a_result_within_the_limit_of_characters_is_cut_once_and_counts_all_that_is_missing() {
+    let line = "x".repeat(245);
+    let command = format!("seq -f '%04g {line}' 1 2000; seq -f '%04g {line}' 1 50 >&2; exit 1");
+    for max_chars in [1_024, 8_000, 32_000] {
+        let tool = RunCommand::new(RunCommandOptions { max_chars, ..RunCommandOptions::default() });
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let args = serde_json::from_value(serde_json::json!({ "command": command })).unwrap();
+        let text = runtime.block_on(tool.run(args, &context(dir.path()))).unwrap().text;
+        assert!(text.chars().count() <= max_chars, "{max_chars}: {text}");
+        let (stdout, stderr) = text.split_once("stderr:\n").unwrap();
+        for (stream, lines) in [(stdout, 2000), (stderr, 50)] {
+            let shown = stream.lines().filter(|line| line.contains(" xxx")).count();
+            let marker = format!("[... {} lines omitted ...]", lines - shown);
+            assert!(shown > 0 && (shown == lines || stream.contains(&marker)), "{max_chars}: {text}");
+        }
+    }
+}
+
 #[test]
 fn t19_the_working_directory_stays_inside() {
     let dir = tempfile::tempdir().unwrap();

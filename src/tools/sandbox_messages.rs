@@ -38,9 +38,12 @@ const NO_NETWORK: &[&str] = &[
     "bad address '",
     "socket: operation not permitted",
     "socket: permission denied",
-    "could not connect to server",
     "failed to establish a new connection",
 ];
+
+/// Error messages about a connection that failed, in lower case; the line names the host.
+const NOT_CONNECTED: &[&str] =
+    &["failed to connect to ", "couldn't connect to server", "connection failed: "];
 
 /// Error messages of a write refused by a read-only mount, in lower case.
 const REFUSED_WRITE: &[&str] = &["read-only file system", "erofs"];
@@ -120,6 +123,14 @@ fn is_now(act: ChangeKind) -> &'static str {
     }
 }
 
+/// Checks whether a line of `text` reports that curl or a similar program could not connect to a host other than this one. Commands
+/// without a network have a loopback interface, where a refused connection has other causes.
+fn names_unreachable_host(text: &str) -> bool {
+    let is_local =
+        |line: &str| ["127.0.0.1", "localhost", "[::1]", " ::1 "].iter().any(|host| line.contains(host));
+    text.lines().any(|line| NOT_CONNECTED.iter().any(|message| line.contains(message)) && !is_local(line))
+}
+
 /// Returns a hint on what the user can allow when the sandbox probably made the command fail.
 pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<String> {
     let tier = launcher.tier();
@@ -137,7 +148,9 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
     });
     let contains_any =
         |messages: &[&str]| messages.iter().any(|message| ends.iter().any(|text| text.contains(message)));
-    let off = launcher.confinement().is_some_and(|it| !it.has_network()) && contains_any(NO_NETWORK);
+    let is_unreachable = || ends.iter().any(|text| names_unreachable_host(text));
+    let off = launcher.confinement().is_some_and(|it| !it.has_network())
+        && (contains_any(NO_NETWORK) || is_unreachable());
     let refused = contains_any(REFUSED_WRITE) || !tier.has_own_view() && contains_any(REFUSED_BY_RULES);
     let refused = refused && exit.reason != ExitReason::Code(0);
     let not_found =
@@ -169,6 +182,18 @@ pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Fault B30
+    #[test]
+    fn a_failed_connection_to_another_host_is_one_without_a_network() {
+        let curl = |host: &str| {
+            names_unreachable_host(&format!(
+                "curl: (7) failed to connect to {host} port 80 after 0 ms: couldn't connect to server"
+            ))
+        };
+        assert!(curl("192.0.2.1") && curl("example.org"));
+        assert!(!curl("127.0.0.1") && !curl("localhost"));
+    }
 
     #[test]
     fn each_protected_file_is_named_with_what_became_of_it() {

@@ -138,7 +138,11 @@ fn class_44_what_a_command_leaves_is_gone_when_it_is_answered() {
         let seconds = unique_seconds();
         let text = answer(kernel, &lab, &format!("{} exit 0", stayers(&seconds)), 60);
         assert!(text.contains("exit_code: 0"), "{kernel:?}: {text}");
+        // Fault A14: background processes were ended without a word.
+        assert!(text.contains("processes still ran when the command ended"), "{kernel:?}: {text}");
         assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}", lab.uid());
+        let text = answer(kernel, &lab, "true & seq 3 | cat; wait", 60);
+        assert!(!text.contains("still ran"), "{kernel:?}: {text}");
         let text = answer(kernel, &lab, &tree(&seconds), 1);
         assert!(text.contains("timed out"), "{kernel:?}: {text}");
         assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}, after a time limit", lab.uid());

@@ -130,7 +130,7 @@ fn shorten(result: &mut ToolResult, delimiter: &Delimiter) {
     let whole = delimiter.strip(&result.text);
     if is_long(whole) {
         let cut = excerpt::by_chars(whole, OUTPUT_CHARS);
-        let text = messages::output_shortened(&cut, whole.chars().count(), &Outputs::name(&result.call_id));
+        let text = messages::output_shortened(&cut, &Outputs::name(&result.call_id));
         result.text = delimiter.wrap(&text);
     }
 }

@@ -194,7 +194,7 @@ fn k05_outputs_are_shortened_first_and_that_is_all_where_it_is_enough() {
     let shortened = session.messages()[3].parts[0].clone();
     let Part::ToolResult(result) = shortened else { panic!("{shortened:?}") };
     assert!(
-        result.text.contains("output:c0_0") && result.text.contains("6,000 characters"),
+        result.text.contains("output:c0_0") && result.text.contains("[... 5700 characters omitted ...]"),
         "{}",
         result.text
     );

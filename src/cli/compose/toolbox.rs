@@ -16,6 +16,7 @@ use crate::llm::edit_format::EditFormat;
 use crate::messages;
 use crate::runtime::clock::Clock;
 use crate::tools::command_output::CommandOutput;
+use crate::tools::outputs::CHARS_PER_TOKEN;
 use crate::tools::run_command::{RunCommand, RunCommandOptions};
 use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::{ToolOptions, Toolbox};
@@ -36,6 +37,7 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
             default_timeout: Duration::from_secs(settings.commands.default_timeout),
             max_output_lines: settings.commands.max_output_lines,
             idle_timeout: settings.commands.idle_timeout.map(Duration::from_secs),
+            max_chars: max_result_tokens(settings).saturating_mul(CHARS_PER_TOKEN),
         })));
         more.push(Box::new(CommandOutput));
         more.push(Box::new(StopCommand));
