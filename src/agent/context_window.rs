@@ -93,6 +93,12 @@ impl PromptEstimate {
         (prompt.saturating_add(answer) > window.tokens).then_some(Overflow { prompt, window })
     }
 
+    /// Returns the estimate for the same conversation without tool definitions of `tools_bytes`.
+    #[must_use]
+    pub fn without_tools(self, tools_bytes: u64) -> Self {
+        Self { prompt: self.prompt.saturating_sub(tools_bytes / BYTES_PER_TOKEN), ..self }
+    }
+
     /// Returns the tokens that the window leaves for an answer, at least a useful one.
     pub fn answer_room(&self, window: Window, tools_bytes: u64) -> u64 {
         let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);

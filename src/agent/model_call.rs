@@ -49,7 +49,7 @@ pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> 
     let request = Request {
         messages: &messages,
         tools,
-        stream: agent.stream,
+        stream: agent.stream && !agent.session.borrow().improves_answer(),
         max_output_tokens,
         deadline,
         session: Some(&session),

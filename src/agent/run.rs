@@ -265,8 +265,8 @@ async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitErro
             NextAction::AddUserMessage(origin, text) => {
                 agent.emitter.emit(Event::user_message(text, origin))?;
             }
-            NextAction::StartClosing(reason) => {
-                agent.emitter.emit(Event::Closing { reason })?;
+            NextAction::StartClosing(reason, limit) => {
+                agent.emitter.emit(Event::Closing { reason, limit })?;
             }
             NextAction::Stop(outcome) => return Ok(outcome),
         }

@@ -185,7 +185,7 @@ fn of_people(kind: usize, at: usize) -> Event {
             },
         },
         9 => Event::StepEnd,
-        10 => Event::Closing { reason: StopReason::MaxSteps },
+        10 => Event::Closing { reason: StopReason::MaxSteps, limit: None },
         11 => Event::Restored { direction: RestoreDirection::Undo, to_step: 0, changed: vec![change(at)] },
         12 => Event::Restored { direction: RestoreDirection::Redo, to_step: 0, changed: vec![change(at)] },
         13 => {

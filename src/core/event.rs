@@ -21,7 +21,7 @@ use crate::core::price::Usd;
 pub use crate::core::purpose::Purpose;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::{InstructionFile, RunResult};
-use crate::core::stop_reason::StopReason;
+use crate::core::stop_reason::{LimitReached, StopReason};
 use crate::core::usage::Usage;
 use crate::core::work::WorkEvent;
 use schemars::JsonSchema;
@@ -415,6 +415,9 @@ pub enum Event {
     Closing {
         /// Why the run ends.
         reason: StopReason,
+        /// The limit that ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<LimitReached>,
     },
     /// The user restored files between runs (`agent undo`, `agent redo`).
     Restored {

@@ -10,7 +10,7 @@ use crate::core::health::CodeHealth;
 use crate::core::image::Image;
 use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
+use crate::core::stop_reason::{LimitReached, ReachedLimit, Status, StopReason};
 use crate::core::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -298,7 +298,17 @@ pub struct RunResult {
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<ReachedLimit>,
+    /// The value of `limit` in US dollars, tokens, calls, steps or seconds; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_value: Option<f64>,
     /// The failure that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+impl RunResult {
+    /// Returns the limit that ended the run, with its value.
+    pub fn limit_reached(&self) -> Option<LimitReached> {
+        self.limit.map(|limit| LimitReached { limit, value: self.limit_value })
+    }
 }

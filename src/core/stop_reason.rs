@@ -96,8 +96,19 @@ pub enum ReachedLimit {
     ToolCalls,
     /// `--max-steps`.
     Steps,
-    /// `--timeout` or `--step-timeout`.
+    /// `--timeout`.
     Time,
+    /// `--step-timeout`.
+    StepTime,
     /// The context window of the model.
     Window,
+}
+
+/// A limit that ended a run, with its value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitReached {
+    /// The limit.
+    pub limit: ReachedLimit,
+    /// Its value in US dollars, tokens, calls, steps or seconds, if it is known.
+    pub value: Option<f64>,
 }

@@ -143,7 +143,7 @@ mod tests {
             run(),
             step(),
             Event::StepEnd,
-            Event::Closing { reason: StopReason::MaxSteps },
+            Event::Closing { reason: StopReason::MaxSteps, limit: None },
         ];
         let records: Vec<Record> = (0..).zip(events).map(|(seq, event)| record(seq, event)).collect();
         for (step, length) in [(0, 2), (1, 4), (2, 7), (3, 8)] {

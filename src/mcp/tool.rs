@@ -3,12 +3,15 @@
 use super::definition::{ListedTool, name_for_model};
 use super::result;
 use super::server::Server;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::text::lines::one_line;
 use crate::tools::rewrite::Rewrite;
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 use std::rc::Rc;
+
+/// Maximum characters of the first argument in the summary of a call (spec.md 1.11).
+const SUMMARY_CHARS: usize = 60;
 
 /// A tool of a server.
 #[derive(Clone)]
@@ -75,7 +78,12 @@ impl Tool for McpTool {
     }
 
     fn plan(&self, args: &Value) -> Result<Plan, String> {
-        Ok(Plan { summary: one_line(&args.to_string(), QUOTE_CHARS), ..Plan::default() })
+        let first = args.as_object().and_then(|args| args.values().next());
+        let summary = first.map_or_else(String::new, |first| match first {
+            Value::String(text) => one_line(text, SUMMARY_CHARS),
+            other => one_line(&other.to_string(), SUMMARY_CHARS),
+        });
+        Ok(Plan { summary, ..Plan::default() })
     }
 
     fn rewrites(&self, _args: &Value, _cx: &ToolContext) -> Result<Vec<Rewrite>, String> {

@@ -2,6 +2,7 @@
 
 use super::stop_reason_text;
 use crate::core::language::Language;
+use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
 
 /// Names of the answers to a question: once, always and no. `always_scope` describes the calls that `always` allows.
@@ -19,8 +20,10 @@ pub fn permission_names(always_scope: &str, language: Language) -> [String; 3] {
 }
 
 /// Message after an answer whose run ended early. `detail` is the error or the guardrail, if there is one.
-pub fn ended_early(reason: Option<StopReason>, detail: Option<&str>, language: Language) -> String {
-    let why = reason.map_or("", |reason| stop_reason_text(reason, language));
+pub fn ended_early(result: &RunResult, detail: Option<&str>, language: Language) -> String {
+    let reason = result.stop_reason;
+    let why =
+        reason.map_or_else(String::new, |reason| stop_reason_text(reason, result.limit_reached(), language));
     let name = reason.map_or("", StopReason::name);
     let detail = detail.map_or_else(String::new, |detail| format!(". {detail}"));
     let words = language.pick(

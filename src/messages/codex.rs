@@ -68,7 +68,9 @@ pub fn run_not_successful(result: &RunResult, language: Language) -> String {
                 "el modelo terminó, pero no pasó todas las comprobaciones",
             )
             .to_owned(),
-        (_, Some(reason)) => format!("{reason}: {}", stop_reason_text(reason, language)),
+        (_, Some(reason)) => {
+            format!("{reason}: {}", stop_reason_text(reason, result.limit_reached(), language))
+        }
         (_, None) => language.pick("the run did not start", "la ejecución no comenzó").to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use crate::core::failure::FailureKind;
 use crate::core::image::Image;
 use crate::core::language::Language;
 use crate::core::price::Usd;
-use crate::core::stop_reason::StopReason;
+use crate::core::stop_reason::{LimitReached, StopReason};
 use crate::core::usage::Usage;
 use std::time::Duration;
 
@@ -185,9 +185,11 @@ impl LogStyle {
     }
 
     /// Start of a tool call.
-    pub fn tool(self, name: &str, summary: &str) -> String {
-        let word = self.pick("🔧 ", self.language().pick("Tool ", "Herramienta "));
-        format!("   {word}{name}{}{summary}", self.arrow(summary))
+    pub fn tool(self, name: &str, summary: &str, mcp_server: Option<String>) -> String {
+        let icon = if mcp_server.is_some() { "🌐 " } else { "🔧 " };
+        let word = self.pick(icon, self.language().pick("Tool ", "Herramienta "));
+        let origin = mcp_server.map_or_else(String::new, |server| format!(" (MCP: {server})"));
+        format!("   {word}{name}{}{summary}{origin}", self.arrow(summary))
     }
 
     /// Successful tool call; `call` (name, summary) is set when the line above belongs to another call.
@@ -287,7 +289,13 @@ impl LogStyle {
     }
 
     /// Warning that a limit ends the run.
-    pub fn watchdog(self, reason: StopReason, steps: u32, max_steps: u32) -> String {
+    pub fn watchdog(
+        self,
+        reason: StopReason,
+        limit: Option<LimitReached>,
+        steps: u32,
+        max_steps: u32,
+    ) -> String {
         let (icon, language) = (self.warning(), self.language());
         let (words, steps) = match reason {
             StopReason::BudgetExceeded => (
@@ -303,7 +311,7 @@ impl LogStyle {
             ),
             reason => (
                 self.translate("The run ends early:", "La ejecución termina antes de tiempo:"),
-                format!(" {}", stop_reason_text(reason, language)),
+                format!(" {}", stop_reason_text(reason, limit, language)),
             ),
         };
         format!("{icon}{words}{steps}")

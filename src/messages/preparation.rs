@@ -9,7 +9,7 @@ pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {
     let early = unfinished.map_or_else(String::new, |reason| {
         format!(
             " It did not finish ({}), so look further where it stops.",
-            stop_reason_text(reason, Language::En)
+            stop_reason_text(reason, None, Language::En)
         )
     });
     format!(

@@ -11,7 +11,7 @@ pub const REPORT_FORMS: &str = "the formats are json, markdown, github, html, ju
 
 /// Line about a model call that ended before its answer.
 pub fn model_call_abandoned(reason: StopReason) -> String {
-    format!("a model call was abandoned: {}", stop_reason_text(reason, Language::En))
+    format!("a model call was abandoned: {}", stop_reason_text(reason, None, Language::En))
 }
 
 /// Warning that the report was written to `path` instead of `wanted`.

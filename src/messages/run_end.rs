@@ -6,7 +6,7 @@ use super::numbers::{counted, duration, thousands};
 use super::stop_reason::stop_reason_text;
 use crate::core::language::Language;
 use crate::core::price::Usd;
-use crate::core::stop_reason::{Status, StopReason};
+use crate::core::stop_reason::{LimitReached, Status, StopReason};
 use crate::core::usage::Usage;
 use std::time::Duration;
 
@@ -58,8 +58,9 @@ impl LogStyle {
     }
 
     /// Reason why the run ended.
-    pub fn run_end_reason(self, reason: StopReason) -> String {
-        format!("   {}: {}", self.translate("Reason", "Motivo"), stop_reason_text(reason, self.language()))
+    pub fn run_end_reason(self, reason: StopReason, limit: Option<LimitReached>) -> String {
+        let why = stop_reason_text(reason, limit, self.language());
+        format!("   {}: {why}", self.translate("Reason", "Motivo"))
     }
 
     /// Error that ended the run.

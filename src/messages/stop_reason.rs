@@ -2,7 +2,7 @@
 
 use super::numbers::counted;
 use crate::core::language::Language;
-use crate::core::stop_reason::StopReason;
+use crate::core::stop_reason::{LimitReached, ReachedLimit, StopReason};
 
 /// Returns the instruction to write a closing summary without tools; `None` for stop reasons without a closing call.
 pub fn closing_instruction(reason: StopReason, language: Language) -> Option<String> {
@@ -96,8 +96,13 @@ fn summary_instruction(reason: StopReason, language: Language) -> &'static str {
 }
 
 /// Returns the answer of a run that ended early without a closing summary.
-pub fn fixed_closing(reason: StopReason, steps: u32, language: Language) -> String {
-    let why = stop_reason_text(reason, language);
+pub fn fixed_closing(
+    reason: StopReason,
+    limit: Option<LimitReached>,
+    steps: u32,
+    language: Language,
+) -> String {
+    let why = stop_reason_text(reason, limit, language);
     let after = counted(steps, ["step", "steps"], ["paso", "pasos"], language);
     let resume_advice = resume_advice(reason, steps, language);
     match language {
@@ -138,8 +143,36 @@ fn resume_advice(reason: StopReason, steps: u32, language: Language) -> &'static
     }
 }
 
-/// Returns why a run ended, for users.
-pub fn stop_reason_text(reason: StopReason, language: Language) -> &'static str {
+/// Returns why a run ended, for users, with the value of the limit that ended it.
+pub fn stop_reason_text(reason: StopReason, limit: Option<LimitReached>, language: Language) -> String {
+    let why = match limit.map(|reached| reached.limit) {
+        Some(ReachedLimit::StepTime) => language.pick(
+            "a model call reached the time limit of a step",
+            "una llamada al modelo alcanzó el límite de tiempo de un paso",
+        ),
+        _ => reason_text(reason, language),
+    };
+    match limit.and_then(|reached| limit_value(reached, language)) {
+        Some(value) => format!("{why} ({value})"),
+        None => why.to_owned(),
+    }
+}
+
+/// Returns the value of a limit with its unit.
+fn limit_value(LimitReached { limit, value }: LimitReached, language: Language) -> Option<String> {
+    let value = value?;
+    Some(match limit {
+        ReachedLimit::Usd => format!("${value}"),
+        ReachedLimit::Tokens | ReachedLimit::Window => format!("{value} tokens"),
+        ReachedLimit::ToolCalls => {
+            format!("{value} {}", language.pick("tool calls", "llamadas a herramientas"))
+        }
+        ReachedLimit::Steps => format!("{value}"),
+        ReachedLimit::Time | ReachedLimit::StepTime => format!("{value} s"),
+    })
+}
+
+fn reason_text(reason: StopReason, language: Language) -> &'static str {
     match reason {
         StopReason::LlmDone => {
             language.pick("the LLM decided it was done", "el LLM decidió que había terminado")
@@ -215,12 +248,12 @@ mod tests {
     #[test]
     fn a_fixed_closing_names_the_reason_and_the_steps() {
         assert_eq!(
-            fixed_closing(StopReason::MaxSteps, 1, En),
+            fixed_closing(StopReason::MaxSteps, None, 1, En),
             "The run ended early (max_steps: the step limit was reached) after 1 step. Completed work is kept; \
              there is no summary of it."
         );
         assert_eq!(
-            fixed_closing(StopReason::MaxSteps, 2, Es),
+            fixed_closing(StopReason::MaxSteps, None, 2, Es),
             "La ejecución terminó antes de tiempo (max_steps: se alcanzó el límite de pasos) tras 2 pasos. Lo hecho \
              hasta entonces se mantiene; no hay un resumen de ello."
         );
@@ -228,15 +261,36 @@ mod tests {
 
     #[test]
     fn o23_every_reason_has_words_of_its_own_in_each_language() {
-        let words =
-            |language| StopReason::VARIANTS.iter().map(move |&reason| stop_reason_text(reason, language));
+        let words = |language| StopReason::VARIANTS.iter().map(move |&reason| reason_text(reason, language));
         let different: BTreeSet<_> = words(En).chain(words(Es)).filter(|text| !text.is_empty()).collect();
         assert_eq!(different.len(), 2 * StopReason::VARIANTS.len());
     }
 
+    // Fault B8: the limits of a step and of the run had one text, and none its value.
+    #[test]
+    fn a_limit_is_named_with_its_value() {
+        let text = |reason, limit, value| {
+            stop_reason_text(reason, Some(LimitReached { limit, value: Some(value) }), En)
+        };
+        assert_eq!(text(StopReason::MaxSteps, ReachedLimit::Steps, 40.0), "the step limit was reached (40)");
+        assert_eq!(
+            text(StopReason::Timeout, ReachedLimit::Time, 900.0),
+            "the time limit was reached (900 s)"
+        );
+        assert_eq!(
+            text(StopReason::Timeout, ReachedLimit::StepTime, 1.0),
+            "a model call reached the time limit of a step (1 s)"
+        );
+        assert_eq!(
+            text(StopReason::BudgetExceeded, ReachedLimit::Usd, 0.5),
+            "the remaining budget is too small for another call ($0.5)"
+        );
+    }
+
     #[test]
     fn new_session_is_advised_only_if_it_would_help() {
-        let advised = |steps| fixed_closing(StopReason::ContextFull, steps, En).contains("to a new session");
+        let advised =
+            |steps| fixed_closing(StopReason::ContextFull, None, steps, En).contains("to a new session");
         assert_eq!((advised(0), advised(1)), (false, true));
     }
 }

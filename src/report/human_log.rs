@@ -7,12 +7,13 @@ use crate::core::image::Image;
 use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
 use crate::core::run_result::InstructionFile;
-use crate::core::stop_reason::StopReason;
+use crate::core::stop_reason::{LimitReached, StopReason};
 use crate::messages::{self, LogStyle, RetryLine, SessionHeader};
 use crate::report::answer_shown::AnswerShown;
 use crate::report::subagent_log::SubagentLog;
 use crate::report::verbosity::Verbosity;
 use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
+use crate::tools::toolbox::MCP_PREFIX;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,7 +235,10 @@ impl HumanLog {
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
         self.shown_text.clear();
         self.named_call = Some(call.id.clone());
-        let line = self.log_style.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
+        let mcp = call.name.strip_prefix(MCP_PREFIX).and_then(|name| name.split_once("__"));
+        let (server, tool) = mcp.map_or((None, call.name.as_str()), |(server, tool)| (Some(server), tool));
+        let (tool, summary) = (one_line(tool, LINE_CHARS), one_line(summary, LINE_CHARS));
+        let line = self.log_style.tool(&tool, &summary, server.map(|server| one_line(server, LINE_CHARS)));
         self.log(Verbosity::Human, Style::Plain, &line)
     }
 
@@ -359,8 +363,9 @@ impl HumanLog {
         self.notice(NoticeLevel::Info, &messages::prefix_changed(changed, self.language()))
     }
 
-    fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
-        self.log(Verbosity::Warn, Style::Warning, &self.log_style.watchdog(reason, steps, self.max_steps))?;
+    fn closing(&self, reason: StopReason, limit: Option<LimitReached>, steps: u32) -> io::Result<()> {
+        let warning = self.log_style.watchdog(reason, limit, steps, self.max_steps);
+        self.log(Verbosity::Warn, Style::Warning, &warning)?;
         self.log(Verbosity::Human, Style::Plain, &self.log_style.closing(reason, steps))
     }
 }
@@ -422,7 +427,7 @@ impl EventSink for HumanLog {
             | Event::History { .. }
             | Event::RequestSent { .. }
             | Event::Compaction { .. }) => self.log_info_event(event),
-            Event::Closing { reason } => self.closing(*reason, step),
+            Event::Closing { reason, limit } => self.closing(*reason, *limit, step),
             Event::RunEnd { result } => self.run_end(result),
         }
     }

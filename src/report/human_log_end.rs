@@ -35,7 +35,7 @@ impl HumanLog {
         };
         self.log(least, style, &self.log_style.run_ended(&summary))?;
         if let Some(reason) = result.stop_reason {
-            self.log(least, Style::Plain, &self.log_style.run_end_reason(reason))?;
+            self.log(least, Style::Plain, &self.log_style.run_end_reason(reason, result.limit_reached()))?;
         }
         if let Some(error) = &result.error
             && self.reported_failure.as_ref() != Some(&error.message)

@@ -10,7 +10,11 @@ use std::io::{self, Write};
 
 /// Creates the result of a run that did not start (configuration, usage, session and key errors), or that a panic ended.
 pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
-    let stop_reason = (failure.kind == FailureKind::Internal).then_some(StopReason::InternalError);
+    let stop_reason = match failure.kind {
+        FailureKind::Internal => Some(StopReason::InternalError),
+        FailureKind::Auth => Some(StopReason::AuthError),
+        _ => None,
+    };
     RunResult {
         schema_version: RESULT_SCHEMA_VERSION,
         stop_reason,

@@ -246,7 +246,7 @@ pub(crate) fn stopped() -> Vec<Record> {
             sandbox: "none".into(),
             bounds: None,
         },
-        Event::Closing { reason: StopReason::MaxSteps },
+        Event::Closing { reason: StopReason::MaxSteps, limit: None },
         Event::StepStart { purpose: Purpose::Closing, messages: 9, digest: None },
         Event::ModelFailed { purpose: Purpose::Closing, failure, billed: None },
         Event::RunEnd { result: Box::new(result) },

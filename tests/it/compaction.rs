@@ -127,10 +127,12 @@ fn k04_without_summaries_whole_steps_are_left_out_and_instructions_and_task_stay
 fn k05_a_run_whose_conversation_is_not_made_shorter_ends_when_the_window_is_full() {
     let turns = filling(0..16).replace("13000", "15900");
     for config in ["context: {strategy: \"off\"}\n", "context: {strategy: off}\n"] {
-        let server = Server::start(&format!("turns: [{turns}, {{text: never}}]"));
+        let server = Server::start(&format!("turns: [{turns}, {{text: half}}, {{text: never}}]"));
         let json = lab(config).run(&server, &["--json"]).exits(2).json();
-        assert_eq!(json["stop_reason"], "context_full");
-        assert_eq!(server.requests().len(), 16);
+        // Fault B2: the closing summary, whose request fits without the tools, was not asked for.
+        assert_eq!((&json["stop_reason"], &json["output"]), (&json!("context_full"), &json!("half")));
+        let requests = server.requests();
+        assert_eq!((requests.len(), requests[16].body.get("tools")), (17, None));
     }
 }
 
@@ -171,11 +173,13 @@ fn l14_a_limit_of_ones_own_on_the_context_ends_the_run_as_full() {
 #[test]
 fn l14_a_conversation_that_fills_again_at_once_ends_the_run_and_asks_for_no_summary_after_summary() {
     let full = read(17, ", usage: {input: 15500, output: 10}");
-    let server =
-        Server::start(&format!("turns: [{}, {{text: NOTES}}, {full}, {{text: never}}]", filling(0..16)));
+    let server = Server::start(&format!(
+        "turns: [{}, {{text: NOTES}}, {full}, {{text: half}}, {{text: never}}]",
+        filling(0..16)
+    ));
     let json = lab("").run(&server, &["--json"]).exits(2).json();
-    assert_eq!(json["stop_reason"], "context_full");
-    assert_eq!(server.requests().len(), 18);
+    assert_eq!((&json["stop_reason"], &json["output"]), (&json!("context_full"), &json!("half")));
+    assert_eq!(server.requests().len(), 19);
 }
 
 #[test]

@@ -107,6 +107,17 @@ fn a16_full_the_model_is_told_what_was_found_and_goes_on() {
     goes_the_same_way_again(&lab);
 }
 
+// Fault B16
+#[test]
+fn an_answer_that_an_evaluation_has_rejected_is_repeated_without_streaming() {
+    let server = server(&["{text: first}", &no("0.3", "a"), "{text: second}", YES]);
+    let done = Lab::new().run(&server, &["--self-eval", "full"]).exits(0);
+    let streamed: Vec<bool> =
+        server.requests().iter().map(|request| request.body["stream"] == true).collect();
+    assert_eq!((streamed[0], streamed[2]), (true, false));
+    assert_eq!(done.stdout, "second\n");
+}
+
 #[test]
 fn a16_full_rounds_are_bounded_and_the_best_answer_is_kept() {
     let verdicts = [no("0.5", "a"), no("0.9", "b"), no("0.2", "c")];

@@ -62,10 +62,10 @@ fn o23_the_fixed_closing_is_in_the_language_that_is_set() {
         let server = Server::start(READS);
         lab.config("loop: {on_limit: stop}\n").run(&server, ONE_STEP).exits(2).stdout
     };
-    has(&closed(lab()), &["The run ended early (max_steps: the step limit was reached) after 1 step."]);
+    has(&closed(lab()), &["The run ended early (max_steps: the step limit was reached (1)) after 1 step."]);
     has(
         &closed(spanish()),
-        &["La ejecución terminó antes de tiempo (max_steps: se alcanzó el límite de pasos) tras 1 paso."],
+        &["La ejecución terminó antes de tiempo (max_steps: se alcanzó el límite de pasos (1)) tras 1 paso."],
     );
 }
 

@@ -23,6 +23,8 @@ fn m02_a_server_is_started_listed_called_and_gone_at_the_end() {
         "{}",
         finished.stderr
     );
+    // Fault B9: the log showed a wrench, the name for the model, and all arguments as JSON.
+    assert!(finished.stderr.contains("   Tool echo: hello (MCP: test)\n"), "{}", finished.stderr);
     assert_eq!(requests[0].body["tools"], requests[1].body["tools"]);
     assert_eq!(processes_with(&lab.ws().display().to_string()), 0, "no process is left");
 }
@@ -288,7 +290,7 @@ fn mh_009_kill_9_of_the_agent_leaves_no_server() {
     let model = server(&[echo("x"), done()]);
     let url = model.url();
     let running = lab.start(&run_args(&url, &YOLO));
-    running.wait_for_stderr("mcp__test__echo");
+    running.wait_for_stderr("Tool echo");
     running.signal(rustix::process::Signal::KILL);
     drop(running.finish());
     let killed = Instant::now();

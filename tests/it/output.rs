@@ -113,7 +113,7 @@ Closing (max_steps, 1 step)
 half
    LLM responded with final text
 Stopped (max_steps, 1 step)
-   Reason: the step limit was reached
+   Reason: the step limit was reached (1)
    Status: partial (max_steps) | Steps: 1 | Tool calls: 1 | Tokens: 0 in, 0 out | Cost: unknown (agent help costs) | T s
    Continue with: agent resume ID
 ",
@@ -416,8 +416,9 @@ fn o02_limit_and_error_are_there_when_there_is_one() {
     let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: half}]");
     let json = lab().run(&server, &["--json", "--max-steps", "1"]).exits(2).json();
     schema::is_result(&json);
-    has_keys(&json, &with("limit"));
-    assert_eq!(json["limit"], "steps");
+    has_keys(&json, &[&ALWAYS[..], &["limit", "limit_value"]].concat());
+    // Fault B8: the limit was named without its value.
+    assert_eq!((&json["limit"], &json["limit_value"]), (&"steps".into(), &1.0.into()));
 
     let server = Server::start("turns: [{error: {status: 400, message: no}}]");
     let json = lab().run(&server, &["--json"]).exits(1).json();

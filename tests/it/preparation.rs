@@ -34,6 +34,16 @@ fn l39_mixed_plans_with_reading_tools_and_then_does_the_work_with_the_plan() {
     lab.agent(&["replay"]).exits(0);
 }
 
+// Fault B16
+#[test]
+fn a_plan_is_not_streamed_and_the_work_is() {
+    let server = Server::start("turns: [{text: 'first a, then b'}, {text: done}]");
+    Lab::new().run(&server, &["--mixed"]).exits(0);
+    let streamed: Vec<bool> =
+        server.requests().iter().map(|request| request.body["stream"] == true).collect();
+    assert_eq!(streamed, [false, true]);
+}
+
 #[test]
 fn l39_a_plan_that_cannot_be_made_is_told_and_an_empty_one_says_so() {
     let server = Server::start("turns: [{text: ''}, {text: ''}, {text: done}]");

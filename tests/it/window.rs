@@ -32,7 +32,7 @@ fn l14_a_prompt_that_does_not_fit_into_the_window_is_not_sent() {
 
 #[test]
 fn l14_the_providers_count_decides_when_the_window_is_full_and_no_summary_is_asked_for() {
-    let turn = read("a.txt", ", usage: {input: 59900, output: 50}");
+    let turn = read("a.txt", ", usage: {input: 63000, output: 50}");
     let server = Server::start(&format!("turns: [{turn}, {{text: never}}]"));
     let lab = Lab::new().file("a.txt", "alpha\n").config("llm: {context_window: 60000}\n");
     let done = lab.run(&server, &["--json"]).exits(2);
@@ -109,7 +109,7 @@ fn l14_doctor_shows_the_window_of_each_model_and_who_says_so() {
 
 #[test]
 fn l14_the_users_window_is_asked_of_ollama_and_its_own_is_used_otherwise() {
-    let turn = read("a.txt", ", usage: {input: 19000, output: 50}");
+    let turn = read("a.txt", ", usage: {input: 23000, output: 50}");
     let script = format!("turns: [{turn}, {{text: done}}]");
     let run = |config: &str| {
         let server = Server::start(&script);

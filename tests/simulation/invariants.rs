@@ -45,6 +45,8 @@ struct Run {
     cost: Usd,
     /// Whether all of its costs were reported.
     is_reported: bool,
+    /// Whether the current model call has sent a request.
+    is_sent: bool,
     /// Purpose and start time of the current model call.
     call_start: Option<(Purpose, Duration)>,
     closing: Option<StopReason>,
@@ -121,15 +123,23 @@ impl InvariantChecker {
                     live.request(*purpose).len(),
                     "the event reports another number of messages"
                 );
+                self.run.is_sent = false;
                 self.check_call_start(*purpose, live);
             }
-            Event::RequestSent { .. } => self.figures.requests += 1,
+            Event::RequestSent { .. } => {
+                self.figures.requests += 1;
+                self.run.is_sent = true;
+            }
             Event::Retry { kind, billed, .. } => self.billed(*billed, kind.may_be_billed()),
             Event::ModelFailed { failure, billed, .. } => {
                 self.answered();
                 self.billed(*billed, failure.kind.may_be_billed());
             }
-            Event::ModelAbandoned { .. } => {
+            Event::ModelAbandoned { purpose, .. } => {
+                if *purpose == Purpose::Step && !self.run.is_sent {
+                    self.figures.steps -= 1;
+                    self.run.steps -= 1;
+                }
                 self.run.is_reported = false;
                 self.answered();
             }
@@ -141,7 +151,7 @@ impl InvariantChecker {
             Event::ModelSwitched { to, .. } => self.switched(to),
             Event::ToolCallStart { call, .. } => drop(self.run.started.insert(call.id.clone())),
             Event::ToolCallEnd { result, .. } => self.tool_end(&result.call_id, now),
-            Event::Closing { reason } => self.closing(*reason, live),
+            Event::Closing { reason, .. } => self.closing(*reason, live),
             Event::StepEnd => self.compare(live, now),
             Event::RunEnd { result } => self.ended(result, live, now),
             _ => {}

@@ -113,7 +113,7 @@ impl TraceSession {
                     self.outcome = TraceOutcome::Warned;
                     self.session.apply(&Event::user_message(text, origin));
                 }
-                NextAction::StartClosing(reason) => {
+                NextAction::StartClosing(reason, _) => {
                     self.outcome = TraceOutcome::Ended(reason);
                     return false;
                 }

@@ -56,11 +56,11 @@ fn l12_the_longest_answer_shrinks_with_what_is_left_until_it_is_of_no_use() {
 #[test]
 fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
     let session = started_session(paid(Some(0.05), None));
-    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::BudgetExceeded));
     let mut closing = session.clone();
-    closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
+    let reached = close(&mut closing, now());
+    assert_eq!(reached, (StopReason::BudgetExceeded, Some((ReachedLimit::Usd, Some(0.05)))));
     let verdict = stop_of(&closing, now());
-    assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(ReachedLimit::Usd)));
+    assert_eq!(verdict.limit, Some(LimitReached { limit: ReachedLimit::Usd, value: Some(0.05) }));
     assert!(
         verdict.output.text().contains("the remaining budget is too small for another call"),
         "{verdict:?}"
@@ -97,10 +97,11 @@ fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
     };
     assert_eq!(refused.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c"]);
     answer_call(&mut session, "c");
-    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::BudgetExceeded));
-    session.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
+    let (reason, reached) = close(&mut session, now());
+    assert_eq!((reason, reached.unwrap().0), (StopReason::BudgetExceeded, ReachedLimit::ToolCalls));
     assert!(matches!(session.next_action(now()), NextAction::AddUserMessage(MessageOrigin::System, _)));
-    assert_eq!(session.stop_with(StopReason::BudgetExceeded, None).limit, Some(ReachedLimit::ToolCalls));
+    let outcome = session.stop_with(StopReason::BudgetExceeded, None);
+    assert_eq!(outcome.limit.unwrap().limit, ReachedLimit::ToolCalls);
 }
 
 #[test]

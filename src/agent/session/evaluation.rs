@@ -100,6 +100,11 @@ impl Session {
         }
     }
 
+    /// Whether the model works on an answer that an evaluation has rejected.
+    pub fn improves_answer(&self) -> bool {
+        self.run.evaluation.retries > 0
+    }
+
     /// Ends the run as `partial`, with the best of its answers.
     pub(super) fn stop_partial(&self, done: RunOutcome) -> NextAction {
         let output = self.best_output().unwrap_or(done.output);

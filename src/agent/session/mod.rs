@@ -27,10 +27,10 @@ use crate::core::budget_share::BudgetCap;
 use crate::core::evaluation::Evaluation;
 use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, PrefixHashes, Purpose, Record};
 use crate::core::failure::{Failure, FailureKind};
-use crate::core::limits::{Limits, OnLimit};
+use crate::core::limits::Limits;
 use crate::core::message::{Message, Role, ToolCall, ToolResult};
 use crate::core::run_result::Output;
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
+use crate::core::stop_reason::{LimitReached, Status, StopReason};
 use crate::text::delimiter::Delimiter;
 use approvals::PendingApprovals;
 pub use compaction::CompactionAction;
@@ -77,7 +77,7 @@ pub enum NextAction {
         failure: Failure,
     },
     /// Start the closing, because a limit is reached.
-    StartClosing(StopReason),
+    StartClosing(StopReason, Option<LimitReached>),
     /// End the run.
     Stop(RunOutcome),
 }
@@ -90,7 +90,7 @@ pub struct RunOutcome {
     /// The final answer.
     pub output: Output,
     /// The limit that caused it.
-    pub limit: Option<ReachedLimit>,
+    pub limit: Option<LimitReached>,
     /// The failure.
     pub error: Option<Failure>,
     /// The status: that of the reason, or `partial` when the finished answer has not passed its checks.
@@ -121,6 +121,9 @@ struct RunState {
     purpose: Option<Purpose>,
     /// Whether a request is under way, which may be billed when it is abandoned.
     requested: bool,
+    /// Whether the current model call has sent a request.
+    #[serde(default)]
+    is_sent: bool,
     /// Why the model call of a step was abandoned: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
     /// Reason given by a hook that stopped the run.
@@ -153,7 +156,7 @@ struct RunState {
 struct Closing {
     reason: StopReason,
     /// The limit that caused it.
-    limit: Option<ReachedLimit>,
+    limit: Option<LimitReached>,
     stage: ClosingStage,
     /// The model's closing summary.
     text: Option<String>,
@@ -320,9 +323,8 @@ impl Session {
             return step;
         }
         match reached {
-            Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
-            Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
-            Some(reason) => NextAction::StartClosing(reason),
+            Some(StopReason::ContextFull) => self.context_full(self.overflow_failure(), self.closing_fits()),
+            Some(reason) => self.end_at_limit(reason, moment),
             None => self.low_budget_warning(moment).unwrap_or_else(|| self.warn_or_call_model()),
         }
     }
@@ -367,7 +369,7 @@ impl Session {
             Event::Subagent { call_id, event, budget_share } => {
                 self.apply_subagent_event(call_id, event, *budget_share);
             }
-            Event::Closing { reason } => self.start_closing(*reason),
+            Event::Closing { reason, limit } => self.start_closing(*reason, *limit),
             Event::Compaction { part } => self.apply_compaction_event(part),
             Event::QualityGates { results } => self.run.gates.set_results(results),
             Event::Evaluation { result } => self.record_evaluation(result),
@@ -430,8 +432,7 @@ impl Session {
         }
     }
 
-    fn start_closing(&mut self, reason: StopReason) {
-        let limit = self.limit_of(reason);
+    fn start_closing(&mut self, reason: StopReason, limit: Option<LimitReached>) {
         self.run.closing = Some(Closing { reason, limit, stage: ClosingStage::Started, text: None });
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Moment, NextAction, Session};
 use crate::agent::context_window::Overflow;
+use crate::agent::context_window::PromptEstimate;
 use crate::agent::evaluation::MAX_REPLY_TOKENS;
 use crate::core::event::{BilledUsage, Purpose};
 use crate::core::failure::{Failure, FailureKind};
@@ -46,7 +47,10 @@ impl Session {
             Purpose::Step | Purpose::Closing => longest,
         };
         let window = terms.window.filter(|_| !purpose.is_internal());
-        let room = window.map(|window| self.prompt_estimate.answer_room(window, self.limits.tools_bytes));
+        let room = window.map(|window| match purpose {
+            Purpose::Closing => self.closing_estimate().answer_room(window, 0),
+            _ => self.prompt_estimate.answer_room(window, self.limits.tools_bytes),
+        });
         Some(room.and_then(|room| u32::try_from(room).ok()).map_or(longest, |room| room.min(longest)))
     }
 
@@ -75,7 +79,7 @@ impl Session {
 
     /// Reserves the highest possible cost of the call for `purpose` that starts now.
     pub(super) fn reserve(&mut self, purpose: Purpose) {
-        self.run.requested = false;
+        (self.run.requested, self.run.is_sent) = (false, false);
         self.run.purpose = Some(purpose);
         let longest = self.output_limit(purpose);
         let worst_case = self.spending_for(purpose).worst_case(&self.limits.caps, self.terms(), longest);
@@ -84,13 +88,23 @@ impl Session {
 
     /// Counts a request that is sent.
     pub(super) fn record_request(&mut self) {
-        self.run.requested = true;
+        (self.run.requested, self.run.is_sent) = (true, true);
         self.tally.requests = self.tally.requests.saturating_add(1);
     }
 
     /// Returns the overflow when the next prompt does not fit into the window.
     pub(super) fn overflow(&self) -> Option<Overflow> {
         self.prompt_estimate.overflow(self.terms().window, self.limits.tools_bytes)
+    }
+
+    /// Whether the request for the closing summary, which offers no tools, fits into the window.
+    pub(super) fn closing_fits(&self) -> bool {
+        let window = self.prompt_estimate.effective_window(self.terms().window);
+        self.closing_estimate().overflow(window, 0).is_none()
+    }
+
+    fn closing_estimate(&self) -> PromptEstimate {
+        self.prompt_estimate.without_tools(self.limits.tools_bytes)
     }
 
     /// Returns the failure for a conversation that exceeds the window by our own estimate, so that it is not sent.
@@ -101,12 +115,12 @@ impl Session {
         Some(Failure { kind: FailureKind::ContextOverflow, message, retryable: false })
     }
 
-    /// Returns the action when the conversation exceeds the window and compaction did not help. After a failed request, the closing summary is
-    /// skipped, because its request would not fit either.
-    pub(super) fn context_full(&self, failure: Option<Failure>) -> NextAction {
-        let can_close = self.limits.on_limit == OnLimit::Summary && failure.is_none();
-        if can_close {
-            NextAction::StartClosing(StopReason::ContextFull)
+    /// Returns the action when the conversation exceeds the window and compaction did not help: the closing summary if its request fits and
+    /// there is work to summarize.
+    pub(super) fn context_full(&self, failure: Option<Failure>, closing_fits: bool) -> NextAction {
+        if self.limits.on_limit == OnLimit::Summary && closing_fits && self.tally.steps > 0 {
+            let limit = Some(self.with_value(ReachedLimit::Window));
+            NextAction::StartClosing(StopReason::ContextFull, limit)
         } else {
             self.stop(StopReason::ContextFull, failure)
         }
@@ -124,7 +138,7 @@ impl Session {
         let message = messages::fallbacks_failed(&self.model, &failure.message, &self.run.unusable);
         let final_failure = Some(Failure { message, ..failure.clone() });
         match failure.kind {
-            FailureKind::ContextOverflow => self.context_full(final_failure),
+            FailureKind::ContextOverflow => self.context_full(final_failure, false),
             FailureKind::Auth => self.stop(StopReason::AuthError, final_failure),
             _ => self.stop(StopReason::LlmError, final_failure),
         }
@@ -133,11 +147,15 @@ impl Session {
     /// Switches to the next model for the rest of the run; the step starts again.
     pub(super) fn apply_model_switch(&mut self, from: &str, to: &str, because: &Failure) {
         self.run.failure = None;
-        self.run.steps = self.run.steps.saturating_sub(1);
-        self.tally.steps = self.tally.steps.saturating_sub(1);
+        self.take_back_step();
         self.run.model = self.run.model.saturating_add(1);
         self.run.unusable.push(format!("{from}: {}", because.message));
         self.use_model(to);
+    }
+
+    fn take_back_step(&mut self) {
+        self.run.steps = self.run.steps.saturating_sub(1);
+        self.tally.steps = self.tally.steps.saturating_sub(1);
     }
 
     /// Continues the conversation with `model`. Opaque data of other models is removed, because even models of the same provider refuse the
@@ -163,8 +181,11 @@ impl Session {
         self.run.spending.pay(usage, cost_usd);
     }
 
-    /// Records that a call for `purpose` was abandoned.
+    /// Records that a call for `purpose` was abandoned. A call that was not sent is no step.
     pub(super) fn record_abandoned(&mut self, purpose: Purpose, reason: StopReason) {
+        if purpose == Purpose::Step && !self.run.is_sent {
+            self.take_back_step();
+        }
         self.unreported_end(self.run.requested);
         self.no_answer(purpose, None, Some(reason));
     }

@@ -3,8 +3,9 @@
 use super::{Closing, ClosingStage, Moment, NextAction, RunOutcome, Session};
 use crate::core::event::{FinishReason, MessageOrigin, Purpose};
 use crate::core::failure::{Failure, FailureKind};
+use crate::core::limits::{Limits, OnLimit};
 use crate::core::run_result::{Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
+use crate::core::stop_reason::{LimitReached, ReachedLimit, Status, StopReason};
 use crate::messages;
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ impl Session {
             evaluation: self.run.evaluation.reported(),
             review: self.run.review.last(),
             sandbox: self.sandbox.clone(),
-            limit: outcome.limit,
+            limit: outcome.limit.map(|reached| reached.limit),
+            limit_value: outcome.limit.and_then(|reached| reached.value),
             error: outcome.error,
         }
     }
@@ -51,8 +53,26 @@ impl Session {
     pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> RunOutcome {
         let limit = match &self.run.closing {
             Some(closing) if closing.reason == reason => closing.limit,
+            _ => self.limit_of(reason).map(|limit| self.with_value(limit)),
+        };
+        self.outcome(reason, error, limit)
+    }
+
+    /// Returns the action when `reason` is a limit that is reached: the closing, or the end of the run.
+    pub(super) fn end_at_limit(&self, reason: StopReason, moment: Moment) -> NextAction {
+        let in_time = self.limits.work_time().is_none_or(|end| moment.elapsed < end);
+        let limit = match reason {
+            StopReason::Timeout if in_time => Some(ReachedLimit::StepTime),
             _ => self.limit_of(reason),
         };
+        let limit = limit.map(|limit| self.with_value(limit));
+        match self.limits.on_limit {
+            OnLimit::Stop => NextAction::Stop(self.outcome(reason, None, limit)),
+            OnLimit::Summary => NextAction::StartClosing(reason, limit),
+        }
+    }
+
+    fn outcome(&self, reason: StopReason, error: Option<Failure>, limit: Option<LimitReached>) -> RunOutcome {
         let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
         let summary = summary.filter(|text| !text.trim().is_empty());
         let output = match (summary, self.best_output()) {
@@ -60,7 +80,9 @@ impl Session {
             (Some(text), _) => text.as_str().into(),
             // An error message is not an answer: it is in `error` and on standard error.
             (None, _) if reason.status() == Status::Failed => Output::default(),
-            (None, _) => messages::fixed_closing(reason, self.tally.steps, self.limits.language).into(),
+            (None, _) => {
+                messages::fixed_closing(reason, limit, self.tally.steps, self.limits.language).into()
+            }
         };
         RunOutcome { reason, output, limit, error, status: reason.status() }
     }
@@ -78,7 +100,7 @@ impl Session {
             && can_summarise
             && !self.keeps_best(closing.reason)
             && self.exceeded_limit(Purpose::Closing).is_none()
-            && self.overflow().is_none();
+            && self.closing_fits();
         let instruction = messages::closing_instruction(closing.reason, self.limits.language);
         match (instruction, closing.stage) {
             (Some(text), ClosingStage::Started) if fits => {
@@ -87,6 +109,23 @@ impl Session {
             (Some(_), ClosingStage::Instructed) if fits => NextAction::CallModel(Purpose::Closing),
             _ => self.stop(closing.reason, None),
         }
+    }
+
+    /// Returns `limit` with its value in this run.
+    #[expect(clippy::cast_precision_loss, reason = "limits are far below 2^52")]
+    pub(super) fn with_value(&self, limit: ReachedLimit) -> LimitReached {
+        let Limits { caps, .. } = &self.limits;
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let value = match limit {
+            ReachedLimit::Usd => caps.usd.map(f64::from),
+            ReachedLimit::Tokens => caps.tokens.map(|tokens| tokens as f64),
+            ReachedLimit::ToolCalls => caps.tool_calls.map(f64::from),
+            ReachedLimit::Steps => Some(f64::from(self.limits.max_steps)),
+            ReachedLimit::Time => seconds(self.limits.timeout),
+            ReachedLimit::StepTime => seconds(self.limits.step_timeout),
+            ReachedLimit::Window => self.terms().window.map(|window| window.tokens as f64),
+        };
+        LimitReached { limit, value }
     }
 
     /// Returns the limit that causes a stop for `reason`.
@@ -149,7 +188,7 @@ impl Session {
             Some(FinishReason::Other(name)) => {
                 let message =
                     format!("the provider ended the answer with the unknown finish reason `{name}`");
-                self.stop_with_answer(StopReason::LlmError, text, failure(FailureKind::Malformed, message))
+                self.stop(StopReason::LlmError, failure(FailureKind::Malformed, message))
             }
             Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
                 self.after_finished_answer(text, moment)

@@ -191,7 +191,7 @@ impl Run {
             NextAction::AddUserMessage(origin, text) => {
                 self.session.apply(&Event::user_message(text, origin));
             }
-            NextAction::StartClosing(reason) => self.session.apply(&Event::Closing { reason }),
+            NextAction::StartClosing(reason, limit) => self.session.apply(&Event::Closing { reason, limit }),
             NextAction::Stop(_) => return State::Over,
         }
         State::Working

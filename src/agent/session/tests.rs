@@ -4,10 +4,10 @@ use super::*;
 use crate::core::compaction::CompactionLimits;
 use crate::core::evaluation::EvaluationLimits;
 use crate::core::language::Language;
-use crate::core::limits::{BreakerLimits, FallbackChain, SpendingCaps};
+use crate::core::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
 use crate::core::message::OpaqueData;
 use crate::core::message::Part;
-use crate::core::stop_reason::Status;
+use crate::core::stop_reason::{ReachedLimit, Status};
 use crate::core::usage::Usage;
 use proptest::prelude::*;
 
@@ -79,6 +79,18 @@ pub(super) fn ended(id: &str) -> Event {
         ToolResult { call_id: id.into(), text: "content".into(), is_error: false, images: Vec::new() },
         Vec::new(),
     )
+}
+
+/// Starts the closing, and returns its reason and the limit with its value.
+pub(super) fn close(
+    session: &mut Session,
+    moment: Moment,
+) -> (StopReason, Option<(ReachedLimit, Option<f64>)>) {
+    let NextAction::StartClosing(reason, limit) = session.next_action(moment) else {
+        panic!("no closing: {:?}", session.next_action(moment))
+    };
+    session.apply(&Event::Closing { reason, limit });
+    (reason, limit.map(|reached| (reached.limit, reached.value)))
 }
 
 pub(super) fn stop_of(session: &Session, moment: Moment) -> RunOutcome {
@@ -166,8 +178,7 @@ fn a_limit_asks_for_one_closing_summary() {
     let mut session = started_session(Limits { max_steps: 1, ..limits() });
     respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "a");
-    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::MaxSteps));
-    session.apply(&Event::Closing { reason: StopReason::MaxSteps });
+    assert_eq!(close(&mut session, now()), (StopReason::MaxSteps, Some((ReachedLimit::Steps, Some(1.0)))));
     let NextAction::AddUserMessage(origin, instruction) = session.next_action(now()) else {
         panic!("no instruction")
     };
@@ -185,12 +196,59 @@ fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
     let limits = Limits { timeout: Some(Duration::from_secs(10)), ..limits() };
     let mut session = started_session(limits);
     let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
-    assert_eq!(session.next_action(late), NextAction::StartClosing(StopReason::Timeout));
-    session.apply(&Event::Closing { reason: StopReason::Timeout });
+    assert_eq!(close(&mut session, late).0, StopReason::Timeout);
     let too_late = Moment { elapsed: Duration::from_secs(10), interrupted: false };
     let verdict = stop_of(&session, too_late);
     assert!(verdict.output.text().contains("timeout"), "{verdict:?}");
-    assert_eq!(verdict.limit, Some(ReachedLimit::Time));
+    assert_eq!(verdict.limit, Some(LimitReached { limit: ReachedLimit::Time, value: Some(10.0) }));
+}
+
+// Fault B8: the limits of a step and of the run could not be told apart.
+#[test]
+fn the_time_limit_of_a_step_differs_from_that_of_the_run() {
+    let limits = Limits {
+        timeout: Some(Duration::from_secs(100)),
+        step_timeout: Some(Duration::from_secs(30)),
+        ..limits()
+    };
+    for on_limit in [OnLimit::Summary, OnLimit::Stop] {
+        for (seconds, reached) in [(30, (ReachedLimit::StepTime, 30.0)), (95, (ReachedLimit::Time, 100.0))] {
+            let mut session = started_session(Limits { on_limit, ..limits.clone() });
+            let moment = Moment { elapsed: Duration::from_secs(seconds), interrupted: false };
+            session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
+            session.apply(&Event::RequestSent { attempt: 1 });
+            session.apply(&Event::ModelAbandoned { purpose: Purpose::Step, reason: StopReason::Timeout });
+            if on_limit == OnLimit::Summary {
+                close(&mut session, moment);
+            }
+            let outcome = session.stop_with(StopReason::Timeout, None);
+            let outcome = if on_limit == OnLimit::Stop { stop_of(&session, moment) } else { outcome };
+            let (limit, value) = reached;
+            assert_eq!(
+                outcome.limit,
+                Some(LimitReached { limit, value: Some(value) }),
+                "{on_limit:?} {seconds}"
+            );
+        }
+    }
+}
+
+// Fault B18: a step whose request was never sent counted.
+#[test]
+fn a_call_that_was_abandoned_before_its_request_is_no_step() {
+    let mut session = started_session(limits());
+    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
+    session.apply(&Event::ModelAbandoned { purpose: Purpose::Step, reason: StopReason::UserInterrupt });
+    assert_eq!((session.tally().steps, session.tally().requests), (0, 0));
+}
+
+// Fault B19: the text of a failed run was its output.
+#[test]
+fn an_answer_with_an_unknown_finish_reason_is_no_output() {
+    let mut session = started_session(limits());
+    respond(&mut session, Purpose::Step, text("odd"), FinishReason::Other("weird".to_owned()));
+    let outcome = stop_of(&session, now());
+    assert_eq!((outcome.reason, &*outcome.output.text()), (StopReason::LlmError, ""));
 }
 
 #[test]
@@ -236,7 +294,7 @@ fn malformed_calls_in_a_row_close_the_run_and_a_good_one_resets() {
         respond(&mut session, Purpose::Step, vec![call(&id, arguments)], FinishReason::ToolCalls);
         answer_call(&mut session, &id);
     }
-    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::ConsecutiveErrors));
+    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::ConsecutiveErrors, None));
 }
 
 #[test]
@@ -377,7 +435,7 @@ proptest! {
                 NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
                 NextAction::RunGates | NextAction::RecordEvaluation(_) | NextAction::ReviewChanges => panic!("nothing checks answers"),
                 NextAction::AddUserMessage(origin, text) => session.apply(&Event::user_message(text, origin)),
-                NextAction::StartClosing(reason) => session.apply(&Event::Closing { reason }),
+                NextAction::StartClosing(reason, limit) => session.apply(&Event::Closing { reason, limit }),
                 NextAction::Stop(verdict) => {
                     let failed = verdict.reason.status() == Status::Failed;
                     prop_assert_eq!(verdict.output.text().is_empty(), failed, "{:?}", verdict);

@@ -52,6 +52,8 @@ pub struct SubagentRequest<'a> {
     pub read_only: bool,
     /// Its model; `None` for those of the run.
     pub model: Option<&'a SubagentModel>,
+    /// Whether its answers may be streamed.
+    pub stream: bool,
 }
 
 /// A model that only a subagent uses.
@@ -193,7 +195,7 @@ impl SubagentHost {
             interrupt: cancel.child_token(),
             name: ask.agent.to_owned(),
             task: ask.task.to_owned(),
-            stream: self.stream,
+            stream: self.stream && ask.stream,
             started_at: self.source.last_event_time(),
         };
         self.shared_budget.join(ask.call_id, session);

@@ -132,6 +132,7 @@ impl DispatchSubagent {
             call_id: &cx.call_id,
             read_only: false,
             model: None,
+            stream: true,
         };
         // Boxed because the future of a whole run is large.
         let outcome = Box::pin(host.ask(ask, &cx.cancel)).await?;
@@ -196,7 +197,7 @@ fn answer(outcome: &RunOutcome, cx: &ToolContext) -> ToolOutput {
     match outcome.status {
         Status::Success => ToolOutput::ok(cut(&text, cx)),
         Status::Partial => {
-            let reason = messages::stop_reason_text(outcome.reason, Language::En);
+            let reason = messages::stop_reason_text(outcome.reason, outcome.limit, Language::En);
             ToolOutput::ok(format!("[The subagent did not finish: {reason}.]\n{}", cut(&text, cx)))
         }
         Status::Failed => {

@@ -249,6 +249,7 @@ impl ChangeReviewer {
             call_id: &call_id,
             read_only: true,
             model: self.model.as_ref(),
+            stream: true,
         };
         let outcome = Box::pin(host.ask(ask, cancel)).await.map_err(|why| messages::reviewer_ended(&why))?;
         match outcome {

@@ -107,6 +107,7 @@ async fn plan(agent: &Agent, host: &SubagentHost) -> Result<(), EmitError> {
         call_id: PLAN_CALL,
         read_only: false,
         model: None,
+        stream: false,
     };
     let cancel = agent.interrupt.child_token();
     match Box::pin(host.ask(ask, &cancel)).await {

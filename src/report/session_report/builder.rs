@@ -166,7 +166,8 @@ impl SessionReportBuilder {
             self.run.clone_from(&record.run);
             let report = &mut self.report;
             report.started_ms.get_or_insert(record.wall_ms);
-            (report.status, report.stop_reason, report.limit, report.error) = (None, None, None, None);
+            (report.status, report.stop_reason, report.error) = (None, None, None);
+            (report.limit, report.limit_value) = (None, None);
             (report.output, report.executables, report.health) = Default::default();
             (report.evaluation, report.change_review, report.review) = Default::default();
             report.quality_gates.clear();

@@ -50,6 +50,66 @@ pub(super) fn render(report: &SessionReport) -> String {
     text
 }
 
+/// Returns a report that [`render`] made as a person reads it on a terminal: the text in the elements of [`code`] as it is. Fenced text
+/// has no such elements.
+pub fn for_terminal(report: &str) -> String {
+    let mut text = String::with_capacity(report.len());
+    let mut fence: Option<&str> = None;
+    for line in report.split_inclusive('\n') {
+        let bare = line.trim_end();
+        match fence {
+            None if bare.starts_with("```") => fence = Some(bare.trim_end_matches(|c| c != '`')),
+            Some(end) if bare == end => fence = None,
+            None => {
+                decode_line(line, &mut text);
+                continue;
+            }
+            Some(_) => {}
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+/// Adds `line` with its elements of code as code spans.
+fn decode_line(line: &str, text: &mut String) {
+    let mut rest = line;
+    while let Some(start) = rest.find(['`', '<']) {
+        let (before, from) = rest.split_at(start);
+        text.push_str(before);
+        if let Some((code, after)) = from.strip_prefix("<code>").and_then(|inner| inner.split_once("</code>"))
+        {
+            text.push('`');
+            decode_entities(code, text);
+            text.push('`');
+            rest = after;
+        } else {
+            let end = from.get(1..).and_then(|inner| inner.find('`')).map_or(from.len(), |end| end + 2);
+            let (span, after) = from.split_at(if from.starts_with('`') { end } else { 1 });
+            text.push_str(span);
+            rest = after;
+        }
+    }
+    text.push_str(rest);
+}
+
+/// Adds `code` with its numeric entities as characters.
+fn decode_entities(code: &str, text: &mut String) {
+    let mut parts = code.split("&#");
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let entity = part.split_once(';');
+        let decoded = entity.and_then(|(number, after)| Some((char::from_u32(number.parse().ok()?)?, after)));
+        match decoded {
+            Some((c, after)) => {
+                text.push(c);
+                text.push_str(after);
+            }
+            None => text.extend(["&#", part]),
+        }
+    }
+}
+
 /// Formats an untrusted line as code, which cannot link, mention a user or end a table cell.
 pub(super) fn code(text: &str, max_chars: usize) -> String {
     let line = one_line(text.trim(), max_chars);

@@ -11,7 +11,7 @@ mod html;
 pub(in crate::report) mod html_page;
 pub(in crate::report) mod html_writer;
 mod junit;
-mod markdown;
+pub mod markdown;
 mod sarif;
 mod text;
 
@@ -66,6 +66,9 @@ pub struct SessionReport {
     pub stop_reason: Option<StopReason>,
     /// The limit that ended the last run.
     pub limit: Option<ReachedLimit>,
+    /// The value of `limit` in US dollars, tokens, calls, steps or seconds; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_value: Option<f64>,
     /// The failure that ended the last run.
     pub error: Option<Failure>,
     /// The final answer; a structured answer as JSON.
@@ -338,7 +341,7 @@ impl SessionReport {
         self.sandbox = result.sandbox.clone().or_else(|| self.sandbox.take());
         self.status = Some(result.status);
         self.stop_reason = result.stop_reason;
-        self.limit = result.limit;
+        (self.limit, self.limit_value) = (result.limit, result.limit_value);
         self.error.clone_from(&result.error);
         self.output = builder::truncate_text(&result.output.text(), builder::TEXT_CHARS);
         self.cost.clone_from(&result.cost);

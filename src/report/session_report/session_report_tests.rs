@@ -172,6 +172,15 @@ proptest! {
         prop_assert_eq!(inner.is_empty(), text.trim().is_empty());
     }
 
+    // Fault C3: `/report` printed entities and tags to the terminal.
+    #[test]
+    fn on_a_terminal_a_line_reads_as_it_is(text in "[ab`|\\\\<&#;:.0-9 ]{1,20}") {
+        let line = crate::text::lines::one_line(text.trim(), 100);
+        let shown = markdown::for_terminal(&format!("| {} |\n", markdown::code(&text, 100)));
+        let expected = if line.is_empty() { "|  |\n".to_owned() } else { format!("| `{line}` |\n") };
+        prop_assert_eq!(shown, expected);
+    }
+
     #[test]
     fn no_text_closes_its_fence(text in "[a`~\n]{0,40}") {
         let fenced = crate::text::fence::fenced("diff", &text);

@@ -4,7 +4,7 @@ use super::{CallStatus, SessionReport, Step};
 use crate::core::event::Purpose;
 use crate::core::language::Language;
 use crate::core::run_result::PendingApproval;
-use crate::core::stop_reason::Status;
+use crate::core::stop_reason::{LimitReached, Status};
 use crate::messages;
 use crate::report::review_text::headline;
 use crate::terminal::{first_line, one_line};
@@ -54,7 +54,15 @@ pub(super) fn verdict(report: &SessionReport) -> String {
         (None, _) => "no end: the run has not finished, or was killed".to_owned(),
         (Some(status), None) => format!("{}: no run began", status.name()),
         (Some(status), Some(reason)) => {
-            format!("{} ({reason}): {}", status.name(), messages::stop_reason_text(reason, Language::En))
+            format!(
+                "{} ({reason}): {}",
+                status.name(),
+                messages::stop_reason_text(
+                    reason,
+                    report.limit.map(|limit| LimitReached { limit, value: report.limit_value }),
+                    Language::En
+                )
+            )
         }
     }
 }

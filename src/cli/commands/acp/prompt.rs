@@ -93,7 +93,7 @@ pub fn prompt_end(result: &RunResult, is_cancelled: bool, language: Language) ->
                 _ => ClientStopReason::MaxTurnRequests,
             };
             let guardrail = result.guardrails.last().map(|triggered| triggered.message.as_str());
-            let message = messages::ended_early(reason, detail.or(guardrail), language);
+            let message = messages::ended_early(result, detail.or(guardrail), language);
             Ok(PromptEnd { reason: client_reason, message: Some(message) })
         }
     }
