@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The embedded presets by name. Of several that fit a project, the first is proposed: many projects of another kind have a
 /// `package.json` too.
@@ -16,6 +16,9 @@ const PRESETS: [(&str, &str); 7] = [
     ("yolo", include_str!("../../config/presets/yolo.yaml")),
 ];
 
+/// Maximum number of entries of a project that are searched for source files.
+const MAX_FILES: usize = 5_000;
+
 /// A preset.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,18 +30,40 @@ pub struct Preset {
     pub about: String,
     /// Files in the root of a project that this preset fits.
     pub suggested_by: Vec<String>,
+    /// Extension of the source files of such a project.
+    #[serde(default)]
+    pub extension: Option<String>,
     /// Text of `.agent.md`.
     pub instructions: String,
     /// Text of `.agent/config.yaml`.
     pub config: String,
 }
 
-impl Preset {
-    /// Returns the file in `root` because of which the preset fits.
-    pub fn suggesting_file(&self, root: &Path) -> Option<&str> {
-        let exists = |name: &&String| root.join(name).symlink_metadata().is_ok();
-        self.suggested_by.iter().find(exists).map(String::as_str)
-    }
+/// Returns the preset that fits the files in `root`, and why: the first that a file there suggests, else the one with the most source
+/// files there and in the directories below.
+pub fn fitting<'a>(presets: &'a [Preset], root: &Path) -> Option<(&'a Preset, String)> {
+    let exists = |name: &&String| root.join(name).symlink_metadata().is_ok();
+    let mut suggested =
+        presets.iter().filter_map(|preset| Some((preset, preset.suggested_by.iter().find(exists)?.clone())));
+    suggested.next().or_else(|| {
+        let files = source_files(root);
+        let counted = presets.iter().filter_map(|preset| {
+            let extension = preset.extension.as_deref()?;
+            let count =
+                files.iter().filter(|file| file.extension().is_some_and(|it| it == extension)).count();
+            (count > 0).then(|| (count, preset, format!("*.{extension}")))
+        });
+        counted.max_by_key(|(count, ..)| *count).map(|(_, preset, pattern)| (preset, pattern))
+    })
+}
+
+/// Returns the first [`MAX_FILES`] entries in `root` and in its visible directories.
+fn source_files(root: &Path) -> Vec<PathBuf> {
+    let entries = |dir: &Path| dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_hidden =
+        |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let below = entries(root).filter(|path| path.is_dir() && !path.is_symlink() && !is_hidden(path));
+    entries(root).chain(below.flat_map(|dir| entries(&dir))).take(MAX_FILES).collect()
 }
 
 /// Returns all presets.

@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use super::front_matter;
 use super::text_file::{is_absent, read_own_text, read_text, resolve_inside};
-use super::yaml::{self, Content, Node};
+use super::yaml::{self, Content, Entry, Node};
 use crate::core::skill::{HubSkill, Skill};
 use crate::messages;
 use crate::text::lines::words;
@@ -132,11 +132,7 @@ fn add(
 /// Fails with the line of the problem.
 pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigError> {
     let (head, body, _) = front_matter::split(text)?;
-    // An empty line in place of `---` keeps the line numbers of errors equal to those of the file.
-    let node = yaml::parse(&format!("\n{head}"))?;
-    let Content::Map(entries) = node.content else {
-        return Err(ConfigError::new("has no front matter with `name` and `description`").line(1));
-    };
+    let entries = parse_front_matter(head)?;
     let value = |key: &str| entries.iter().find(|entry| entry.name == key).map(|entry| &entry.node);
     let own = value("name").map(string).transpose()?.unwrap_or_else(|| name.to_owned());
     if own != name || !is_name(name) {
@@ -147,10 +143,14 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
     }
     let description = value("description").map(string).transpose()?.unwrap_or_default();
     let description = words(&description);
-    if description.is_empty() || description.chars().count() > MAX_DESCRIPTION {
-        return Err(ConfigError::new(format!("`description` must have 1 to {MAX_DESCRIPTION} characters"))
-            .line(value("description").map_or(1, |node| node.line)));
+    if description.is_empty() {
+        let line = value("description").map_or(1, |node| node.line);
+        return Err(ConfigError::new("`description` must have text").line(line));
     }
+    let description = match description.char_indices().nth(MAX_DESCRIPTION) {
+        Some((end, _)) => format!("{} [... cut ...]", description.get(..end).unwrap_or_default()),
+        None => description,
+    };
     let list = |key: &str| value(key).map_or(Ok(Vec::new()), strings);
     let globs = list("globs")?;
     if let Some(glob) = globs.iter().find(|glob| Glob::new(glob).is_err()) {
@@ -169,16 +169,14 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         grants: list("requires_grants")?,
         programs: list("requires_cli")?,
     };
-    let body = body.trim();
-    if body.is_empty() {
-        return Err(ConfigError::new("has no text below the front matter"));
-    }
+    let body = Some(body.trim()).filter(|body| !body.is_empty()).unwrap_or(&description);
     let shown = body.get(..body.floor_char_boundary(MAX_BODY_BYTES)).unwrap_or(body);
     let rest = if shown.len() < body.len() {
         format!("\n[... cut: read {directory}/{SKILL_FILE} for the rest ...]")
     } else {
         String::new()
     };
+    let body = format!("{shown}{rest}");
     Ok(Skill {
         name: name.to_owned(),
         description,
@@ -187,9 +185,40 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         requires: list("requires")?,
         hub,
         directory: directory.to_owned(),
-        body: format!("{shown}{rest}"),
+        body,
         hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
     })
+}
+
+/// Parses the front matter. Many descriptions are no YAML without quotes: they contain `: `, or begin with `[`, `*`, `@` or a backtick. Other
+/// clients read them, so the description is then taken as it is.
+fn parse_front_matter(head: &str) -> Result<Vec<Entry>, ConfigError> {
+    // An empty line in place of `---` keeps the line numbers of errors equal to those of the file.
+    let parsed = yaml::parse(&format!("\n{head}"));
+    let is_text = |entries: &[Entry]| {
+        let description = entries.iter().find(|entry| entry.name == "description");
+        description.is_none_or(|entry| string(&entry.node).is_ok())
+    };
+    match parsed.map(|node| node.content) {
+        Ok(Content::Map(entries)) if is_text(&entries) => Ok(entries),
+        first => {
+            match yaml::parse(&format!("\n{}", with_quoted_description(head))).map(|node| node.content) {
+                Ok(Content::Map(entries)) => Ok(entries),
+                _ => Err(first.err().unwrap_or_else(|| {
+                    ConfigError::new("has no front matter with `name` and `description`").line(1)
+                })),
+            }
+        }
+    }
+}
+
+/// Returns `head` with the description in quotes, if it is one line.
+fn with_quoted_description(head: &str) -> String {
+    let quoted = |line: &str| {
+        let text = line.strip_prefix("description:")?.trim();
+        (!text.is_empty()).then(|| format!("description: {}\n", serde_json::Value::from(text)))
+    };
+    head.split_inclusive('\n').map(|line| quoted(line).unwrap_or_else(|| line.to_owned())).collect()
 }
 
 /// Checks whether `name` can be the name of a skill.
@@ -241,12 +270,32 @@ mod tests {
             ("---\nname: other\ndescription: d\n---\nbody", "2"),
             ("---\nname: sql\n---\nbody", "1"),
             ("---\nname: sql\ndescription: d\nglobs: ['a{']\n---\nbody", "4"),
-            ("---\nname: sql\ndescription: [d]\n---\nbody", "3"),
         ] {
             let error = parse("sql", "d", text).unwrap_err();
             assert_eq!(error.line.map(|line| line.to_string()).as_deref(), Some(line), "{text}: {error}");
         }
-        assert!(parse("sql", "d", "---\nname: sql\ndescription: d\n---\n").is_err());
+    }
+
+    // Fault A16: other clients read these files.
+    #[test]
+    fn a_description_without_quotes_a_long_one_and_a_file_without_text_are_read() {
+        let read = |description: &str, body: &str| {
+            parse("sql", "d", &format!("---\nname: sql\ndescription: {description}\n---\n{body}")).unwrap()
+        };
+        for text in [
+            "Use it for: queries",
+            "[SQL] queries",
+            "*all* queries",
+            "@db: queries",
+            "`sql` queries",
+            "a \"b\": c",
+        ] {
+            assert_eq!(read(text, "body").description, text);
+        }
+        assert_eq!(read("'quoted: once'", "body").description, "quoted: once");
+        let long = read(&"ä".repeat(1_100), "body").description;
+        assert_eq!(long, format!("{} [... cut ...]", "ä".repeat(1_024)));
+        assert_eq!(read("d", "").body, "d");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::llm::codec::{Codec, ModelParameters, PromptCaching};
 use crate::llm::discovery::Header;
 use crate::llm::generation_settings::{GenerationSettings, generation_settings};
 use crate::llm::model_options::ModelOptions;
-use crate::llm::model_table::accepts_images;
+use crate::llm::model_table::{accepts_images, is_built_in};
 use crate::llm::provider_error::one_line;
 use crate::llm::provider_table::{self, Provider, ProviderTableError};
 use crate::llm::quirks::{PromptCacheField, Quirks};
@@ -134,6 +134,8 @@ pub async fn connect(
         history: RefCell::default(),
         warnings,
         refuses_schemas: Cell::default(),
+        has_answered: Cell::default(),
+        was_refused: Cell::default(),
     }))
 }
 
@@ -269,7 +271,8 @@ fn choose_default(
     if options.probe_local { Ok(ModelChoice::Probe(None)) } else { Err(no_model()) }
 }
 
-/// Resolves a model name without a provider: it is unambiguous if the key of exactly one provider is set.
+/// Resolves a model name without a provider: it is unambiguous if the key of exactly one provider is set, or if the table of models
+/// lists it for exactly one provider.
 fn choose_by_model_name(
     model: &str,
     options: &ModelOptions,
@@ -284,9 +287,22 @@ fn choose_by_model_name(
             format!("`{model}` is a provider: add the model's name, --model {}/NAME", provider.name);
         return Err(ConnectError::new(FailureKind::Config, message));
     }
+    let listed: Vec<&Provider> =
+        table.iter().filter(|it| is_built_in(&format!("{}/{model}", it.name))).collect();
+    let mut with_key = listed.iter().filter(|it| it.keys.iter().any(|key| variable(key).is_some()));
+    let only = match (with_key.next(), with_key.next(), listed.as_slice()) {
+        (Some(provider), None, _) | (None, _, [provider]) => Some(*provider),
+        _ => None,
+    };
     match (first, second) {
         (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
-        (None, _) if may_probe => Ok(ModelChoice::Probe(Some(model.to_owned()))),
+        (None, _) if may_probe && only.is_none() => Ok(ModelChoice::Probe(Some(model.to_owned()))),
+        _ if let Some(provider) = only => Ok(server(target(provider, model.to_owned(), variable))),
+        _ if !listed.is_empty() => {
+            let names: Vec<_> = listed.iter().map(|it| format!("--model {}/{model}", it.name)).collect();
+            let message = format!("several providers have `{model}`: {}", names.join(", "));
+            Err(ConnectError::new(FailureKind::Config, message))
+        }
         (None, _) => {
             let ConnectError { kind, message } = no_model();
             let message = format!("the provider of `{}` is not known: {message}", one_line(model, 80));

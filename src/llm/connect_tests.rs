@@ -44,6 +44,15 @@ fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
     assert_eq!(target.provider.unwrap().name, "openai");
 }
 
+// Fault C6: a model that the table lists was "not known" without its provider.
+#[test]
+fn a_listed_model_needs_no_provider_where_only_one_has_it() {
+    let openai = ("https://api.openai.com/v1".to_owned(), Some("gpt-4.1".to_owned()));
+    assert_eq!(server(Some("gpt-4.1"), None, &[]), openai);
+    let keys = [("XAI_API_KEY", "k"), ("OPENAI_API_KEY", "k")];
+    assert_eq!(server(Some("gpt-4.1"), None, &keys), openai);
+}
+
 #[test]
 fn another_name_of_a_provider_counts_where_no_address_is_given() {
     let name = |model: &str, base: Option<&str>| match chosen(&options(Some(model), base), &[]).unwrap() {

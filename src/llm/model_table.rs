@@ -300,6 +300,11 @@ fn read(row: &str) -> Option<Model> {
     serde_json::from_str(row).ok()
 }
 
+/// Checks whether the built-in table lists the model `name`, with its provider.
+pub fn is_built_in(name: &str) -> bool {
+    lines().any(|(listed, _)| listed == name)
+}
+
 /// Checks whether `name` contains `filter`, ignoring case.
 pub fn matches_filter(name: &str, filter: &str) -> bool {
     name.to_lowercase().contains(&filter.to_lowercase())

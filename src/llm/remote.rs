@@ -68,6 +68,10 @@ pub struct RemoteModel {
     pub warnings: Vec<String>,
     /// Whether the server has refused a schema.
     pub refuses_schemas: Cell<bool>,
+    /// Whether the server has answered a request.
+    pub has_answered: Cell<bool>,
+    /// Whether it has refused a connection.
+    pub was_refused: Cell<bool>,
 }
 
 impl LlmClient for RemoteModel {
@@ -193,6 +197,7 @@ impl RemoteModel {
         let path = self.address.path(self.codec.as_ref(), &self.parameters.model, request.stream);
         let reply = self.endpoint.post(&path, payload, self.delivery(request.stream)).await;
         let reply = reply.map_err(|error| self.transport_error(&error))?;
+        self.has_answered.set(true);
         if !(200..300).contains(&reply.status()) {
             return Err(self.status_error(reply).await);
         }
@@ -286,7 +291,14 @@ impl RemoteModel {
             HttpError::Tls(_) => "; a private certificate authority can be named in SSL_CERT_FILE",
             _ => "",
         };
-        let retryable = !matches!(error, HttpError::Tls(_) | HttpError::TooLarge(_));
+        let retryable = match error {
+            HttpError::Tls(_) | HttpError::TooLarge(_) => false,
+            // A server on this machine that is not there twice does not start by itself; one that was there comes back.
+            HttpError::Connect(_) if self.endpoint.is_loopback() => {
+                !self.was_refused.replace(true) || self.has_answered.get()
+            }
+            _ => true,
+        };
         let before_answer = matches!(error, HttpError::Timeout(Deadline::FirstByte, _));
         let error = LlmError::new(kind, format!("{}: {error}{advise}", self.endpoint.host()));
         LlmError { retryable: error.retryable && retryable, before_answer, ..error }

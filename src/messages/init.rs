@@ -22,7 +22,7 @@ pub fn preset_question(preset: &str) -> String {
 
 /// Reason of that question.
 pub fn preset_reason(file: &str, about: &str) -> String {
-    format!("{file} is here ({about}); agent init --list-presets lists all")
+    format!("found {file} ({about}); agent init --list-presets lists all")
 }
 
 /// Error when the user declines.

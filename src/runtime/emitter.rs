@@ -137,7 +137,11 @@ impl Emitter {
         if !delta {
             self.seq.set(record.seq.saturating_add(1));
         }
-        self.for_each_sink(|sink| sink.emit(&record))?;
+        // The text so far may be held back, because it may be the start of a secret.
+        let is_empty = matches!(&record.event, Event::TextDelta { text } | Event::ThinkingDelta { text } if text.is_empty());
+        if !is_empty {
+            self.for_each_sink(|sink| sink.emit(&record))?;
+        }
         Ok(record)
     }
 
@@ -224,6 +228,18 @@ mod tests {
         fn is_required(&self) -> bool {
             self.required
         }
+    }
+
+    // Fault B26: a piece of text that was held back was emitted without text.
+    #[test]
+    fn a_piece_without_text_reaches_no_sink() {
+        let received = Rc::new(Cell::new(0));
+        let log = Listener { received: Rc::clone(&received), fails: Rc::default(), required: false };
+        let emitter = Emitter::new(Rc::new(Clock::new()), String::new(), 0, vec![Box::new(log)]);
+        emitter.emit(Event::TextDelta { text: String::new() }).unwrap();
+        emitter.emit(Event::TextDelta { text: "a".to_owned() }).unwrap();
+        emitter.emit(Event::ThinkingDelta { text: String::new() }).unwrap();
+        assert_eq!(received.get(), 1);
     }
 
     #[test]

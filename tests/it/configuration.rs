@@ -150,12 +150,19 @@ fn f03_off_needs_no_quotes() {
 #[test]
 fn f04_a_valid_configuration_is_said_with_model_agents_and_hooks() {
     let text = "llm: {model: openai/m}\nhooks: {post_edit: [{command: 'true'}]}\n\
-                agents: {docs: {system_prompt: Write.}}\n";
+                agents: {docs: {system_prompt: Write.}}\nmcp: {servers: {s: {command: /bin/s}}}\n";
+    // Fault B24: MCP servers were not counted.
     let done = Lab::new().config(text).agent(&["config", "validate"]).exits(0);
-    assert_eq!(done.stdout, "Valid configuration\n  model: openai/m\n  agents: 7\n  hooks: 1\n");
+    assert_eq!(
+        done.stdout,
+        "Valid configuration\n  model: openai/m\n  agents: 7\n  hooks: 1\n  MCP servers: 1\n"
+    );
     assert_eq!(done.stderr, "");
     let done = Lab::new().agent(&["config", "validate"]).exits(0);
-    assert_eq!(done.stdout, "Valid configuration\n  model: none chosen\n  agents: 6\n  hooks: 0\n");
+    assert_eq!(
+        done.stdout,
+        "Valid configuration\n  model: none chosen\n  agents: 6\n  hooks: 0\n  MCP servers: 0\n"
+    );
 }
 
 #[test]

@@ -121,6 +121,17 @@ fn f08_without_a_preset_the_command_for_the_fitting_one_is_shown() {
     assert!(out.stderr.contains("no file here suggests a preset") && out.stderr.contains("paranoid"));
 }
 
+// Fault C4: eight `.py` files without a `pyproject.toml` suggested no preset.
+#[test]
+fn source_files_suggest_the_preset_of_their_language() {
+    let lab =
+        Lab::new().file("a.py", "").file("app/b.py", "").file("app/c.py", "").file("tools/build.go", "");
+    let out = init(&lab, &[]).exits(3);
+    assert!(out.stderr.contains("*.py suggests the preset `python`"), "{}", out.stderr);
+    let named = lab.file("go.mod", "");
+    assert!(init(&named, &[]).exits(3).stderr.contains("go.mod suggests the preset `go`"));
+}
+
 #[test]
 fn f08_at_a_terminal_the_fitting_preset_and_the_trust_are_asked_for() {
     let lab = Lab::new().file("Cargo.toml", "");

@@ -113,7 +113,7 @@ fn k09_at_most_20_are_listed_and_the_project_wins_over_the_user() {
 fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     let lab = Lab::new()
         .file(".agent/skills/good/SKILL.md", skill("good", ""))
-        .file(".agent/skills/bad/SKILL.md", "---\nname: bad\ndescription: [x]\n---\nbody\n")
+        .file(".agent/skills/bad/SKILL.md", "---\nname: bad\ndescription: x\nglobs: ['a{']\n---\nbody\n")
         .file(".agent/skills/needs/SKILL.md", skill("needs", "requires: [no_such_tool]\n"));
     fs::create_dir_all(lab.outside().join("far")).unwrap();
     fs::write(lab.outside().join("far/SKILL.md"), skill("far", "")).unwrap();
@@ -121,7 +121,7 @@ fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     let first = server(&[done()]);
     let shown = run(&lab, &first, "x", &["-v"]).stderr;
     assert_eq!(shown.matches("skill not used").count(), 2, "{shown}");
-    assert!(shown.contains("skill not used: .agent/skills/bad/SKILL.md:3: "), "{shown}");
+    assert!(shown.contains("skill not used: .agent/skills/bad/SKILL.md:4: "), "{shown}");
     let system = messages(&first.requests()[0], "system");
     assert!(
         system.contains("- good: ") && !system.contains("- needs: ") && !system.contains("- far: "),

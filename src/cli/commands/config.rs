@@ -40,6 +40,7 @@ pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliRes
             let _ = writeln!(text, "  model: {model}");
             let _ = writeln!(text, "  agents: {}", settings.agents.len());
             let _ = writeln!(text, "  hooks: {hooks}");
+            let _ = writeln!(text, "  MCP servers: {}", settings.mcp.servers.len());
         }
         ConfigCommand::Path => {
             let directories = &loaded.settings.directories;

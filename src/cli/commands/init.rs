@@ -94,17 +94,16 @@ fn find<'a>(presets: &'a [Preset], name: &str) -> CliResult<&'a Preset> {
 
 /// Asks whether to write the first preset that fits the files in `root`. Without a terminal, the error names it.
 fn propose<'a>(app: &App, presets: &'a [Preset], root: &Path) -> CliResult<&'a Preset> {
-    let fitting = presets.iter().find_map(|preset| Some((preset, preset.suggesting_file(root)?)));
-    let Some((preset, file)) = fitting else {
+    let Some((preset, file)) = presets::fitting(presets, root) else {
         return Err(CliError::new(FailureKind::Usage, messages::no_preset_fits(&names(presets))));
     };
     if !app.terminal.can_ask() {
-        return Err(CliError::new(FailureKind::Usage, messages::preset_proposal(preset.name, file)));
+        return Err(CliError::new(FailureKind::Usage, messages::preset_proposal(preset.name, &file)));
     }
     let question = PromptQuestion {
         language: Language::En,
         title: &messages::preset_question(preset.name),
-        reason: &messages::preset_reason(file, &preset.about),
+        reason: &messages::preset_reason(&file, &preset.about),
         notes: &[],
         preview: None,
         lasting: None,

@@ -16,8 +16,10 @@ use crate::journal::file_history::{FileHistory, Restoration};
 use crate::journal::read;
 use crate::journal::session_store::SessionError;
 use crate::messages;
-use crate::report::session_report::{FileChange, ReportFormat, SessionReport, SessionReportBuilder};
-use crate::terminal::Style;
+use crate::report::session_report::{
+    FileChange, ReportFormat, SessionReport, SessionReportBuilder, markdown,
+};
+use crate::terminal::{StdoutTarget, Style};
 use crate::text::diff;
 use crate::workspace::Workspace;
 use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
@@ -58,7 +60,10 @@ pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
     let id = session_store(&settings).id_or_newest(args.session.as_deref())?;
     let report = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {
-        return print(&app.terminal, &rendered(args.format.unwrap_or(ReportFormat::Markdown), &report)?);
+        let text = rendered(args.format.unwrap_or(ReportFormat::Markdown), &report)?;
+        let for_person =
+            args.format.is_none() && app.terminal.stream_info().stdout != StdoutTarget::Elsewhere;
+        return print(&app.terminal, &if for_person { markdown::for_terminal(&text) } else { text });
     };
     let text = rendered(args.format.unwrap_or_else(|| ReportFormat::from_path(path)), &report)?;
     ReportFile::at(path.clone()).replace(&text).map_err(|error| {
