@@ -67,6 +67,22 @@ pub struct ToolCall {
     pub opaque: Option<OpaqueData>,
 }
 
+/// A call of a run or of one of its subagents. The ids of calls are chosen by models and unique within one conversation only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallKey {
+    /// Id of the call that started the subagent that makes this one; absent for a call of the run itself.
+    pub subagent: Option<String>,
+    /// Id of the call in its conversation.
+    pub id: String,
+}
+
+impl CallKey {
+    /// Creates the key of the call `id` in the conversation of a run, or of the subagent that the call `subagent` started.
+    pub fn new(subagent: Option<&str>, id: &str) -> Self {
+        Self { subagent: subagent.map(str::to_owned), id: id.to_owned() }
+    }
+}
+
 /// The result of a tool call; each call gets exactly one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {

@@ -1,5 +1,6 @@
 //! Requests approval for a call from the approver, and handles its answer.
 
+use crate::core::message::CallKey;
 use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
 use crate::engine::call::{Approval, CallOutcome, Pending, pending_outcome, refusal_outcome};
 use crate::engine::call_plan::PlannedCall;
@@ -29,7 +30,7 @@ impl Engine {
         let (links, grant) = (self.links(&ready.plan), self.grant(ready));
         let redactor = self.emitter.redactor();
         let question = Question {
-            call_id: cx.call_id.clone(),
+            call: CallKey::new(self.subagent.as_deref(), &cx.call_id),
             tool: tool.to_owned(),
             arguments: self.redacted(&ready.args),
             summary: redactor.text(&ready.plan.summary).into_owned(),

@@ -1,5 +1,6 @@
 //! Interface for approval questions about calls, and the approver for runs without a user.
 
+use crate::core::message::CallKey;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,8 +23,8 @@ crate::core::impl_name!(NoApprover);
 /// An approval question for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Id of the call.
-    pub call_id: String,
+    /// The call.
+    pub call: CallKey,
     /// Name of the tool.
     pub tool: String,
     /// Its arguments, without secrets.

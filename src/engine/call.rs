@@ -11,6 +11,7 @@ use crate::engine::call_plan::{PlannedCall, PreparedCall};
 use crate::engine::command_class::{CommandClass, CommandVerdict, classify, read_targets};
 use crate::engine::grants::Grant;
 use crate::engine::hook_dispatch::append_paragraph;
+use crate::engine::policy::is_of_confirm_sensitive;
 use crate::engine::{Engine, ResultFormat, links, with_time_limit};
 use crate::messages;
 use crate::runtime::emitter::EmitError;
@@ -170,6 +171,7 @@ impl Engine {
             return Ok(output.into());
         }
         let Some(args) = before.updated_input else {
+            let decision = with_hook_approval(decision, before.is_approved);
             return self.ask_and_execute(ready, decision, &cx, before.context, interrupt).await;
         };
         let plan = match ready.tool.plan(&args) {
@@ -179,7 +181,7 @@ impl Engine {
             }
         };
         let updated = PlannedCall { tool: ready.tool, args, plan };
-        let decision = self.decide(&call.id, &updated);
+        let decision = with_hook_approval(self.decide(&call.id, &updated), before.is_approved);
         let mut context = vec![messages::arguments_changed(&updated.args.to_string())];
         context.extend(before.context);
         let outcome = self.ask_and_execute(&updated, decision, &cx, context, interrupt).await?;
@@ -398,6 +400,14 @@ impl Engine {
             (ResultFormat::Plain, true) => format!("Error: {}", output.text),
             (ResultFormat::Plain, false) => output.text.clone(),
         }
+    }
+}
+
+/// Allows a call that the hooks of the client have approved, where nothing but the mode `confirm-sensitive` requires approval.
+fn with_hook_approval(decision: Decision, is_approved: bool) -> Decision {
+    match decision {
+        Decision::Ask { rule, .. } if is_approved && is_of_confirm_sensitive(&rule) => Decision::Allow,
+        decision => decision,
     }
 }
 

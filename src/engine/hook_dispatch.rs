@@ -2,6 +2,7 @@
 
 use crate::core::event::{Event, HookVerdict};
 use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState, ObservedFile};
+use crate::core::message::CallKey;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
 use crate::runtime::emitter::EmitError;
@@ -120,7 +121,7 @@ impl Engine {
             self.real_path(&touch.path).map_or_else(|| touch.path.clone(), |path| path.as_str().to_owned())
         });
         HookInput {
-            call_id: Some(call.call_id.to_owned()),
+            call: Some(CallKey::new(self.subagent.as_deref(), call.call_id)),
             tool_name: Some(call.tool.to_owned()),
             tool_input: Some(call.args.clone()),
             file_path: files.next(),

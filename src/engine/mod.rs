@@ -111,6 +111,8 @@ pub struct EngineOptions {
 
 /// Runs tool calls.
 pub struct Engine {
+    /// Id of the call that started the subagent whose calls it runs; absent for those of a run.
+    pub subagent: Option<String>,
     /// The tools.
     pub toolbox: Toolbox,
     /// Decides which calls may run.

@@ -306,6 +306,11 @@ impl Policy {
 
 /// Prefix of the rule name of a decision by mode.
 pub const MODE_RULE_PREFIX: &str = "mode.";
+
+/// Checks whether the mode `confirm-sensitive` requires an approval, and neither a rule nor a stricter mode.
+pub fn is_of_confirm_sensitive(rule: &str) -> bool {
+    rule.strip_prefix(MODE_RULE_PREFIX) == Some(Mode::ConfirmSensitive.name())
+}
 /// Rule name of a refusal by the user.
 pub const DECLINED_RULE: &str = "person";
 

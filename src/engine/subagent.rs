@@ -24,6 +24,7 @@ impl Engine {
         call_id: &str,
     ) -> Self {
         Self {
+            subagent: Some(call_id.to_owned()),
             toolbox,
             policy,
             guardrails: Rc::clone(&self.guardrails),

@@ -14,6 +14,16 @@ pub struct InterruptedCall {
     pub summary: String,
     /// The announced file changes; empty for a program.
     pub announced: Vec<Change>,
+    /// Id of the call of the subagent that announced them; absent for changes by the call itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subagent_call: Option<String>,
+}
+
+impl InterruptedCall {
+    /// Checks whether the call `call_id` announced the changes, or the call `subagent_call` of the subagent that it started.
+    fn is_by(&self, call_id: &str, subagent_call: Option<&str>) -> bool {
+        self.call.id == call_id && self.subagent_call.as_deref() == subagent_call
+    }
 }
 
 /// State folded from a journal: calls that started and have no result.
@@ -36,11 +46,16 @@ impl UnfinishedCalls {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::ToolCallStart { call, summary } => self.begun.push((call.clone(), summary.clone())),
-            Event::FileChangesPlanned { call_id, changes } => self.changes(call_id, changes),
+            Event::FileChangesPlanned { call_id, changes } => self.changes(call_id, None, changes),
             Event::Subagent { call_id, event, .. } => match event.as_ref() {
-                Event::FileChangesPlanned { changes, .. } => self.changes(call_id, changes),
+                Event::FileChangesPlanned { call_id: own, changes } => {
+                    self.changes(call_id, Some(own), changes);
+                }
                 // The changes of a subagent's call are recorded in that call's own end event.
-                Event::ToolCallEnd { .. } => self.changing.retain(|one| one.call.id != *call_id),
+                Event::ToolCallEnd { result, .. } => {
+                    let has_ended = |one: &InterruptedCall| one.is_by(call_id, Some(&result.call_id));
+                    self.changing.retain(|one| !has_ended(one));
+                }
                 _ => {}
             },
             Event::ToolCallEnd { result, .. } => {
@@ -51,18 +66,56 @@ impl UnfinishedCalls {
         }
     }
 
-    fn changes(&mut self, call_id: &str, changes: &[Change]) {
-        if let Some(known) = self.changing.iter_mut().find(|one| one.call.id == call_id) {
+    fn changes(&mut self, call_id: &str, subagent_call: Option<&str>, changes: &[Change]) {
+        if let Some(known) = self.changing.iter_mut().find(|one| one.is_by(call_id, subagent_call)) {
             known.announced.extend(changes.iter().cloned());
         } else if let Some((call, summary)) = self.begun.iter().rfind(|(call, _)| call.id == call_id) {
             let (call, summary) = (call.clone(), summary.clone());
-            self.changing.push(InterruptedCall { call, summary, announced: changes.to_vec() });
+            let subagent_call = subagent_call.map(str::to_owned);
+            self.changing.push(InterruptedCall { call, summary, announced: changes.to_vec(), subagent_call });
         }
     }
 
     /// Returns the calls that were interrupted, in the order in which they started, if no process works on the session. A
     /// call that changed nothing is not included: it may be waiting.
     pub fn into_interrupted(self) -> Vec<InterruptedCall> {
-        self.changing
+        let mut calls: Vec<InterruptedCall> = Vec::new();
+        for one in self.changing {
+            match calls.iter_mut().find(|call| call.call.id == one.call.id) {
+                Some(call) => call.announced.extend(one.announced),
+                None => calls.push(one),
+            }
+        }
+        calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::file_change::{ChangedBy, FileState};
+    use crate::core::message::ToolResult;
+
+    // Fault E1: the changes of a subagent's call were looked up by the call that started the subagent.
+    #[test]
+    fn the_end_of_a_call_of_a_subagent_does_not_end_another_one() {
+        let call = ToolCall { id: "s".into(), name: "t".into(), arguments: "{}".into(), opaque: None };
+        let of_subagent =
+            |event| Event::Subagent { call_id: "s".into(), event: Box::new(event), budget_share: None };
+        let planned = |call_id: &str| {
+            let changes =
+                vec![Change::between(call_id, ChangedBy::Tool, &FileState::Absent, &FileState::Unknown)];
+            of_subagent(Event::FileChangesPlanned { call_id: call_id.into(), changes })
+        };
+        let result = ToolResult { call_id: "a".into(), ..ToolResult::default() };
+        let ended = of_subagent(Event::tool_not_run("t".into(), String::new(), result, Vec::new()));
+        let start = Event::ToolCallStart { call, summary: String::new() };
+        let mut unfinished = UnfinishedCalls::default();
+        [start, planned("a"), planned("b"), planned("c"), ended]
+            .iter()
+            .for_each(|event| unfinished.apply(event));
+        let [interrupted] = &unfinished.into_interrupted()[..] else { panic!() };
+        let paths: Vec<&str> = interrupted.announced.iter().map(|change| change.path.as_str()).collect();
+        assert_eq!(paths, ["b", "c"]);
     }
 }

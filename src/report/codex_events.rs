@@ -5,7 +5,7 @@
 use crate::core::event::{Event, NoticeLevel};
 use crate::core::file_change::{Change, ChangeAction};
 use crate::core::language::Language;
-use crate::core::message::{Message, ToolCall, ToolResult};
+use crate::core::message::{CallKey, Message, ToolCall, ToolResult};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::messages;
@@ -189,8 +189,8 @@ pub struct CodexEvents {
     /// Problems that were found before the run.
     warnings: Vec<String>,
     items: u64,
-    /// The items of calls that have not ended, by the id of the call.
-    open: BTreeMap<String, Item>,
+    /// The items of calls that have not ended.
+    open: BTreeMap<CallKey, Item>,
     last_text: String,
 }
 
@@ -222,7 +222,7 @@ impl CodexEvents {
             Event::Notice { level: NoticeLevel::Warn | NoticeLevel::Error, text } => {
                 vec![self.problem(text.clone())]
             }
-            event => self.call(event, "").into_iter().collect(),
+            event => self.call(event, None).into_iter().collect(),
         }
     }
 
@@ -276,11 +276,11 @@ impl CodexEvents {
         lines
     }
 
-    /// Returns the line for an event of a call; `outer` is the call of the subagent that makes it.
-    fn call(&mut self, event: &Event, outer: &str) -> Option<ThreadEvent> {
-        let key = |id: &str| format!("{outer}/{id}");
+    /// Returns the line for an event of a call; `subagent` is the call that started the subagent that makes it.
+    fn call(&mut self, event: &Event, subagent: Option<&str>) -> Option<ThreadEvent> {
+        let key = |id: &str| CallKey::new(subagent, id);
         match event {
-            Event::Subagent { call_id, event, .. } => self.call(event, call_id),
+            Event::Subagent { call_id, event, .. } => self.call(event, Some(call_id)),
             Event::ToolCallStart { call, .. } => {
                 let item = self.item(ItemDetails::of_call(call));
                 self.open.insert(key(&call.id), item.clone());

@@ -86,7 +86,8 @@ impl Outputs {
     /// # Errors
     /// When there is no output of that name.
     pub fn open(&self, name: &str) -> io::Result<File> {
-        let stem = stem(name.strip_prefix(OUTPUT_PREFIX).unwrap_or(name));
+        let id = name.strip_prefix(OUTPUT_PREFIX).unwrap_or(name);
+        let stem = if is_hashed(id) { id.to_owned() } else { stem(id) };
         let parent = self.parent.as_ref().map(|parent| parent.join(format!("{stem}.txt")));
         File::open(self.file(&stem)).or_else(|error| parent.map_or(Err(error), File::open))
     }
@@ -143,15 +144,20 @@ pub fn is_stored(path: &str) -> bool {
 
 /// Checks whether `name` can be the file name of a stored output.
 pub fn is_file_name(name: &str) -> bool {
-    name.strip_suffix(".txt").is_some_and(|name| stem(name) == name)
+    name.strip_suffix(".txt").is_some_and(|name| is_hashed(name) || stem(name) == name)
 }
 
-/// Returns the file name for a call id: the id itself if it has only letters, digits, `_` and `-` (after an optional leading
-/// `~`), else `~` and its hash. It is idempotent, so that an output's name leads to the same file as its id.
+/// Checks whether `stem` is the file name of the output of a call whose id is unsuitable as one.
+fn is_hashed(stem: &str) -> bool {
+    let digits = stem.strip_prefix('~').unwrap_or_default();
+    digits.len() == HASH_DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Returns the file name for a call id: the id itself if it has only letters, digits, `_` and `-`, else `~` and its hash. No
+/// id has the file name of another one.
 fn stem(call_id: &str) -> String {
-    let bare = call_id.strip_prefix('~').unwrap_or(call_id);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !bare.is_empty() && bare.len() <= MAX_ID_CHARS && bare.bytes().all(plain) {
+    if !call_id.is_empty() && call_id.len() <= MAX_ID_CHARS && call_id.bytes().all(plain) {
         return call_id.to_owned();
     }
     let mut digits = blake3::hash(call_id.as_bytes()).to_hex().to_string();
@@ -205,7 +211,23 @@ mod tests {
             let name = Outputs::name(&id);
             let file = stem(&id);
             prop_assert!(!file.is_empty() && !file.contains(['/', '.', '\0']) && file.len() <= MAX_ID_CHARS + 1);
-            prop_assert_eq!(stem(name.strip_prefix(OUTPUT_PREFIX).unwrap()), file);
+            let dir = tempfile::tempdir().unwrap();
+            let outputs = Outputs { dir: dir.path().to_owned(), parent: None, kept: None, redactor: Arc::default() };
+            outputs.store(&id, b"x").unwrap();
+            prop_assert!(outputs.open(&name).is_ok() && is_file_name(&format!("{file}.txt")), "{}", name);
         }
+    }
+
+    // Fault E1: what is stored by the id of a call.
+    #[test]
+    fn an_id_that_is_the_file_name_of_another_id_has_a_file_of_its_own() {
+        let (_dir, outputs) = outputs();
+        let other = stem("an id with blanks");
+        outputs.store("an id with blanks", b"first").unwrap();
+        outputs.store(&other, b"second").unwrap();
+        let mut stored = String::new();
+        outputs.open(&Outputs::name("an id with blanks")).unwrap().read_to_string(&mut stored).unwrap();
+        outputs.open(&Outputs::name(&other)).unwrap().read_to_string(&mut stored).unwrap();
+        assert_eq!(stored, "firstsecond");
     }
 }

@@ -279,6 +279,53 @@ fn claude_hook_callback_before_a_call_denies_asks_changes_and_blocks_when_it_fai
     }
 }
 
+// Fault E1: a call with the id of an approved one ran without approval.
+#[test]
+fn claude_an_approval_by_a_hook_covers_no_call_of_a_subagent_or_run_with_the_same_id() {
+    let touch = |file: &str| {
+        let arguments = json!({"command": format!("touch {file}; rm -r dummy")});
+        json!({"calls": [{"id": "same", "name": "run_command", "arguments": arguments}]})
+    };
+    let dispatch = || call("dispatch_subagent", &json!({"agent_type": "test", "task": "look"}));
+    for turns in [
+        json!([touch("first"), dispatch(), touch("second"), {"text": "looked"}, {"text": "done"}]),
+        json!([dispatch(), touch("first"), {"text": "looked"}, touch("second"), {"text": "done"}]),
+        json!([dispatch(), touch("first"), {"text": "looked"}, dispatch(), touch("second"), {"text": "looked"}, {"text": "done"}]),
+    ] {
+        let (lab, model) = (Lab::new().file("dummy/a", "a"), server(&turns));
+        let mut client = ClaudeClient::start(&lab, &model, &[]);
+        client.control(&hooks("PreToolUse", &json!({"matcher": "Bash"})));
+        client.say(&json!("x"));
+        for answer in [json!({"hookSpecificOutput": {"permissionDecision": "allow"}}), json!({})] {
+            let fired = client.request("hook_callback");
+            client.answer(&fired, &answer);
+        }
+        client.result();
+        assert!(lab.exists("first") && !lab.exists("second"), "{turns}");
+    }
+}
+
+// Fault E1: an approval is one of the arguments that were shown.
+#[test]
+fn claude_an_approval_by_a_hook_does_not_cover_arguments_that_a_later_hook_sets() {
+    for (change, runs) in
+        [(json!({}), true), (json!({"updatedInput": {"command": "touch new; rm -r dummy"}}), false)]
+    {
+        let turns =
+            json!([call("run_command", &json!({"command": "touch new; rm -r ./dummy"})), {"text": "done"}]);
+        let (lab, model) = (Lab::new().file("dummy/a", "a"), server(&turns));
+        let mut client = ClaudeClient::start(&lab, &model, &[]);
+        client.control(&hooks("PreToolUse", &json!({"hookCallbackIds": ["h0", "h1"]})));
+        client.say(&json!("x"));
+        for answer in [json!({"permissionDecision": "allow"}), change] {
+            let fired = client.request("hook_callback");
+            client.answer(&fired, &json!({"hookSpecificOutput": answer}));
+        }
+        client.result();
+        assert_eq!(lab.exists("new"), runs);
+    }
+}
+
 #[test]
 fn claude_a_hook_that_asks_or_changes_arguments_reaches_the_client_and_a_silent_one_blocks() {
     let (lab, model) = (

@@ -129,6 +129,29 @@ fn s20_serve_asks_for_approval_and_the_decision_counts() {
     }
 }
 
+// Fault E1: a question was shown by the id of the call alone.
+#[test]
+fn serve_names_the_subagent_whose_call_needs_approval() {
+    let (lab, model) = (
+        Lab::new().file("dummy/a", "a"),
+        server(&json!([
+            calls("dispatch_subagent", &json!({"agent_type": "test", "task": "look"})),
+            calls("run_command", &json!({"command": "rm -r dummy"})),
+            {"text": "looked"},
+            {"text": "done"}])),
+    );
+    let mut client = RpcClient::start(&lab, &model, &[]);
+    let session = client.begin("x");
+    let question = client.wait("approval")["question"].clone();
+    let events = client.events(&session);
+    let started = events.iter().rfind(|event| event["event"]["type"] == "tool_call_start").unwrap();
+    assert_eq!(
+        (&started["call_id"], &started["event"]["call"]["id"]),
+        (&question["subagent"], &question["call_id"]),
+        "{question}"
+    );
+}
+
 #[test]
 fn s20_serve_an_answer_counts_once_and_only_for_its_question() {
     let (lab, model) =

@@ -37,6 +37,31 @@ fn results(request: &Recorded) -> Vec<&str> {
     results.map(|message| message["content"].as_str().unwrap()).collect()
 }
 
+// Fault E1: the long output of a subagent's call had the name of one of the run, and was read as that one.
+#[test]
+fn an_output_of_a_subagent_is_its_own_although_a_call_of_the_run_had_the_same_id() {
+    let print = |first: u32| {
+        let arguments = json!({"command": format!("seq {first} 90000")});
+        json!({"id": "same", "name": "run_command", "arguments": arguments})
+    };
+    let server = Server::start(&script(&[
+        calls(&[print(1)]),
+        calls(&[dispatch(&json!({"agent_type": "test", "task": "look"}))]),
+        calls(&[print(2)]),
+        text("looked"),
+        text("done"),
+    ]));
+    let lab = Lab::new();
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let requests = server.requests();
+    let name = |request: &Recorded| {
+        let result = results(request).pop().unwrap().to_owned();
+        let name = result.split("output:").nth(1).unwrap_or_else(|| panic!("{result}"));
+        name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap().to_owned()
+    };
+    assert_ne!(name(&requests[1]), name(&requests[3]));
+}
+
 #[test]
 fn l36_a_subagent_knows_only_its_task_and_its_long_answer_is_cut_and_kept() {
     let long = "x".repeat(2000);

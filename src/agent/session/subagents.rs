@@ -53,7 +53,9 @@ impl Session {
     #[must_use]
     pub fn new_subagent(&self, limits: Limits, call_id: &str) -> Self {
         let id = subagent_id(&self.id, call_id);
-        Self { delimiter: Delimiter::for_session(&id), id, ..Self::new(limits) }
+        // The subagent can read the outputs of the run, which are named after its calls.
+        let call_ids = self.call_ids.clone();
+        Self { delimiter: Delimiter::for_session(&id), id, call_ids, ..Self::new(limits) }
     }
 
     /// Creates the session of a subagent that starts with a copy of the conversation, without the answer that requests it.

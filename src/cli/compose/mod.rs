@@ -449,6 +449,7 @@ pub fn engine(
         is_stopped_by_hook: Cell::new(false),
         checkpoints: checkpoints.filter(|_| !interaction.dry_run),
         has_warned_unlisted: Cell::new(false),
+        subagent: None,
     })
 }
 

@@ -22,6 +22,8 @@ pub struct ClientHookAnswer {
     pub stop: Option<String>,
     /// Reason to block the action.
     pub block: Option<String>,
+    /// Whether the call may run with the arguments of this answer, although the mode requires approval (`pre_tool_use` only).
+    pub is_approved: bool,
     /// Text for the model.
     pub context: Option<String>,
     /// New arguments for the tool (`pre_tool_use` only).

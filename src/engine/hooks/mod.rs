@@ -76,6 +76,8 @@ pub struct HookOutcome {
     pub runs: Vec<HookRun>,
     /// Reason of a hook that blocked the action; later hooks did not run.
     pub block: Option<String>,
+    /// Whether the client's hooks have approved the call with the arguments that it has after all hooks (`pre_tool_use` only).
+    pub is_approved: bool,
     /// Texts for the model.
     pub context: Vec<String>,
     /// New arguments for the tool (`pre_tool_use` only), which need a new permission decision.
@@ -251,6 +253,7 @@ impl Hooks {
                 answer = client.call(event, &input) => answer,
             };
             let duration = answer.duration;
+            outcome.is_approved = answer.is_approved;
             outcome.record(CLIENT_HOOK, answer.into(), duration);
         }
         outcome

@@ -1,6 +1,7 @@
 //! Protocol of hooks: the environment and input they receive, and the output that is read from them.
 
 use super::rule::HookEvent;
+use crate::core::message::CallKey;
 use crate::process::capture::Captured;
 use crate::process::shell;
 use serde::Serialize;
@@ -25,9 +26,9 @@ const FILE_PLACEHOLDER: &str = "{file}";
 /// Data about an event for a hook. Fields that the event does not have stay empty.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct HookInput {
-    /// Id of the tool call, for hooks of a client.
+    /// The tool call, for hooks of a client.
     #[serde(skip)]
-    pub call_id: Option<String>,
+    pub call: Option<CallKey>,
     /// The tool's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,

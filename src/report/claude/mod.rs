@@ -9,7 +9,7 @@ mod result;
 use crate::config::claude_names::names;
 use crate::core::event::{Event, FinishReason, NoticeLevel, Record};
 use crate::core::failure::FailureKind;
-use crate::core::message::{Message, Part, ToolCall, ToolResult};
+use crate::core::message::{CallKey, Message, Part, ToolCall, ToolResult};
 use crate::core::usage::Usage;
 use crate::messages;
 use pieces::Pieces;
@@ -49,8 +49,8 @@ pub struct ClaudeEvents {
     /// Translates streamed pieces; absent if the client takes none.
     pieces: Option<Pieces>,
     model: String,
-    /// The calls of the session, by the ids of the model, which repeat: the last one counts.
-    calls: HashMap<String, ShownCall>,
+    /// The calls of the session and its subagents.
+    calls: HashMap<CallKey, ShownCall>,
     ids: BTreeSet<String>,
     denials: Vec<Value>,
     finish: Option<&'static str>,
@@ -75,9 +75,9 @@ impl ClaudeEvents {
         self.totals.begin();
     }
 
-    /// Returns the call of the model with this id.
-    pub fn call(&self, call_id: &str) -> Option<&ShownCall> {
-        self.calls.get(call_id)
+    /// Returns a call as the client has seen it.
+    pub fn call(&self, call: &CallKey) -> Option<&ShownCall> {
+        self.calls.get(call)
     }
 
     /// Returns the messages for an event.
@@ -97,13 +97,10 @@ impl ClaudeEvents {
             {
                 self.totals.answer(*latency_ms);
                 self.finish = Some(stop_reason(finish));
-                self.answer(message, finish, usage.unwrap_or_default(), &Value::Null)
+                self.answer(message, finish, usage.unwrap_or_default(), None)
             }
             Event::ToolCallEnd { result, denial, .. } => {
-                if denial.is_some() {
-                    self.deny(&result.call_id);
-                }
-                vec![self.result_message(result, &Value::Null)]
+                vec![self.call_ended(result, denial.is_some(), None)]
             }
             Event::Subagent { call_id, event, .. } => self.of_subagent(call_id, event),
             event => self.report(event),
@@ -192,33 +189,34 @@ impl ClaudeEvents {
         message: &Message,
         finish: &FinishReason,
         tokens: Usage,
-        parent: &Value,
+        subagent: Option<&str>,
     ) -> Vec<Value> {
         let (id, model) = (self.answer_id(), self.model.clone());
         self.answers = self.answers.saturating_add(1);
-        let content: Vec<Value> = message.parts.iter().filter_map(|part| self.block(part)).collect();
+        let content: Vec<Value> =
+            message.parts.iter().filter_map(|part| self.block(part, subagent)).collect();
         let reason = stop_reason(finish);
-        let is_main = parent.is_null();
-        let mut lines = match self.pieces.as_mut().filter(|_| is_main) {
+        let mut lines = match self.pieces.as_mut().filter(|_| subagent.is_none()) {
             Some(pieces) => pieces.end(&content, reason, &usage(tokens), &id, &model),
             None => Vec::new(),
         };
         if !content.is_empty() {
             let message = json!({"id": id, "type": "message", "role": "assistant", "model": model, "content": content,
                 "stop_reason": reason, "stop_sequence": null, "usage": usage(tokens)});
+            let parent = self.parent(subagent);
             lines.push(json!({"type": "assistant", "message": message, "parent_tool_use_id": parent}));
         }
         lines
     }
 
-    fn block(&mut self, part: &Part) -> Option<Value> {
+    fn block(&mut self, part: &Part, subagent: Option<&str>) -> Option<Value> {
         match part {
             Part::Text { text } if !text.is_empty() => Some(json!({"type": "text", "text": text})),
             Part::Thinking { text, .. } if !text.is_empty() => {
                 Some(json!({"type": "thinking", "thinking": text, "signature": ""}))
             }
             Part::ToolCall(call) => {
-                let ShownCall { id, name, input } = self.show_call(call);
+                let ShownCall { id, name, input } = self.show_call(call, subagent);
                 Some(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
             }
             Part::Text { .. } | Part::Thinking { .. } | Part::Image(_) | Part::ToolResult(_) => None,
@@ -226,7 +224,7 @@ impl ClaudeEvents {
     }
 
     /// Gives a call its id for the client.
-    fn show_call(&mut self, call: &ToolCall) -> ShownCall {
+    fn show_call(&mut self, call: &ToolCall, subagent: Option<&str>) -> ShownCall {
         // What the model wrote may be no JSON; the result of the call says so.
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
         let (name, input) = names().call_there(&call.name, &arguments, &self.init.cwd);
@@ -235,40 +233,40 @@ impl ClaudeEvents {
             id = format!("{}-{}", call.id, self.ids.len());
         }
         let shown = ShownCall { id, name, input };
-        self.calls.insert(call.id.clone(), shown.clone());
+        self.calls.insert(CallKey::new(subagent, &call.id), shown.clone());
         shown
     }
 
-    fn shown_id(&self, call_id: &str) -> String {
-        self.calls.get(call_id).map_or(call_id, |call| &call.id).to_owned()
+    fn shown_id(&self, call: &CallKey) -> String {
+        self.calls.get(call).map_or(&call.id, |call| &call.id).to_owned()
     }
 
-    fn result_message(&self, result: &ToolResult, parent: &Value) -> Value {
-        let block = json!({"type": "tool_result", "tool_use_id": self.shown_id(&result.call_id), "content": result.text,
-            "is_error": result.is_error});
-        json!({"type": "user", "message": {"role": "user", "content": [block]}, "parent_tool_use_id": parent})
+    /// Returns the id of the call that started a subagent, for the client; null for the run itself.
+    fn parent(&self, subagent: Option<&str>) -> Value {
+        subagent.map(|call_id| self.shown_id(&CallKey::new(None, call_id))).into()
     }
 
-    fn deny(&mut self, call_id: &str) {
-        if let Some(ShownCall { id, name, input }) = self.calls.get(call_id) {
+    /// Notes a refused call, and returns the message with the result of a call.
+    fn call_ended(&mut self, result: &ToolResult, is_refused: bool, subagent: Option<&str>) -> Value {
+        let call = CallKey::new(subagent, &result.call_id);
+        if let Some(ShownCall { id, name, input }) = self.calls.get(&call).filter(|_| is_refused) {
             self.denials.push(json!({"tool_name": name, "tool_use_id": id, "tool_input": input}));
         }
+        let block = json!({"type": "tool_result", "tool_use_id": self.shown_id(&call), "content": result.text,
+            "is_error": result.is_error});
+        json!({"type": "user", "message": {"role": "user", "content": [block]}, "parent_tool_use_id": self.parent(subagent)})
     }
 
     /// Returns the messages of a subagent: its calls and their results, not its texts.
     fn of_subagent(&mut self, call_id: &str, event: &Event) -> Vec<Value> {
-        let parent = Value::from(self.shown_id(call_id));
         match event {
             Event::ModelResponse { purpose, message, finish, usage, .. } if !purpose.is_internal() => {
                 let parts = message.tool_calls().cloned().map(Part::ToolCall).collect();
                 let calls = Message { role: message.role, parts };
-                self.answer(&calls, finish, usage.unwrap_or_default(), &parent)
+                self.answer(&calls, finish, usage.unwrap_or_default(), Some(call_id))
             }
             Event::ToolCallEnd { result, denial, .. } => {
-                if denial.is_some() {
-                    self.deny(&result.call_id);
-                }
-                vec![self.result_message(result, &parent)]
+                vec![self.call_ended(result, denial.is_some(), Some(call_id))]
             }
             _ => Vec::new(),
         }

@@ -81,7 +81,23 @@ fn a_call_whose_id_repeats_gets_an_id_of_its_own() {
         .collect();
     assert_ne!(ids[0], ids[1]);
     let result = ToolResult { call_id: "c".to_owned(), ..ToolResult::default() };
-    assert_eq!(events.result_message(&result, &Value::Null)["message"]["content"][0]["tool_use_id"], ids[1]);
+    assert_eq!(events.call_ended(&result, false, None)["message"]["content"][0]["tool_use_id"], ids[1]);
+}
+
+// Fault E1: the calls of subagents were looked up by their ids alone.
+#[test]
+fn calls_of_two_subagents_with_the_same_id_keep_their_own_ids() {
+    let mut events = ClaudeEvents::new(false);
+    let mut of = |call_id: &str, event: Event| {
+        let event =
+            Event::Subagent { call_id: call_id.to_owned(), event: Box::new(event), budget_share: None };
+        events.messages(&record(event))[0]["message"]["content"][0].clone()
+    };
+    let shown = ["a", "b"].map(|subagent| of(subagent, response(vec![call("c")]))["id"].clone());
+    let result = ToolResult { call_id: "c".to_owned(), ..ToolResult::default() };
+    let end = Event::tool_not_run("run_command".to_owned(), String::new(), result, Vec::new());
+    let ended = ["a", "b"].map(|subagent| of(subagent, end.clone())["tool_use_id"].clone());
+    assert!(shown[0] != shown[1] && shown == ended, "{shown:?} {ended:?}");
 }
 
 #[test]

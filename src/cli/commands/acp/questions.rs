@@ -34,7 +34,7 @@ pub async fn ask(
     question: ClientQuestion,
 ) {
     let ClientQuestion { question, mut reply } = question;
-    let call_id = updates.call_id(&question.call_id);
+    let call_id = updates.call_id(&question.call);
     let request = permission_request(session, call_id, &question, language);
     let answer = outbox.request(CLIENT_METHOD_NAMES.session_request_permission, &request);
     tokio::select! {

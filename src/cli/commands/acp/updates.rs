@@ -4,7 +4,7 @@ use super::files::SessionFiles;
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::core::event::{Event, MessageOrigin, NoticeLevel, Record};
 use crate::core::language::Language;
-use crate::core::message::{HistoryRole, Message, ToolCall as Call};
+use crate::core::message::{CallKey, HistoryRole, Message, ToolCall as Call};
 use crate::core::usage::Usage;
 use crate::messages;
 use crate::terminal::one_line;
@@ -48,8 +48,8 @@ struct State {
     mode: String,
     /// Number of calls of the run.
     calls: u32,
-    /// Ids for the client of the calls of the run, by those of the model, which repeat.
-    call_ids: HashMap<String, String>,
+    /// Ids for the client of the calls of the run and its subagents.
+    call_ids: HashMap<CallKey, String>,
 }
 
 impl UpdateStream {
@@ -146,8 +146,8 @@ impl UpdateStream {
                 self.send(SessionUpdate::AgentThoughtChunk(self.chunk(text)));
             }
             Event::RunEnd { result } => self.usage(result.cost.total_usd.map(f64::from)),
-            Event::ToolCallStart { .. } | Event::ToolCallEnd { .. } => self.tool_call(event),
-            Event::Subagent { event, .. } => self.tool_call(event),
+            Event::ToolCallStart { .. } | Event::ToolCallEnd { .. } => self.tool_call(event, None),
+            Event::Subagent { call_id, event, .. } => self.tool_call(event, Some(call_id)),
             _ => {}
         }
     }
@@ -181,10 +181,10 @@ impl UpdateStream {
         self.send(SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost)));
     }
 
-    fn tool_call(&self, event: &Event) {
+    fn tool_call(&self, event: &Event, subagent: Option<&str>) {
         match event {
             Event::ToolCallStart { call, summary } => {
-                self.send(SessionUpdate::ToolCall(self.started(call, summary)));
+                self.send(SessionUpdate::ToolCall(self.started(call, summary, subagent)));
             }
             Event::ToolCallEnd { name, summary, result, changed, .. } => {
                 let status = if result.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
@@ -193,35 +193,37 @@ impl UpdateStream {
                 content.push(text_block(&result.text).into());
                 let fields =
                     ToolCallUpdateFields::new().status(status).title(title(name, summary)).content(content);
-                let update = ToolCallUpdate::new(self.call_id(&result.call_id), fields);
+                let update =
+                    ToolCallUpdate::new(self.call_id(&CallKey::new(subagent, &result.call_id)), fields);
                 self.send(SessionUpdate::ToolCallUpdate(update));
             }
             _ => {}
         }
     }
 
-    fn started(&self, call: &Call, summary: &str) -> ToolCall {
+    fn started(&self, call: &Call, summary: &str, subagent: Option<&str>) -> ToolCall {
         let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok();
         let path = arguments.as_ref().and_then(|arguments| arguments.get("path")?.as_str());
         let locations = path.map(|path| ToolCallLocation::new(self.files.absolute(path)));
-        let mut started = ToolCall::new(self.new_call_id(&call.id), title(&call.name, summary))
-            .kind(kind(&call.name))
-            .status(ToolCallStatus::InProgress)
-            .locations(locations.into_iter().collect());
+        let mut started =
+            ToolCall::new(self.new_call_id(CallKey::new(subagent, &call.id)), title(&call.name, summary))
+                .kind(kind(&call.name))
+                .status(ToolCallStatus::InProgress)
+                .locations(locations.into_iter().collect());
         started.raw_input = arguments;
         started
     }
 
     /// Returns the id of a call for the client.
-    pub fn call_id(&self, call_id: &str) -> String {
-        self.state.borrow().call_ids.get(call_id).cloned().unwrap_or_else(|| call_id.to_owned())
+    pub fn call_id(&self, call: &CallKey) -> String {
+        self.state.borrow().call_ids.get(call).unwrap_or(&call.id).clone()
     }
 
-    fn new_call_id(&self, call_id: &str) -> String {
+    fn new_call_id(&self, call: CallKey) -> String {
         let mut state = self.state.borrow_mut();
         state.calls = state.calls.saturating_add(1);
         let id = format!("{}-call-{}", state.message.0, state.calls);
-        state.call_ids.insert(call_id.to_owned(), id.clone());
+        state.call_ids.insert(call, id.clone());
         id
     }
 

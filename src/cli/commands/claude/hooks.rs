@@ -1,5 +1,6 @@
 //! Hooks of the client as control requests: `hook_callback`.
 
+use super::args::PermissionMode;
 use super::outbox::Answer;
 use super::questions::Questioner;
 use crate::config::claude_names::names;
@@ -148,8 +149,8 @@ impl Callbacks {
         };
         let tool = input.tool_name.as_deref();
         let arguments = input.tool_input.clone().unwrap_or_default();
-        let call_id = input.call_id.as_deref().unwrap_or_default();
-        let mut call = tool.map(|tool| self.questioner.shown(call_id, tool, &arguments));
+        let key = input.call.clone().unwrap_or_default();
+        let mut call = tool.map(|tool| self.questioner.shown(&key, tool, &arguments));
         let mut combined = ClientHookAnswer::default();
         for (id, timeout) in self.callbacks(name, tool) {
             let answer =
@@ -170,6 +171,7 @@ impl Callbacks {
                 break;
             }
         }
+        combined.is_approved &= self.questioner.permissions.mode() != PermissionMode::Plan;
         combined
     }
 
@@ -244,21 +246,20 @@ impl Callbacks {
         let specific = &answer["hookSpecificOutput"];
         let why = specific["permissionDecisionReason"].as_str().or_else(|| reason(&answer));
         let why = why.unwrap_or(messages::CLAUDE_HOOK_WITHOUT_REASON);
-        let call_id = input.call_id.as_deref().unwrap_or_default();
         if let (Some(call), Some(tool), updated @ Value::Object(_)) =
             (call.as_mut(), &input.tool_name, &specific["updatedInput"])
         {
             call.input.clone_from(updated);
             combined.updated_input = Some(names().arguments_here(tool, updated));
+            // An earlier hook has approved other arguments.
+            combined.is_approved = false;
         }
         match (&specific["permissionDecision"], call) {
             (Value::Null, _) => {}
-            (Value::String(decision), _) if decision == "allow" => {
-                self.questioner.permissions.approve(call_id);
-            }
+            (Value::String(decision), _) if decision == "allow" => combined.is_approved = true,
             (Value::String(decision), Some(call)) if decision == "ask" => {
                 match self.questioner.confirm(call, why).await {
-                    Ok(()) => self.questioner.permissions.approve(call_id),
+                    Ok(()) => combined.is_approved = true,
                     Err(why) => combined.block = Some(why),
                 }
             }

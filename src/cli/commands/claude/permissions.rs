@@ -6,10 +6,9 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::claude_names::{is_of_server, names};
 use crate::core::failure::FailureKind;
 use crate::engine::approver::Question;
-use crate::engine::policy::{MODE_RULE_PREFIX, Mode};
+use crate::engine::policy::is_of_confirm_sensitive;
 use crate::messages;
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::cell::Cell;
 
 /// What the client has permitted.
 pub struct Permissions {
@@ -20,8 +19,6 @@ pub struct Permissions {
     asks: bool,
     /// Names there of the tools whose calls run without asking.
     allowed: Vec<String>,
-    /// Ids of the calls that a hook of the client has approved.
-    approved: RefCell<HashSet<String>>,
 }
 
 /// How a question is answered.
@@ -48,7 +45,6 @@ impl Permissions {
             may_bypass: skips || args.allow_dangerously_skip_permissions,
             asks: is_stdio && args.permission_prompts != Some(PermissionPrompts::None),
             allowed,
-            approved: RefCell::default(),
         };
         let default = if skips { PermissionMode::BypassPermissions } else { PermissionMode::Default };
         let mode = match args.permission_mode {
@@ -79,11 +75,6 @@ impl Permissions {
         Ok(())
     }
 
-    /// Notes that a hook of the client has approved a call.
-    pub fn approve(&self, call_id: &str) {
-        self.approved.borrow_mut().insert(call_id.to_owned());
-    }
-
     /// Checks whether the client can be asked.
     pub fn can_ask(&self) -> bool {
         self.asks && self.mode() != PermissionMode::DontAsk
@@ -91,8 +82,7 @@ impl Permissions {
 
     /// Determines how a question is answered.
     pub fn answer(&self, question: &Question) -> Permitted {
-        let is_by_mode = question.rule.strip_prefix(MODE_RULE_PREFIX) == Some(Mode::ConfirmSensitive.name());
-        if is_by_mode && self.permits(&question.tool, &question.call_id) {
+        if is_of_confirm_sensitive(&question.rule) && self.permits(&question.tool) {
             Permitted::Yes
         } else if self.can_ask() {
             Permitted::Ask
@@ -101,16 +91,14 @@ impl Permissions {
         }
     }
 
-    fn permits(&self, tool: &str, call_id: &str) -> bool {
+    fn permits(&self, tool: &str) -> bool {
         let by_mode = match self.mode() {
             PermissionMode::BypassPermissions => true,
             PermissionMode::AcceptEdits => names().edits(tool),
             PermissionMode::Plan => return false,
             PermissionMode::Default | PermissionMode::DontAsk | PermissionMode::Auto => false,
         };
-        by_mode
-            || self.allowed.iter().any(|entry| allows(entry, tool))
-            || self.approved.borrow().contains(call_id)
+        by_mode || self.allowed.iter().any(|entry| allows(entry, tool))
     }
 }
 
@@ -127,11 +115,12 @@ fn allows(entry: &str, ours: &str) -> bool {
 mod tests {
     use super::super::args::parse;
     use super::*;
+    use crate::core::message::CallKey;
     use serde_json::Value;
 
     fn question(tool: &str, rule: &str) -> Question {
         Question {
-            call_id: "c".to_owned(),
+            call: CallKey::new(None, "c"),
             tool: tool.to_owned(),
             arguments: Value::Null,
             summary: String::new(),
@@ -200,7 +189,5 @@ mod tests {
         assert!(without.set_mode(PermissionMode::BypassPermissions).is_err());
         assert_eq!(without.mode(), PermissionMode::Default);
         assert!(without.set_mode(PermissionMode::Auto).is_err());
-        without.approve("c");
-        assert_eq!(without.answer(&question("run_command", "mode.confirm-sensitive")), Permitted::Yes);
     }
 }

@@ -4,6 +4,7 @@ use super::outbox::Outbox;
 use super::permissions::{Permissions, Permitted};
 use crate::cli::compose::run_client::ClientQuestion;
 use crate::config::claude_names::names;
+use crate::core::message::CallKey;
 use crate::engine::approver::{ApproverAnswer, Question};
 use crate::messages;
 use crate::report::claude::{ClaudeEvents, ShownCall};
@@ -45,8 +46,8 @@ impl Questioner {
     }
 
     async fn ask(&self, question: &Question) -> ApproverAnswer {
-        let Question { call_id, tool, arguments, summary, reason, .. } = question;
-        let call = self.shown(call_id, tool, arguments);
+        let Question { call, tool, arguments, summary, reason, .. } = question;
+        let call = self.shown(call, tool, arguments);
         match self.outbox.request(request(&call, summary, reason)).await {
             Ok(answer) => decision(tool, &call.input, &answer),
             Err(why) => ApproverAnswer::No(Some(why)),
@@ -54,10 +55,9 @@ impl Questioner {
     }
 
     /// Returns a call with the names there and the id that the client knows.
-    pub fn shown(&self, call_id: &str, tool: &str, arguments: &Value) -> ShownCall {
+    pub fn shown(&self, call: &CallKey, tool: &str, arguments: &Value) -> ShownCall {
         let (name, input) = names().call_there(tool, arguments, &self.root);
-        let id =
-            self.events.borrow().call(call_id).map_or_else(|| call_id.to_owned(), |call| call.id.clone());
+        let id = self.events.borrow().call(call).map_or_else(|| call.id.clone(), |call| call.id.clone());
         ShownCall { id, name, input }
     }
 

@@ -263,8 +263,11 @@ fn result_schema(_: &mut SchemaGenerator) -> Schema {
 pub struct ApprovalQuestion {
     /// Id of the question.
     pub id: String,
-    /// Id of the call, as in `tool_call_start`.
+    /// Id of the call, as in `tool_call_start`; unique within one conversation only.
     pub call_id: String,
+    /// Id of the call that started the subagent that makes the call, as in `subagent`; absent for a call of the run itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<String>,
     /// Name of the tool.
     pub tool: String,
     /// Summary of the call, one line.

@@ -109,11 +109,12 @@ impl WorkingRun {
 }
 
 fn shown(id: String, question: &Question) -> ApprovalQuestion {
-    let Question { call_id, tool, summary, reason, notes, preview, always_scope, .. } = question;
+    let Question { call, tool, summary, reason, notes, preview, always_scope, .. } = question;
     let text = |text: &String| sanitize(text).into_owned();
     ApprovalQuestion {
         id,
-        call_id: call_id.clone(),
+        call_id: call.id.clone(),
+        subagent: call.subagent.clone(),
         tool: text(tool),
         summary: text(summary),
         reason: text(reason),
