@@ -86,6 +86,7 @@ impl SessionInfo {
             event @ Event::RunStart { .. } => self.last_run = Some(event.clone()),
             Event::System { .. } => self.has_system = true,
             Event::ToolCallPending { .. } => self.pauses = true,
+            Event::Imported => (self.last_run, self.pauses) = (None, false),
             _ => {}
         }
     }

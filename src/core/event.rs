@@ -76,7 +76,7 @@ pub enum Event {
         workspace: String,
         /// The program version that created the session.
         program: String,
-        /// The workspace root before the session was imported (`agent sessions import`).
+        /// The workspace root before the session was imported (`agent sessions import`); absent for a session of this machine.
         #[serde(default, skip_serializing_if = "Option::is_none", alias = "brought_from")]
         imported_from: Option<String>,
         /// The command of several runs, such as `agent loop`, of which the session is a part.
@@ -434,6 +434,9 @@ pub enum Event {
         /// The result.
         result: Box<RunResult>,
     },
+    /// The session was imported (`agent sessions import`): the records before come from a file, and what they changed, chose or
+    /// asked for is not of this machine.
+    Imported,
     /// A command of several runs, such as `agent loop`; only in its own journal.
     Work {
         /// What happened.
@@ -442,6 +445,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// Checks whether the event, the first of a session, is that of one that was imported, or of a fork of one.
+    pub fn starts_imported_session(&self) -> bool {
+        matches!(self, Self::SessionStart { imported_from: Some(_), .. })
+    }
+
     /// Checks whether the event is streamed but never recorded.
     pub fn is_delta(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ThinkingDelta { .. })

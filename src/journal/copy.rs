@@ -14,6 +14,9 @@ use std::path::Path;
 /// Prefix of directories of sessions that are being created; no id starts with it.
 const NEW_DIR_PREFIX: &str = ".new-";
 
+/// Run of the marker of an import, which is part of no run of the session.
+const IMPORT_RUN: &str = "import";
+
 impl SessionStore {
     /// Creates session `id` from `records` atomically; `fill` writes its other files into its directory.
     ///
@@ -55,10 +58,30 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
     journal.sync_all()
 }
 
-/// Rewrites `records` for a new session, optionally in another `workspace`. Data in user messages gets its delimiters. Pending approvals and their answers are
+/// Rewrites the `records` of a file for a new session in `workspace`, which they mark as imported; `None` if they do not begin as a
+/// session does. Otherwise like [`rewrite_for_session`].
+pub fn rewrite_imported(mut records: Vec<Record>, id: &str, workspace: &str) -> Option<Vec<Record>> {
+    let mut starts = 0_u32;
+    records.retain(|record| {
+        starts = starts.saturating_add(u32::from(matches!(record.event, Event::SessionStart { .. })));
+        !matches!(record.event, Event::Imported | Event::Work { .. })
+            && (starts == 1 || !matches!(record.event, Event::SessionStart { .. }))
+    });
+    let Event::SessionStart { workspace: current, imported_from, work_id, .. } =
+        &mut records.first_mut()?.event
+    else {
+        return None;
+    };
+    let was = std::mem::replace(current, workspace.to_owned());
+    imported_from.get_or_insert(was);
+    *work_id = None;
+    Some(rewrite_for_session(records, id))
+}
+
+/// Rewrites `records` for a new session. Data in user messages gets its delimiters. Pending approvals and their answers are
 /// removed: they belong to the original session. Saved states are replaced by a notice, because they cannot be trusted
-/// without the records they follow from; the notice keeps the number of records for replay.
-pub fn rewrite_for_session(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
+/// without the records they follow from; the notice keeps the number of records for replay. A session that was imported stays one.
+pub fn rewrite_for_session(mut records: Vec<Record>, id: &str) -> Vec<Record> {
     let stays =
         |event: &Event| !matches!(event, Event::ToolCallPending { .. } | Event::ApprovalAnswered { .. });
     records.retain(|record| stays(&record.event));
@@ -69,16 +92,20 @@ pub fn rewrite_for_session(mut records: Vec<Record>, id: &str, workspace: Option
             record.event =
                 Event::Notice { level: NoticeLevel::Info, text: messages::STATE_LEFT_OUT.to_owned() };
         }
-        if let Event::SessionStart { session_id, workspace: current, imported_from, .. } = &mut record.event {
+        if let Event::SessionStart { session_id, .. } = &mut record.event {
             before = Delimiter::for_session(&std::mem::replace(session_id, id.to_owned()));
-            if let Some(workspace) = workspace.filter(|workspace| workspace != current) {
-                let was = std::mem::replace(current, workspace.to_owned());
-                imported_from.get_or_insert(was);
-            }
         }
         if let Event::UserMessage { text, .. } = &mut record.event {
             *text = text.replace(before.token(), delimiter.token());
         }
+    }
+    let is_imported = records.first().is_some_and(|first| first.event.starts_imported_session());
+    if is_imported && !records.iter().any(|record| record.event == Event::Imported) {
+        let marker = records.last().map(|last| {
+            let (seq, event) = (last.seq.saturating_add(1), Event::Imported);
+            Record { seq, run: IMPORT_RUN.to_owned(), event, ..last.clone() }
+        });
+        records.extend(marker);
     }
     records
 }
@@ -155,7 +182,7 @@ mod tests {
     fn a_session_is_made_whole_and_never_over_another() {
         let dir = tempfile::tempdir().unwrap();
         let store = SessionStore::new(dir.path().join("sessions"));
-        let records = rewrite_for_session(vec![record(0, start())], "new", Some("/here"));
+        let records = rewrite_imported(vec![record(0, start())], "new", "/here").unwrap();
         let failed = store.create_from_records("new", &records, |_| Err(io::ErrorKind::StorageFull.into()));
         assert!(failed.is_err() && store.list().unwrap().next().is_none());
         store.create_from_records("new", &records, |_| Ok(())).unwrap();
@@ -170,5 +197,21 @@ mod tests {
         };
         assert_eq!((session_id.as_str(), workspace.as_str()), ("new", "/here"));
         assert_eq!(imported_from.as_deref(), Some("/there"));
+        assert_eq!(read.records.last().unwrap().event, Event::Imported);
+    }
+
+    // Fault E3: an archive could pass for a session of this machine.
+    #[test]
+    fn an_archive_is_marked_once_after_its_records_whatever_it_contains() {
+        assert_eq!(rewrite_imported(vec![record(0, run()), record(1, start())], "new", "/here"), None);
+        let events = [start(), Event::Imported, run(), step(), start()];
+        let records = (0..).zip(events).map(|(seq, event)| record(seq, event)).collect();
+        let imported = rewrite_imported(records, "new", "/there").unwrap();
+        let kept: Vec<&Event> = imported.iter().skip(1).map(|record| &record.event).collect();
+        assert_eq!(kept, [&run(), &step(), &Event::Imported]);
+        let Event::SessionStart { imported_from, .. } = &imported[0].event else { panic!() };
+        assert_eq!(imported_from.as_deref(), Some("/there"), "also in the same workspace");
+        let fork = rewrite_for_session(up_to_step(&imported, 0).to_vec(), "fork");
+        assert_eq!(fork.last().unwrap().event, Event::Imported);
     }
 }

@@ -1,7 +1,7 @@
 //! History of a session's file changes, folded from its journal: active changes, and how to undo and redo them.
 
 use crate::core::event::{Event, Record};
-use crate::core::file_change::{Change, FileState, RestoreDirection};
+use crate::core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ActiveChange {
     step: u32,
+    #[serde(default)]
+    by: ChangedBy,
     before: FileState,
     after: FileState,
     /// Number of directories created for the file.
@@ -63,6 +65,8 @@ pub struct Restoration {
     pub has_foreign_changes: bool,
     /// Number of parent directories to remove with the file, starting from the innermost, if they are empty.
     pub directories: u32,
+    /// Whether commands and hooks made all of the changes, which may change files that tools may not.
+    pub is_of_commands: bool,
 }
 
 /// State folded from a journal.
@@ -122,6 +126,7 @@ impl FileHistory {
                     wanted,
                     has_foreign_changes: false,
                     directories: 0,
+                    is_of_commands: are_of_commands(&taken.changes),
                 })
             })
             .collect()
@@ -154,6 +159,7 @@ impl FileHistory {
                 self.apply_undo(*to_step, changed);
             }
             Event::Restored { direction: RestoreDirection::Redo, changed, .. } => self.apply_redo(changed),
+            Event::Imported => (self.trails, self.undone, self.steps) = Default::default(),
             _ => {}
         }
         if !matches!(record.event, Event::Restored { .. }) {
@@ -170,7 +176,7 @@ impl FileHistory {
     fn change(&mut self, step: u32, change: &Change) {
         let (before, after) = (change.before_state(), change.after_state());
         let trail = self.trail(&change.path, &before);
-        let new = ActiveChange { step, before, after, directories: change.directories };
+        let new = ActiveChange { step, by: change.by, before, after, directories: change.directories };
         // Calls that ran in parallel may each report the same change.
         let is_known = |last: &ActiveChange| {
             last.step == new.step && last.before == new.before && last.after == new.after
@@ -218,6 +224,10 @@ impl FileHistory {
     }
 }
 
+fn are_of_commands(changes: &[ActiveChange]) -> bool {
+    changes.iter().all(|change| change.by == ChangedBy::Command)
+}
+
 /// Returns the restoration of one file; `None` if no step after `step` changed it.
 fn restoration(path: &str, trail: &FileChanges, step: u32) -> Option<Restoration> {
     let remaining = trail.standing.partition_point(|standing| standing.step <= step);
@@ -232,6 +242,7 @@ fn restoration(path: &str, trail: &FileChanges, step: u32) -> Option<Restoration
         wanted: before.clone(),
         has_foreign_changes,
         directories: *directories,
+        is_of_commands: are_of_commands(undone),
     })
 }
 

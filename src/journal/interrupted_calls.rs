@@ -62,6 +62,7 @@ impl UnfinishedCalls {
                 self.begun.retain(|(call, _)| call.id != result.call_id);
                 self.changing.retain(|one| one.call.id != result.call_id);
             }
+            Event::Imported => *self = Self::default(),
             _ => {}
         }
     }

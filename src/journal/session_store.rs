@@ -3,6 +3,7 @@
 use crate::journal::blobs::BlobStore;
 use crate::journal::checkpoint_refs;
 use crate::journal::images::IMAGES_DIR;
+use crate::journal::read;
 use crate::journal::write::Journal;
 use crate::runtime::private_file::create_private_dir;
 use std::cmp::Reverse;
@@ -35,6 +36,9 @@ pub enum SessionError {
     /// The workspace has no sessions.
     #[error("no session in this workspace yet; `agent run \"…\"` starts one")]
     NoSessions,
+    /// All sessions of the workspace were imported.
+    #[error("the sessions of this workspace were imported: name the one that you mean, such as {0}")]
+    OnlyImported(String),
     /// Another process works on the session.
     #[error("session {0} is busy: another process is working on it")]
     Busy(String),
@@ -226,13 +230,44 @@ impl SessionStore {
         }
     }
 
-    /// Returns `id`, or without one the id of the newest session.
+    /// Returns `id`, or without one the id of the newest session, for commands that only read it.
     ///
     /// # Errors
     /// When there is no session, or they cannot be listed.
     pub fn id_or_newest(&self, id: Option<&str>) -> Result<String, SessionError> {
         let given = id.map(str::to_owned);
         given.map_or_else(|| self.list()?.next().ok_or(SessionError::NoSessions), Ok)
+    }
+
+    /// Returns `id`, or without one the id of the newest session that was not imported: a file must not become what the user means
+    /// without naming it.
+    ///
+    /// # Errors
+    /// When there is no such session, or they cannot be listed.
+    pub fn id_or_newest_own(&self, id: Option<&str>) -> Result<String, SessionError> {
+        if let Some(id) = id {
+            return Ok(id.to_owned());
+        }
+        let mut imported = None;
+        for id in self.list()? {
+            if !self.is_imported(&id) {
+                return Ok(id);
+            }
+            imported.get_or_insert(id);
+        }
+        Err(imported.map_or(SessionError::NoSessions, SessionError::OnlyImported))
+    }
+
+    /// Checks whether session `id` was imported, or is a fork of one that was.
+    fn is_imported(&self, id: &str) -> bool {
+        let mut is_imported = false;
+        let Ok(journal) = self.journal_path(id) else { return false };
+        // An unreadable journal is reported when it is opened.
+        let _unreadable = read::for_each_record(&journal, |_line, record| {
+            is_imported = record.as_ref().is_some_and(|first| first.event.starts_imported_session());
+            record.is_none()
+        });
+        is_imported
     }
 
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {

@@ -75,6 +75,7 @@ impl Redactor {
             | Event::BudgetWarning { .. }
             | Event::Compaction { .. }
             | Event::StepEnd
+            | Event::Imported
             | Event::StateSaved { .. }
             | Event::ToolCallPending { .. }
             | Event::ApprovalAnswered { .. }

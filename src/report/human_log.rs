@@ -395,6 +395,7 @@ impl EventSink for HumanLog {
             | Event::BudgetCap(_)
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. }
+            | Event::Imported
             | Event::Work { .. } => Ok(()),
             event @ Event::Retry { delay_ms, message, .. } => self.retry(event, *delay_ms, message),
             Event::TextDelta { text } => self.text_delta(text),

@@ -120,9 +120,8 @@ fn an_exported_session_goes_on_elsewhere() {
 
     let other = self::lab();
     let brought = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
-    assert_eq!(brought, id);
     let again = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
-    assert_ne!(again, id, "a session that is there is not replaced");
+    assert!(brought != id && again != id && again != brought, "each import has an id of its own");
     let server = Server::start("turns: [{text: gone on}]");
     assert_eq!(resumed(&other, &brought, &server, &["more"]).stdout, "gone on\n");
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
@@ -154,18 +153,117 @@ fn a_session_comes_through_a_pipe_with_its_kept_outputs_and_without_paths_that_n
     assert_eq!(holding(&other.home(), &workspace), Vec::<String>::new());
 }
 
+/// Imports the session in `text`; its id.
+fn imported(lab: &Lab, text: &str) -> String {
+    let file = lab.outside().join("archive.jsonl");
+    fs::write(&file, text).unwrap();
+    sessions(lab, &["import", file.to_str().unwrap()]).exits(0).stdout.trim().to_owned()
+}
+
+/// Exports a session that changed `a.txt` from `alpha` to `beta`, as `agent sessions export` does, with this id in the header.
+fn archive(id: &str) -> String {
+    let lab = lab();
+    let edit =
+        json!({"name": "edit_file", "arguments": {"path": "a.txt", "old_str": "alpha", "new_str": "beta"}});
+    let read = json!({"name": "read_file", "arguments": {"path": "a.txt"}});
+    let turns = json!({"turns": [{"calls": [read, edit]}, {"text": "done"}]});
+    let done = lab.run(&Server::start(&turns.to_string()), &["--mode", "yolo", "--json"]).exits(0).json();
+    assert_eq!(lab.read("a.txt"), "beta\n");
+    let own = done["session_id"].as_str().unwrap();
+    let exported = sessions(&lab, &["export", own]).exits(0).stdout;
+    exported.replacen(own, id, 1)
+}
+
+// Fault E3: an imported session was the newest one, and what its file claimed to have changed was undone.
+#[test]
+fn an_imported_session_is_never_the_newest_and_its_changes_are_not_undone() {
+    let lab = Lab::new().file("a.txt", "alpha\n").file("c.txt", "c\n");
+    let change =
+        json!({"name": "run_command", "arguments": {"command": "echo own >> c.txt; echo beta > a.txt"}});
+    let server = Server::start(&json!({"turns": [{"calls": [change]}, {"text": "done"}]}).to_string());
+    let done = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    let own = done["session_id"].as_str().unwrap();
+    let imported = imported(&lab, &archive("20991231-235959-ffffff"));
+    assert!(!imported.starts_with("2099"), "{imported}");
+
+    for args in [
+        &["undo", &imported][..],
+        &["undo", &imported, "--force"],
+        &["redo", &imported],
+        &["history", &imported],
+    ] {
+        lab.agent(args).exits(0);
+        assert_eq!((lab.read("a.txt"), lab.read("c.txt")), ("beta\n".into(), "c\nown\n".into()), "{args:?}");
+    }
+    let fork = sessions(&lab, &["fork", &imported, "--to-step", "1"]).exits(0).stdout.trim().to_owned();
+    lab.agent(&["undo", &fork]).exits(0);
+    assert_eq!(lab.read("a.txt"), "beta\n");
+
+    assert!(lab.agent(&["diff"]).exits(0).stdout.contains("+own"));
+    let server = Server::start("turns: [{text: more}]");
+    let url = server.url();
+    let resumed = lab.agent(&[
+        "resume",
+        "--last",
+        "--json",
+        "--model",
+        "openai/mock",
+        "--api-base",
+        &url,
+        "--api-key",
+        KEY,
+    ]);
+    assert_eq!(resumed.exits(0).json()["session_id"], own);
+    lab.agent(&["undo"]).exits(0);
+    assert_eq!((lab.read("a.txt"), lab.read("c.txt")), ("alpha\n".into(), "c\n".into()));
+}
+
+// Fault E3: what the user changes in an imported session is the user's.
+#[test]
+fn changes_of_runs_that_continue_an_imported_session_are_undone() {
+    let lab = Lab::new().file("a.txt", "beta\n").file("c.txt", "c\n");
+    let imported = imported(&lab, &archive("x"));
+    let newest = lab.agent(&["undo"]).exits(3);
+    assert!(newest.stderr.contains(&imported), "{}", newest.stderr);
+    let change = json!({"name": "run_command", "arguments": {"command": "echo own >> c.txt"}});
+    let server = Server::start(&json!({"turns": [{"calls": [change]}, {"text": "done"}]}).to_string());
+    resumed(&lab, &imported, &server, &["go on", "--mode", "yolo"]);
+    lab.agent(&["undo", &imported]).exits(0);
+    assert_eq!((lab.read("a.txt"), lab.read("c.txt")), ("beta\n".into(), "c\n".into()));
+}
+
+// Fault E3: a resumed session took its model and agent from the file.
+#[test]
+fn no_model_and_no_agent_come_from_an_imported_session() {
+    let source = lab();
+    let server = Server::start(TWO_STEPS);
+    let done = source.run(&server, &["--agent", "plan", "--json"]).exits(0).json();
+    let exported = sessions(&source, &["export", done["session_id"].as_str().unwrap()]).exits(0).stdout;
+    let lab = lab();
+    let imported = imported(&lab, &exported);
+    let refused = lab.agent(&["resume", &imported, "go on"]).exits(3);
+    assert!(refused.stderr.contains("model"), "{}", refused.stderr);
+    resumed(&lab, &imported, &Server::start("turns: [{text: more}]"), &["go on"]);
+    let shown = sessions(&lab, &["show", &imported]).exits(0).stdout;
+    assert!(shown.contains("run: agent plan") && shown.contains("resumed: agent build"), "{shown}");
+}
+
 #[test]
 fn what_is_no_session_is_not_taken_over() {
     let lab = lab();
     let id = ran(&lab);
     let whole = sessions(&lab, &["export", &id]).exits(0).stdout;
     let damaged = whole.replacen("task", "tusk", 1);
+    let without_start: Vec<&str> =
+        whole.lines().enumerate().filter(|line| line.0 != 1).map(|line| line.1).collect();
+    let without_start = without_start.join("\n");
     let hostile = format!("{whole}{}\n", json!({"output": "../../x", "base64": "eA=="}));
     for (text, why) in [
         ("", "it is not an exported session"),
         ("{}\n", "it is not an exported session"),
         (whole.lines().next().unwrap(), "no record"),
         (&damaged, "damaged"),
+        (&without_start, "does not begin with the start of a session"),
         (&hostile, "is not a stored output"),
         (&whole.replacen("\"agent_session\":1", "\"agent_session\":3", 1), "later version"),
     ] {

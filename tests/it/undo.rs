@@ -59,6 +59,17 @@ fn worked() -> (Lab, Files, Files) {
     (lab, before, after)
 }
 
+// Fault E3: undo restored files that the file tools may not change.
+#[test]
+fn a_protected_file_is_restored_after_a_command_changed_it_and_not_after_a_tool_did() {
+    let (lab, _, _) = worked();
+    let lab = lab.config("guardrails: {protected_files: [new.txt, b.txt]}\n");
+    let undone = lab.agent(&["undo", "--force"]).exits(1);
+    assert!(undone.stderr.contains("new.txt"), "{}", undone.stderr);
+    assert_eq!((lab.read("new.txt"), lab.read("a.txt")), ("newer\n".into(), "one\ntwo\n".into()));
+    assert!(lab.exists("b.txt"));
+}
+
 #[test]
 fn a14_undo_restores_every_byte_and_redo_brings_the_work_back() {
     let (lab, before, after) = worked();

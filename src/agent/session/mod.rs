@@ -393,6 +393,7 @@ impl Session {
             | Event::StateSaved { .. }
             | Event::Notice { .. }
             | Event::RunEnd { .. }
+            | Event::Imported
             | Event::Work { .. } => {}
         }
     }

@@ -170,14 +170,15 @@ fn storage_error(loaded_session: &SessionHistory, path: &str, now: &FileState) -
 
 /// Restores one file, unless it changes concurrently; returns the reason if the replaced content could not be stored.
 fn restore_file(loaded_session: &SessionHistory, task: &FileRestore) -> Result<Option<String>, String> {
-    let FileRestore { restoration: Restoration { path, wanted, left, .. }, now } = task;
+    let FileRestore { restoration: Restoration { path, wanted, left, is_of_commands, .. }, now } = task;
     let rel = loaded_session.path(path).map_err(|error| error.to_string())?;
     // Temporary files of an undo that was killed.
     loaded_session.workspace.clear_leftovers(&rel, left.hash());
     if now.is_consistent_with(wanted) {
         return Ok(None);
     }
-    let SessionHistory { workspace, contents, .. } = loaded_session;
+    let SessionHistory { workspace, guarded, contents, .. } = loaded_session;
+    let workspace = if *is_of_commands { workspace } else { guarded };
     let restored =
         workspace.restore_stored(&rel, now, wanted, contents).map_err(|error| error.to_string())?;
     let restored = restored.ok_or_else(|| messages::contents_not_stored(std::slice::from_ref(path)))?;

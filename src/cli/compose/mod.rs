@@ -83,9 +83,9 @@ use crate::terminal::Style;
 use crate::tools::observed_files::ObservedFiles;
 use crate::tools::outputs::Outputs;
 use crate::tools::toolbox::Toolbox;
-use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
 use crate::workspace::transaction::Recovery;
+use crate::workspace::{FileProtection, Workspace};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -238,6 +238,19 @@ pub fn guarded_workspace(app: &App, settings: &Settings, tier: Tier) -> CliResul
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.protect_files(Policy::file_guard(&policy));
     Ok((workspace, policy))
+}
+
+/// Opens the workspace for undoing what file tools changed: the files that they may not change are not restored either.
+///
+/// # Errors
+/// Fails like [`guarded_workspace`].
+pub fn workspace_for_undo(app: &App, settings: &Settings) -> CliResult<Workspace> {
+    let wrong = |error: anyhow::Error| CliError { kind: FailureKind::Config, cause: error };
+    let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
+    let policy = Policy::new(policy_options(app, settings, Tier::default()));
+    let guard = Policy::file_guard(&Arc::new(policy.map_err(|error| wrong(error.into()))?));
+    workspace.protect_files(FileProtection { sensitive: Arc::new(|_| false), ..guard });
+    Ok(workspace)
 }
 
 /// Returns the policy options from the settings, the sandbox tier, and the paths that are hidden or protected for tools.

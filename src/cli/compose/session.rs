@@ -81,7 +81,7 @@ impl LockedSession {
     /// Fails when there is no such session, another process uses it, or it cannot be resumed.
     pub fn open(settings: &Settings, id: Option<&str>) -> CliResult<Self> {
         let store = session_store(settings);
-        let id = store.id_or_newest(id)?;
+        let id = store.id_or_newest_own(id)?;
         let journal = store.open(&id)?;
         let path = store.journal_path(&id)?;
         let opened = LoadedSession::load(&path).map_err(|error| unreadable(&id, &error))?;

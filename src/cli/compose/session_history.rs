@@ -38,6 +38,8 @@ pub struct SessionHistory {
     pub emitter: Emitter,
     /// The workspace.
     pub workspace: Workspace,
+    /// The workspace, in which files that tools may not change cannot be restored.
+    pub guarded: Workspace,
     /// The earlier contents of changed files.
     pub contents: ContentStore,
 }
@@ -50,7 +52,7 @@ impl SessionHistory {
     pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
         let store = session_store(&settings);
-        Self::open(app, &settings, &store, store.id_or_newest(id)?, Vec::new())
+        Self::open(app, &settings, &store, store.id_or_newest_own(id)?, Vec::new())
     }
 
     /// Opens and locks session `id`, or the newest one, and cleans up after a killed process.
@@ -60,7 +62,7 @@ impl SessionHistory {
     pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
         let store = session_store(&settings);
-        let id = store.id_or_newest(id)?;
+        let id = store.id_or_newest_own(id)?;
         let journal = store.open(&id)?;
         Self::open(app, &settings, &store, id, vec![Box::new(journal)])
     }
@@ -82,8 +84,11 @@ impl SessionHistory {
         let workspace = Workspace::open(&settings.workspace)
             .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
         let contents = undo_store::content_store(app, settings);
-        workspace.set_content_store(contents.clone());
-        workspace.set_undo_log_dir(undo_store::transactions_dir(settings));
+        let guarded = compose::workspace_for_undo(app, settings)?;
+        for workspace in [&workspace, &guarded] {
+            workspace.set_content_store(contents.clone());
+            workspace.set_undo_log_dir(undo_store::transactions_dir(settings));
+        }
         let (source, run) = (Rc::clone(&app.source), app.source.short_id());
         let emitter =
             Emitter::new(source, run, reading.next_seq(), journal).with_redactor(app.redactor(settings));
@@ -103,7 +108,7 @@ impl SessionHistory {
         }
         let history = FileHistory::from_records(&reading.records);
         let approvals = Approvals::from_records(&reading.records);
-        Ok(Self { id, history, approvals, emitter, workspace, contents })
+        Ok(Self { id, history, approvals, emitter, workspace, guarded, contents })
     }
 
     /// Returns the path in the history for `file` as typed by the user.

@@ -57,8 +57,10 @@ pub fn reopen(session: &Session, outbox: Option<&Rc<Outbox>>) -> Result<(), Erro
         if let Event::SessionStart { workspace: began, .. } = &record.event {
             is_elsewhere = *began != workspace;
         }
-        if let Event::RunStart { agent: name, .. } = &record.event {
-            agent = Some(name.clone());
+        match &record.event {
+            Event::RunStart { agent: name, .. } => agent = Some(name.clone()),
+            Event::Imported => agent = None,
+            _ => {}
         }
         let shown_before = bytes;
         bytes = bytes.saturating_add(text_bytes(&record.event));

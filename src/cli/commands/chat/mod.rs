@@ -73,7 +73,7 @@ impl<'a> Chat<'a> {
         let shown: ShownNotices = loaded.notices.iter().map(|notice| app.redact(notice)).collect();
         options.chat = Some(shown);
         let settings = &loaded.settings;
-        let session = if last { Some(session_store(settings).id_or_newest(None)?) } else { resume };
+        let session = if last { Some(session_store(settings).id_or_newest_own(None)?) } else { resume };
         let budget = budget_total.map(parse_total).transpose()?;
         let user_commands = UserCommands::find(app, &loaded);
         let editor = line_editor(app, settings, &user_commands)?;

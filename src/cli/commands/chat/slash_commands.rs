@@ -11,6 +11,7 @@ use crate::config::error::did_you_mean;
 use crate::config::text_file::read_text;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
+use crate::journal::session_store::SessionStore;
 use crate::messages;
 use crate::process::editor::run_editor;
 use crate::terminal::Style;
@@ -271,7 +272,7 @@ impl Conversation<'_> {
     /// Continues in a copy of the session.
     fn fork(&mut self) -> CliResult<()> {
         if self.on_session(&["sessions", "fork"], "")? {
-            let fork = self.newest_session()?;
+            let fork = self.sessions()?.id_or_newest(None)?;
             let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
             self.change_session(Some(fork))?;
             // It is the same conversation.
@@ -280,12 +281,12 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn newest_session(&self) -> CliResult<String> {
-        Ok(session_store(&self.app.load(&self.options.flags())?.settings).id_or_newest(None)?)
+    fn sessions(&self) -> CliResult<SessionStore> {
+        Ok(session_store(&self.app.load(&self.options.flags())?.settings))
     }
 
     fn resume(&mut self, id: &str) -> CliResult<()> {
-        let id = if id.is_empty() { self.newest_session()? } else { id.to_owned() };
+        let id = if id.is_empty() { self.sessions()?.id_or_newest_own(None)? } else { id.to_owned() };
         self.change_session(Some(id.clone()))?;
         self.say(&messages::chat_session(&id));
         Ok(())

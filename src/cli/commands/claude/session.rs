@@ -27,7 +27,7 @@ pub fn open_session(setup: &Setup, args: &ClaudeArgs) -> CliResult<String> {
     if args.resume.is_none() && !args.continues {
         return Ok(new());
     }
-    let existing = store.id_or_newest(args.resume.as_deref())?;
+    let existing = store.id_or_newest_own(args.resume.as_deref())?;
     store.journal_path(&existing)?;
     if !args.fork_session {
         return Ok(existing);

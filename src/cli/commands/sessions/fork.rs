@@ -30,7 +30,7 @@ pub fn copy_session(store: &SessionStore, id: &str, to_step: Option<u32>, new: &
         None => reading.records,
     };
     let (outputs, images) = (store.outputs_dir(id)?, store.images_dir(id)?);
-    store.create_from_records(new, &rewrite_for_session(records, new, None), |dir| {
+    store.create_from_records(new, &rewrite_for_session(records, new), |dir| {
         copy(&outputs, &dir.join("outputs"))?;
         copy(&images, &dir.join(IMAGES_DIR))
     })?;

@@ -6,10 +6,9 @@ use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::core::event::Record;
 use crate::core::image::{Image, ImageStore};
-use crate::journal::copy::rewrite_for_session;
+use crate::journal::copy::rewrite_imported;
 use crate::journal::images::{IMAGES_DIR, ImageDir};
 use crate::journal::read::{LineError, MAX_LINE_BYTES, decode, is_newer_version, next_line};
-use crate::journal::session_store::SessionError;
 use crate::runtime::private_file::create_private_dir;
 use crate::tools::outputs::is_file_name;
 use base64::Engine as _;
@@ -22,31 +21,31 @@ use std::path::Path;
 /// Maximum number of bytes read from a file.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 
-/// Imports the session in `file` into this workspace, under its own id if that is free, else under `new`.
+/// Imports the session in `file` into this workspace as the session `new`: the id in the file could be that of another session, or
+/// later than those of all others.
 ///
 /// # Errors
 /// Fails for an unreadable or invalid file, and when the session cannot be created.
 pub fn import(context: &CommandContext<'_>, file: &Path, new: &str, workspace: &str) -> CliResult<()> {
+    let unreadable = |error| io_failure(&format!("read {}", file.display()), error);
     let imported = open(file).and_then(|mut input| ImportedSession::read(&mut *input));
-    let imported = imported.map_err(|error| io_failure(&format!("read {}", file.display()), error))?;
-    let make = |id: &str| {
-        let records = rewrite_for_session(imported.records.clone(), id, Some(workspace));
-        context.store.create_from_records(id, &records, |dir| {
-            imported.write_outputs(&dir.join("outputs"))?;
-            let images = ImageDir::new(dir.join(IMAGES_DIR));
-            imported.images.iter().try_for_each(|(image, content)| images.store(image, content))
-        })
-    };
-    let id = match make(&imported.id) {
-        Err(SessionError::AlreadyExists(_) | SessionError::BadId(_)) => make(new).map(|()| new),
-        made => made.map(|()| imported.id.as_str()),
-    }?;
-    print(context.terminal, &format!("{id}\n"))
+    let ImportedSession { records, outputs, images } = imported.map_err(unreadable)?;
+    let records = rewrite_imported(records, new, workspace)
+        .ok_or_else(|| unreadable(wrong("it does not begin with the start of a session")))?;
+    context.store.create_from_records(new, &records, |dir| {
+        write_outputs(&outputs, &dir.join("outputs"))?;
+        let store = ImageDir::new(dir.join(IMAGES_DIR));
+        images.iter().try_for_each(|(image, content)| store.store(image, content))
+    })?;
+    print(context.terminal, &format!("{new}\n"))
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
 /// The contents of an exported file.
 struct ImportedSession {
-    id: String,
     records: Vec<Record>,
     outputs: Vec<(String, Vec<u8>)>,
     images: Vec<(Image, Vec<u8>)>,
@@ -54,7 +53,6 @@ struct ImportedSession {
 
 impl ImportedSession {
     fn read(input: &mut dyn BufRead) -> io::Result<Self> {
-        let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let (mut bytes, mut input) = (Vec::new(), input);
         next_line(&mut input, &mut bytes, MAX_LINE_BYTES)?;
         let header = serde_json::from_slice::<ExportHeader>(&bytes)
@@ -62,8 +60,7 @@ impl ImportedSession {
         if header.agent_session > EXPORT_VERSION {
             return Err(wrong("a later version of agent has written it"));
         }
-        let mut imported =
-            Self { id: header.session_id, records: Vec::new(), outputs: Vec::new(), images: Vec::new() };
+        let mut imported = Self { records: Vec::new(), outputs: Vec::new(), images: Vec::new() };
         let mut number = 1;
         while next_line(&mut input, &mut bytes, MAX_LINE_BYTES.saturating_mul(2))? {
             number += 1;
@@ -91,19 +88,18 @@ impl ImportedSession {
         }
         Ok(imported)
     }
+}
 
-    fn write_outputs(&self, dir: &Path) -> io::Result<()> {
-        if self.outputs.is_empty() {
-            return Ok(());
-        }
-        create_private_dir(dir)?;
-        for (name, content) in &self.outputs {
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(name))?;
-            file.write_all(content)?;
-        }
-        Ok(())
+fn write_outputs(outputs: &[(String, Vec<u8>)], dir: &Path) -> io::Result<()> {
+    if outputs.is_empty() {
+        return Ok(());
     }
+    create_private_dir(dir)?;
+    for (name, content) in outputs {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(name))?;
+        file.write_all(content)?;
+    }
+    Ok(())
 }
 
 /// Returns the content of an image if it is the one that the line describes.

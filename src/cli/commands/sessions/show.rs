@@ -105,6 +105,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         event @ (Event::QualityGates { .. } | Event::Evaluation { .. } | Event::ChangeReview { .. }) => {
             return describe_checks(event);
         }
+        Event::Imported => "imported: the events before come from a file".to_owned(),
         Event::Closing { reason, .. } => format!("closing: {reason}"),
         Event::RunEnd { result } => describe_run_end(result),
         event => return describe_notice(event, Language::En),
