@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpSettings {
-    /// Servers by name: lower-case letters, digits, `-` and `_`, at most 32 characters.
+    /// Servers by name: lower-case letters, digits, `-` and `_`, at most 32 characters, without `__` and not `_` last.
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "server-name"))]
     pub servers: BTreeMap<String, McpServer>,

@@ -5,6 +5,7 @@ use super::key_rules::{Format, KeyRule, Kind};
 use super::yaml::{Content, Entry, Node};
 use crate::fetch::allowed_host::AllowedHost;
 use crate::fetch::page_url::HostPattern;
+use crate::mcp::definition::is_unambiguous;
 use crate::text::pattern;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
@@ -181,7 +182,8 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
             Err("must be an address with a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned())
         }
         Format::ServerName if !is_server_name(text) => {
-            Err("the name of a server is up to 32 lower-case letters, digits, `-` and `_`, not `-` or `_` first"
+            Err("the name of a server is up to 32 lower-case letters, digits, `-` and `_`, not `-` or `_` first, \
+                 without `__` and not `_` last"
                 .to_owned())
         }
         Format::AgentName
@@ -217,7 +219,7 @@ fn is_server_name(name: &str) -> bool {
     let of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     let starts =
         name.bytes().next().is_some_and(|first| first.is_ascii_lowercase() || first.is_ascii_digit());
-    starts && name.len() <= MAX_NAME_BYTES && name.bytes().all(of_name)
+    starts && name.len() <= MAX_NAME_BYTES && name.bytes().all(of_name) && is_unambiguous(name)
 }
 
 /// Checks whether `name` is a valid agent name.

@@ -6,6 +6,7 @@ use super::guardrails::blocked_commands::BlockedCommands;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
 use crate::core::decision::Decision;
 use crate::core::language::Language;
+use crate::mcp::definition::server_and_tool;
 use crate::messages;
 use crate::process::sandbox::protected_names::TOOL_CONFIGURATIONS;
 use crate::process::sandbox::repositories::GIT;
@@ -320,8 +321,16 @@ fn covers(allowed: &str, tool: &str) -> bool {
     if allowed == tool || !allowed.starts_with(MCP_PREFIX) {
         return allowed == tool;
     }
-    let calls_others = matches!(tool, TOOL_SEARCH | CALL_TOOL);
-    calls_others || allowed.strip_suffix('*').is_some_and(|prefix| tool.starts_with(prefix))
+    if matches!(tool, TOOL_SEARCH | CALL_TOOL) {
+        return true;
+    }
+    let (Some(start), Some((server, own_name))) = (allowed.strip_suffix('*'), server_and_tool(tool)) else {
+        return false;
+    };
+    match server_and_tool(start) {
+        Some((wanted, start)) => server == wanted && own_name.starts_with(start),
+        None => start.strip_prefix(MCP_PREFIX).is_some_and(|start| server.starts_with(start)),
+    }
 }
 
 fn deny(rule: &str, reason: String) -> Decision {

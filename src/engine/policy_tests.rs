@@ -152,6 +152,22 @@ fn t23_a_tool_outside_the_agents_list_is_refused_with_the_list() {
     assert_eq!(policy.decide("grep", Access::Read, &Plan::default(), None), Decision::Allow);
 }
 
+// Fault E5: entries matched the text of names.
+#[test]
+fn an_entry_of_allowed_tools_covers_the_tools_of_its_server_only() {
+    for (entry, tool, is_covered) in [
+        ("mcp__a__*", "mcp__a__b__x", true),
+        ("mcp__a__b*", "mcp__a__b__x", true),
+        ("mcp__a__b__x", "mcp__a__b__x", true),
+        ("mcp__a_*", "mcp__a__x", false),
+        ("mcp__a_*", "mcp__a_b__x", true),
+        ("mcp__*", "mcp__a__x", true),
+        ("mcp__a__*", "read_file", false),
+    ] {
+        assert_eq!(covers(entry, tool), is_covered, "{entry} {tool}");
+    }
+}
+
 #[test]
 fn s11_protected_files_are_read_but_not_changed() {
     let policy = policy(Mode::Yolo);

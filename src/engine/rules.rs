@@ -8,8 +8,10 @@ use super::command_class::program::{self, Program};
 use super::command_parts::{CommandPart, visit_parts};
 use super::file_patterns::FilePatterns;
 use crate::fetch::page_url::HostPattern;
+use crate::mcp::definition::{SEPARATOR, server_and_tool};
 use crate::text::shell::Word;
 use crate::tools::Plan;
+use crate::tools::toolbox::MCP_PREFIX;
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +34,7 @@ pub enum Action {
 pub struct PolicyRule {
     /// The action on a matching call.
     pub action: Action,
-    /// Glob on the tool's name.
+    /// Glob on the tool's name; in `mcp__SERVER__TOOL` one on the server's name and one on the tool's.
     #[schemars(extend("x-format" = "glob"))]
     pub tool: Option<String>,
     /// File pattern, as in ignore files.
@@ -95,11 +97,42 @@ pub(super) struct Rules(Vec<Rule>);
 struct Rule {
     index: usize,
     action: Action,
-    tool: Option<GlobMatcher>,
+    tool: Option<ToolPattern>,
     path: Option<FilePatterns>,
     command: Option<Vec<String>>,
     host: Option<HostPattern>,
     reason: Option<String>,
+}
+
+/// Globs on the name of a tool.
+#[derive(Debug, Clone)]
+enum ToolPattern {
+    /// On the whole name.
+    Name(GlobMatcher),
+    /// On the names of a server and of its tool, so that no `*` reaches from one into the other.
+    OfServer(GlobMatcher, GlobMatcher),
+}
+
+impl ToolPattern {
+    /// Compiles a pattern: `mcp__SERVER__TOOL`, or one of the whole name. A `__` within braces separates nothing.
+    fn new(text: &str) -> Result<Self, globset::Error> {
+        let glob = |text: &str| GlobBuilder::new(text).build().map(|glob| glob.compile_matcher());
+        let of_server = text.strip_prefix(MCP_PREFIX).unwrap_or_default();
+        let parts = of_server.match_indices(SEPARATOR).find_map(|(at, _)| {
+            let (server, tool) = (of_server.get(..at)?, of_server.get(at + SEPARATOR.len()..)?);
+            Some(Self::OfServer(glob(server).ok()?, glob(tool).ok()?))
+        });
+        parts.map_or_else(|| glob(text).map(Self::Name), Ok)
+    }
+
+    fn is_match(&self, name: &str) -> bool {
+        match self {
+            Self::Name(glob) => glob.is_match(name),
+            Self::OfServer(server, tool) => {
+                server_and_tool(name).is_some_and(|named| server.is_match(named.0) && tool.is_match(named.1))
+            }
+        }
+    }
 }
 
 impl Rules {
@@ -152,12 +185,12 @@ fn first<'a>(about: &[&'a Rule], part: &CommandPart<'_>) -> Option<&'a Rule> {
 
 impl Rule {
     fn new(index: usize, rule: &PolicyRule) -> Result<Self, String> {
-        let glob = |text: &String| GlobBuilder::new(text).build().map(|glob| glob.compile_matcher());
+        let tool = |text: &String| ToolPattern::new(text);
         let paths = |text: &String| FilePatterns::new(std::iter::once(text.clone()));
         Ok(Self {
             index,
             action: rule.action,
-            tool: rule.tool.as_ref().map(glob).transpose().map_err(|error| format!("tool: {error}"))?,
+            tool: rule.tool.as_ref().map(tool).transpose().map_err(|error| format!("tool: {error}"))?,
             path: rule.path.as_ref().map(paths).transpose().map_err(|error| format!("path: {error}"))?,
             command: rule.command.as_ref().map(|text| text.split_whitespace().map(str::to_owned).collect()),
             host: rule
@@ -173,7 +206,7 @@ impl Rule {
     /// Checks all conditions except the words of the command.
     fn applies_to(&self, tool: &str, plan: &Plan, root: &str) -> bool {
         let names = |pattern: &HostPattern| plan.host.as_ref().is_some_and(|host| pattern.matches(host));
-        self.tool.as_ref().is_none_or(|glob| glob.is_match(tool))
+        self.tool.as_ref().is_none_or(|pattern| pattern.is_match(tool))
             && self.host.as_ref().is_none_or(names)
             && self.path.as_ref().is_none_or(|pattern| self.applies_to_files(pattern, plan, root))
             && (self.command.is_none() || plan.command.is_some())

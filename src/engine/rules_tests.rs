@@ -28,6 +28,33 @@ fn action(rules: &Rules, text: &str) -> Option<Action> {
     rules.decide("run_command", &command(text), "/srv/shop").map(|ruling| ruling.action)
 }
 
+// Fault E5: rules matched the text of names, so that one for a server or tool covered others.
+#[test]
+fn a_rule_on_a_tool_of_a_server_matches_both_names_and_no_wildcard_reaches_into_the_other() {
+    for (pattern, name, matches) in [
+        ("mcp__git*__read", "mcp__github__read", true),
+        ("mcp__git*__read", "mcp__github__delete__read", false),
+        ("mcp__*__read", "mcp__evil__delete__read", false),
+        ("mcp__*__read*", "mcp__evil__read_all", true),
+        ("mcp__a__*", "mcp__a__b__x", true),
+        ("mcp__a_*__x", "mcp__a__b__x", false),
+        ("mcp__a?b__x", "mcp__a_b__x", true),
+        ("mcp__{a,b*}__x", "mcp__b1__x", true),
+        ("mcp__{a,b*}__x", "mcp__b1__y__x", false),
+        ("mcp__{a__x,b__y}", "mcp__b__y", true),
+        ("mcp__*delete*", "mcp__a__delete_all", true),
+        ("*", "mcp__a__b", true),
+        ("mcp__*__*", "write_file", false),
+    ] {
+        let rule = format!(r#"{{"action": "allow", "tool": "{pattern}"}}"#);
+        assert_eq!(
+            decided(&rules(&[rule.as_str()]), name, &Plan::default()).is_some(),
+            matches,
+            "{pattern} {name}"
+        );
+    }
+}
+
 #[test]
 fn s20_the_first_rule_that_matches_decides() {
     let rules = rules(&[

@@ -15,6 +15,8 @@ pub const MAX_LISTING_BYTES: usize = 256 * 1024;
 const MAX_NAME_CHARS: usize = 64;
 /// Hexadecimal digits of the hash that ends a name that was cut.
 const HASH_DIGITS: usize = 8;
+/// Separates the names of server and tool in the name of a tool for the model.
+pub const SEPARATOR: &str = "__";
 /// Maximum characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 4_000;
 
@@ -108,7 +110,17 @@ pub fn name_for_model(server: &str, tool: &str) -> String {
 
 /// Returns the start of the names of all tools of a server for the model. Names of servers are short enough that none is cut there.
 pub fn name_prefix(server: &str) -> String {
-    format!("{MCP_PREFIX}{server}__")
+    format!("{MCP_PREFIX}{server}{SEPARATOR}")
+}
+
+/// Checks whether the name of a server ends where its tools' names for the model continue: it has no `__` and no `_` at its end.
+pub fn is_unambiguous(server: &str) -> bool {
+    !server.contains(SEPARATOR) && !server.ends_with('_')
+}
+
+/// Splits the name of a tool for the model into those of its server and, at that, of the tool. `None` for tools of this program.
+pub fn server_and_tool(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(MCP_PREFIX)?.split_once(SEPARATOR)
 }
 
 /// Returns `text` without control characters, except tabs and line breaks, and without invisible characters.
@@ -186,6 +198,19 @@ mod tests {
         let long = "x".repeat(80);
         assert_ne!(name_for_model("s", &long), name_for_model("s", &format!("{long}y")));
         assert_ne!(name_for_model("s", "a.b"), name_for_model("s", "a/b"));
+    }
+
+    // Fault E5: the tool `b__x` of the server `a` had the name of the tool `x` of the server `a__b`.
+    #[test]
+    fn a_name_for_the_model_has_one_server_and_one_tool() {
+        for (server, is_valid) in [("a", true), ("a_b", true), ("a__b", false), ("a_", false), ("__", false)]
+        {
+            assert_eq!(is_unambiguous(server), is_valid, "{server}");
+        }
+        for (server, tool) in [("a", "b__x"), ("a_b", "x"), ("a", "_x"), ("a", "__x")] {
+            assert_eq!(server_and_tool(&name_for_model(server, tool)), Some((server, tool)));
+        }
+        assert_eq!(server_and_tool("write_file"), None);
     }
 
     proptest! {

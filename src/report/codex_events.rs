@@ -8,13 +8,14 @@ use crate::core::language::Language;
 use crate::core::message::{CallKey, Message, ToolCall, ToolResult};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
+use crate::mcp::definition::server_and_tool;
 use crate::messages;
 use crate::tools::TypedTool;
 use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::delete_file::DeleteFile;
 use crate::tools::edit_file::EditFile;
 use crate::tools::run_command::{RunCommand, exit_code_in};
-use crate::tools::toolbox::{CALL_TOOL, MCP_PREFIX};
+use crate::tools::toolbox::CALL_TOOL;
 use crate::tools::web_search::WebSearch;
 use crate::tools::write_file::WriteFile;
 use serde::Serialize;
@@ -339,11 +340,7 @@ impl ItemDetails {
             WebSearch::NAME => Self::WebSearch { query: text("query") },
             name => {
                 let called = arguments["name"].as_str().filter(|_| name == CALL_TOOL);
-                let (server, tool) = called
-                    .unwrap_or(name)
-                    .strip_prefix(MCP_PREFIX)
-                    .and_then(|rest| rest.split_once("__"))
-                    .unwrap_or((OWN_SERVER, name));
+                let (server, tool) = server_and_tool(called.unwrap_or(name)).unwrap_or((OWN_SERVER, name));
                 let (server, tool) = (server.to_owned(), tool.to_owned());
                 let input = called.and_then(|_| arguments.get("input").cloned());
                 let arguments = input.unwrap_or(arguments);

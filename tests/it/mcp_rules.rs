@@ -50,17 +50,30 @@ fn mh_011_a_built_in_tool_wins_over_one_of_the_same_name() {
     assert!(results(&requests[2]).contains("called"));
 }
 
+// Fault E5: the tool `b__x` of the server `a` took the place of the tool `x` of the server `a__b`, and a rule for that allowed it.
 #[test]
-fn mh_012_of_two_tools_with_the_same_name_for_the_model_the_first_counts_and_the_user_is_warned() {
-    let first = format!("{}\nat_call() {{ text 'of the first'; }}", lists("b__x"));
-    let second = format!("{}\nat_call() {{ text 'of the second'; }}", lists("x"));
-    let lab = peers(&[("a", &first, ""), ("a__b", &second, "")]);
-    let model = model(&[call("mcp__a__b__x", &json!({})), done()]);
-    let finished = run(&lab, &model, &YOLO).exits(0);
+fn mh_012_a_server_with_a_name_that_could_be_that_of_a_server_and_a_tool_is_refused() {
+    for name in ["a__b", "a_"] {
+        let lab = peers(&[("a", &lists("b__x"), ""), (name, &lists("x"), "")]);
+        let model = model(&[done()]);
+        let finished = run(&lab, &model, &YOLO).exits(3);
+        assert!(finished.stderr.contains(&format!("mcp.servers.{name}")), "{}", finished.stderr);
+        assert!(model.requests().is_empty());
+    }
+}
+
+// Fault E5: `policy.rules` matched the text of names.
+#[test]
+fn a_rule_for_a_tool_of_any_server_allows_no_other_tool_that_ends_in_its_name() {
+    let tools = r#"at_list() { answer '{"tools":['"$(tool read)"','"$(tool delete__read)"']}'; }"#;
+    let lab = peers(&[("test", tools, "")]);
+    let lab = configure(lab, "policy: {rules: [{action: allow, tool: mcp__*__read}]}\n");
+    let turns = [call("mcp__test__read", &json!({})), call("mcp__test__delete__read", &json!({})), done()];
+    let model = model(&turns);
+    run(&lab, &model, &["--mode", "confirm-sensitive"]);
     let requests = model.requests();
-    assert_eq!(names(&requests[0]).iter().filter(|name| *name == "mcp__a__b__x").count(), 1);
-    assert!(results(&requests[1]).contains("of the first"), "{}", results(&requests[1]));
-    assert!(finished.stderr.contains("MCP server a__b: the tool x is not offered"), "{}", finished.stderr);
+    assert!(results(&requests[1]).contains("called"), "{}", results(&requests[1]));
+    assert!(results(&requests[2]).contains("needs a confirmation"), "{}", results(&requests[2]));
 }
 
 #[test]

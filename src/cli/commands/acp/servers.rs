@@ -2,6 +2,7 @@
 
 use crate::cli::compose::json_rpc::message::invalid_params;
 use crate::cli::compose::secrets::in_value;
+use crate::mcp::definition::is_unambiguous;
 use crate::redactor::NamedSecret;
 use agent_client_protocol_schema::v1::{Error, McpServer};
 use serde_json::{Map, Value, json};
@@ -71,28 +72,32 @@ fn values<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> Value {
     pairs.map(|(name, value)| (name.clone(), json!({ "value": value }))).collect::<Map<_, _>>().into()
 }
 
-/// Returns a name as the configuration allows it: lower-case letters, digits, `-` and `_`.
+/// Returns a name as the configuration allows it: lower-case letters, digits, `-` and single `_` that are not last.
 fn normal_name(name: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let name = name.chars().map(|c| c.to_ascii_lowercase()).map(|c| if is_allowed(c) { c } else { '-' });
-    name.take(NAME_CHARS).collect()
+    let name: String = name.take(NAME_CHARS).collect();
+    if is_unambiguous(&name) { name } else { name.replace('_', "-") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    // Fault E5: also clients name servers.
     #[test]
     fn servers_are_settings_and_names_that_are_taken_are_reported() {
         let servers: Vec<McpServer> = serde_json::from_value(json!([
             {"name": "Git Hub", "command": "/bin/a", "args": ["x"], "env": [{"name": "T", "value": "${v}"}]},
             {"name": "git-hub", "command": "/bin/b", "args": [], "env": []},
             {"name": "mine", "command": "/bin/c", "args": [], "env": []},
+            {"name": "a__b_", "command": "/bin/d", "args": [], "env": []},
             {"type": "http", "name": "Web", "url": "https://x", "headers": [{"name": "A", "value": "b"}]}]))
         .unwrap();
         let found = client_servers(&servers, |name| name == "mine").unwrap().unwrap();
         let section: Value = serde_json::from_str(&found.section).unwrap();
         let wanted = json!({"servers": {
+            "a--b-": {"command": "/bin/d", "args": [], "env": {}},
             "git-hub": {"command": "/bin/a", "args": ["x"], "env": {"T": {"value": "${v}"}}},
             "web": {"url": "https://x", "headers": {"A": {"value": "b"}}}}});
         assert_eq!((section, found.ignored), (wanted, vec!["git-hub".to_owned(), "mine".to_owned()]));

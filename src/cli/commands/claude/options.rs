@@ -17,6 +17,7 @@ use crate::core::price::Usd;
 use crate::engine::policy::Mode;
 use crate::engine::rules::{Action, PolicyRule};
 use crate::llm::provider_table::{self, Provider};
+use crate::mcp::definition::server_and_tool;
 use crate::messages;
 use crate::redactor::NamedSecret;
 use serde_json::{Map, Value, json};
@@ -153,7 +154,7 @@ fn withheld(entries: &[String]) -> Vec<String> {
     for entry in entries.iter().filter(|entry| !entry.contains('(')) {
         tools.extend(names().covered(entry).map(str::to_owned));
         tools.push(entry.clone());
-        if is_of_server(entry) && !entry.ends_with('*') {
+        if is_of_server(entry) && server_and_tool(entry).is_none() && !entry.ends_with('*') {
             tools.push(format!("{entry}__*"));
         }
     }

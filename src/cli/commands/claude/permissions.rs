@@ -3,11 +3,13 @@
 
 use super::args::{ClaudeArgs, PermissionMode, PermissionPrompts};
 use crate::cli::error::{CliError, CliResult};
-use crate::config::claude_names::{is_of_server, names};
+use crate::config::claude_names::names;
 use crate::core::failure::FailureKind;
 use crate::engine::approver::Question;
 use crate::engine::policy::is_of_confirm_sensitive;
+use crate::mcp::definition::{SEPARATOR, server_and_tool};
 use crate::messages;
+use crate::tools::toolbox::MCP_PREFIX;
 use std::cell::Cell;
 
 /// What the client has permitted.
@@ -104,9 +106,10 @@ impl Permissions {
 
 /// Checks whether an entry of `--allowedTools` allows the tool `ours`.
 fn allows(entry: &str, ours: &str) -> bool {
-    if is_of_server(entry) {
-        let server = entry.strip_suffix("__*").unwrap_or(entry);
-        return entry == ours || ours.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"));
+    if let Some(server) = entry.strip_prefix(MCP_PREFIX) {
+        let (server, tool) = server.split_once(SEPARATOR).unwrap_or((server, "*"));
+        return server_and_tool(ours)
+            .is_some_and(|named| named.0 == server && (tool == "*" || tool == named.1));
     }
     names().ours(entry).any(|tool| tool == ours)
 }
@@ -152,6 +155,10 @@ mod tests {
             (&["--allowedTools=mcp__s"], "mcp__s__t", Permitted::Yes),
             (&["--allowedTools=mcp__s__*"], "mcp__s__t", Permitted::Yes),
             (&["--allowedTools=mcp__s"], "mcp__st__t", Permitted::Unanswered),
+            // Fault E5: the tool `t__u` of `s` is another one.
+            (&["--allowedTools=mcp__s__t"], "mcp__s__t", Permitted::Yes),
+            (&["--allowedTools=mcp__s__t"], "mcp__s__t__u", Permitted::Unanswered),
+            (&["--allowedTools=mcp__s__*"], "mcp__s__t__u", Permitted::Yes),
             (
                 &["--permission-prompt-tool=stdio", "--permission-mode=dontAsk"],
                 "run_command",

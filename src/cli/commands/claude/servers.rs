@@ -1,6 +1,7 @@
 //! MCP servers that live in the client: their messages travel in control requests (`mcp_message`).
 
 use super::outbox::Outbox;
+use crate::mcp::definition::is_unambiguous;
 use crate::mcp::hosted::{HostedMessage, HostedServer};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
@@ -33,12 +34,14 @@ impl ClientServers {
     pub fn set(&self, names: &Value) -> Result<(), String> {
         let list = names.as_array().map(Vec::as_slice).unwrap_or_default();
         let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-        let is_valid = |name: &&str| !name.is_empty() && name.len() <= MAX_NAME_CHARS && plain(name);
+        let is_valid = |name: &&str| {
+            !name.is_empty() && name.len() <= MAX_NAME_CHARS && plain(name) && is_unambiguous(name)
+        };
         let valid: Vec<String> =
             list.iter().filter_map(Value::as_str).filter(is_valid).map(str::to_owned).collect();
         if valid.len() != list.len() || valid.len() > MAX_SERVERS {
             return Err(format!(
-                "names of MCP servers have 1 to {MAX_NAME_CHARS} letters, digits, `-` and `_`; there are at most {MAX_SERVERS}"
+                "names of MCP servers have 1 to {MAX_NAME_CHARS} letters, digits, `-` and `_`, without `__` and not `_` last; there are at most {MAX_SERVERS}"
             ));
         }
         self.names.replace(valid);
@@ -122,13 +125,22 @@ mod tests {
         }
     }
 
+    // Fault E5: also clients name servers.
     #[test]
     fn names_that_tools_cannot_contain_are_refused() {
         let servers = ClientServers::default();
         servers.set(&json!(["Calc", "my-tools_2"])).unwrap();
         assert_eq!(servers.names(), ["Calc", "my-tools_2"]);
         let long = "x".repeat(33);
-        for names in [json!(["a b"]), json!([""]), json!([7]), json!(["../x"]), json!([long])] {
+        for names in [
+            json!(["a b"]),
+            json!([""]),
+            json!([7]),
+            json!(["../x"]),
+            json!([long]),
+            json!(["a__b"]),
+            json!(["a_"]),
+        ] {
             assert!(servers.set(&names).is_err(), "{names}");
         }
         assert!(servers.deliver("Calc", json!({})).is_err());
