@@ -34,9 +34,7 @@ impl Redactor {
                 self.redact(&mut failure.message);
             }
             Event::ToolCallStart { call, summary } => {
-                for text in [&mut call.name, &mut call.arguments, summary] {
-                    self.redact(text);
-                }
+                [&mut call.name, &mut call.arguments, summary].into_iter().for_each(|text| self.redact(text));
             }
             Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Subagent { event, .. } => self.redact_event(event),
