@@ -14,6 +14,6 @@ pub struct AutoReviewSettings {
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
     pub review_model: Option<String>,
     /// How often the findings are sent to the working agent before the run ends as partial.
-    #[schemars(range(min = 0, max = 3), extend("x-unit" = "passes"))]
+    #[schemars(range(min = 0, max = 3), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "passes"))]
     pub max_fix_passes: u32,
 }

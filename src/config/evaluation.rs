@@ -12,7 +12,7 @@ pub struct EvaluationSettings {
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = ["basic", "full"]))]
     pub mode: EvaluationMode,
     /// How often the model gets feedback in mode `full` before the run ends as partial.
-    #[schemars(range(min = 1, max = 5), extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1, max = 5), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "rounds"))]
     pub max_retries: u32,
     /// Minimum confidence of the verdict that the task is done.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-scope" = "needs-trust"))]

@@ -23,6 +23,21 @@ pub enum Scope {
     NeverFromProject,
 }
 
+/// The values that are stricter than the one in force: of a number, or of a choice, whose words count by their position. An equal
+/// value is as strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stricter {
+    /// Lower ones; where none is in force there is no limit, and every value is stricter.
+    Lower,
+    /// Lower ones, where one is in force; a default that is not known here may be lower than any of them.
+    LowerThanSet,
+    /// Lower ones, where one is in force, except 0, which means no limit.
+    LowerNotZero,
+    /// Higher ones, where one is in force.
+    Higher,
+}
+
 /// How the values of several layers are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -108,9 +123,9 @@ pub struct KeyRule {
     /// Values that an untrusted project may set despite the scope.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tightens: Vec<Value>,
-    /// Whether an untrusted project may lower the number in force, or set any number if there is none.
+    /// The values that an untrusted project may set despite the scope because they are stricter than the one in force.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub may_lower: bool,
+    pub stricter: Option<Stricter>,
     /// How the lists of several layers are combined.
     #[serde(default, skip_serializing_if = "is_default")]
     pub merge: Merge,
@@ -159,11 +174,39 @@ impl KeyRule {
             required: Vec::new(),
             scope: Scope::default(),
             tightens: Vec::new(),
-            may_lower: false,
+            stricter: None,
             merge: Merge::default(),
             format: None,
             description: String::new(),
             unit: None,
+        }
+    }
+
+    /// Checks whether an untrusted project may set `value` in place of `current` despite the scope.
+    pub fn allows_untrusted(&self, value: &Value, current: Option<&Value>) -> bool {
+        self.tightens.contains(value) || self.stricter.is_some_and(|by| self.is_stricter(by, value, current))
+    }
+
+    fn is_stricter(&self, by: Stricter, value: &Value, current: Option<&Value>) -> bool {
+        match (self.rank(value), current.and_then(|current| self.rank(current))) {
+            (None, current) => current.is_none(),
+            (Some(_), None) => by == Stricter::Lower,
+            (Some(value), Some(current)) => match by {
+                Stricter::Lower | Stricter::LowerThanSet => value <= current,
+                Stricter::LowerNotZero => current == 0.0 || value != 0.0 && value <= current,
+                Stricter::Higher => value >= current,
+            },
+        }
+    }
+
+    /// Returns the position of a value among those of the key; `None` for null.
+    fn rank(&self, value: &Value) -> Option<f64> {
+        match &self.kind {
+            Kind::Choice(words) => {
+                let position = words.iter().position(|word| value == word)?;
+                u32::try_from(position).ok().map(f64::from)
+            }
+            _ => value.as_f64(),
         }
     }
 

@@ -197,12 +197,10 @@ impl Layers {
                     .set(&key, rules_with_action(&layer_values, |action| action == "allow"));
                 continue;
             }
-            let listed = |value: &Value| rule.is_some_and(|rule| rule.tightens.contains(value));
-            let lowers = |value: &Value| {
-                rule.is_some_and(|rule| rule.may_lower) && is_at_most(value, below.value(&key).as_ref())
-            };
-            let harmless =
-                |value: &Value| listed(value) || lowers(value) || tightens_agent(&key, value, below);
+            let current = below.value(&key);
+            let allowed =
+                |value: &Value| rule.is_some_and(|rule| rule.allows_untrusted(value, current.as_ref()));
+            let harmless = |value: &Value| allowed(value) || tightens_agent(&key, value, below);
             let is_harmless = layer_values.iter().all(|layer_value| harmless(&layer_value.value));
             let target = match scope {
                 Scope::Anywhere => &mut *self,
@@ -248,14 +246,6 @@ fn rules_with_action(layer_values: &[LayerValue], wanted: impl Fn(&str) -> bool)
         (!rules.is_empty()).then(|| LayerValue { value: Value::Array(rules), ..layer_value.clone() })
     };
     layer_values.iter().filter_map(only).collect()
-}
-
-/// Checks whether a limit is at most another one; a missing limit is the highest.
-fn is_at_most(value: &Value, limit: Option<&Value>) -> bool {
-    match (value.as_u64(), limit.and_then(Value::as_u64)) {
-        (Some(value), limit) => limit.is_none_or(|limit| value <= limit),
-        (None, limit) => limit.is_none(),
-    }
 }
 
 /// Checks whether a setting of an agent defines a new agent, or only removes permissions that the agent has in

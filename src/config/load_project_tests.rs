@@ -66,6 +66,77 @@ fn s15_a_project_may_lower_a_limit_and_not_raise_or_lift_it() {
     }
 }
 
+// Fault E4: an untrusted project raised the cost of a run and lifted the user's circuit breakers.
+#[test]
+fn an_untrusted_project_may_only_be_stricter_than_the_user_or_the_default() {
+    let is_ignored = |key: &str, user: Option<&str>, project: &str| {
+        let (section, field) = key.rsplit_once('.').unwrap();
+        let yaml = |value: &str| {
+            let groups = section.split('.').enumerate();
+            let groups: String =
+                groups.map(|(depth, group)| format!("{}{group}:\n", " ".repeat(depth))).collect();
+            format!("{groups}{}{field}: {value}\n", " ".repeat(section.split('.').count()))
+        };
+        let fixture = user.map_or_else(Fixture::new, |value| Fixture::new().user(&yaml(value)));
+        let loaded = fixture.project(&yaml(project)).loaded();
+        let names_key =
+            |notice: &String| notice.contains(key) && notice.contains("needs a trusted workspace");
+        assert!(loaded.notices.iter().all(names_key), "{:?}", loaded.notices);
+        !loaded.notices.is_empty()
+    };
+    for (key, user, stricter, looser) in [
+        ("loop.max_repeated_calls", Some("2"), &["1", "2"][..], &["0", "3"][..]),
+        ("loop.max_repeated_calls", None, &["2"], &["0", "1000"]),
+        ("loop.max_malformed", Some("0"), &["1", "0"], &[]),
+        ("loop.max_consecutive_errors", None, &["1"], &["0", "6"]),
+        ("loop.max_same_errors", None, &["1"], &["0", "5"]),
+        ("loop.max_same_results", None, &["1"], &["0", "5"]),
+        ("loop.max_reverted_edits", None, &["1"], &["0", "4"]),
+        ("loop.max_repeated_texts", None, &["1"], &["0", "4"]),
+        ("loop.max_continuations", None, &["0"], &["4"]),
+        ("loop.max_announcements", None, &["0"], &["2"]),
+        ("loop.repeat_window", Some("12"), &["100"], &["0", "11"]),
+        ("loop.repeat_exempt", None, &[], &["[read_file]"]),
+        ("loop.on_repeat", None, &["stop"], &[]),
+        ("loop.on_repeat", Some("stop"), &["stop"], &["warn_then_stop"]),
+        ("loop.on_limit", Some("stop"), &["stop"], &["summary"]),
+        ("llm.effort", Some("low"), &["low", "none"], &["medium", "max", "null"]),
+        ("llm.effort", None, &["null"], &["minimal", "max"]),
+        ("llm.retries", Some("0"), &["0"], &["1", "10"]),
+        ("llm.max_retry_after", None, &["0"], &["86400"]),
+        ("llm.max_output_tokens", Some("100"), &["50"], &["101", "null"]),
+        ("llm.max_output_tokens", None, &[], &["50"]),
+        ("llm.context_window", Some("8000"), &["4000"], &["9000", "null"]),
+        ("llm.prompt_caching", None, &[], &["false"]),
+        ("llm.timeouts.connect_seconds", None, &["1"], &["600"]),
+        ("llm.timeouts.first_byte_seconds", None, &["1"], &["86400"]),
+        ("llm.timeouts.silence_seconds", None, &["1"], &["86400"]),
+        ("llm.timeouts.call_seconds", None, &["60"], &["86400"]),
+        ("context.max_tool_result_tokens", None, &["100"], &["0", "1000000"]),
+        ("context.max_context_tokens", Some("9000"), &["8000"], &["0", "9001", "null"]),
+        ("context.max_context_tokens", None, &[], &["0", "9000"]),
+        ("context.strategy", None, &["truncate", "off"], &[]),
+        ("context.strategy", Some("off"), &[], &["truncate", "layered"]),
+        ("context.compact_every_steps", None, &[], &["1"]),
+        ("tools.parallel", None, &["off"], &["all"]),
+        ("tools.timeout_seconds", None, &["60"], &[]),
+        ("tools.timeout_seconds", Some("60"), &["59"], &["61", "null"]),
+        ("evaluation.max_retries", None, &["1"], &["5"]),
+        ("auto_review.max_fix_passes", None, &["0"], &["3"]),
+        ("guardrails.max_gate_rounds", None, &["0"], &["100"]),
+        ("skills.max_listed", Some("3"), &["2"], &["20"]),
+        ("skills.enabled", Some("false"), &["false"], &["true"]),
+        ("indexer.enabled", Some("false"), &["false"], &["true"]),
+        ("indexer.max_file_size", None, &["10"], &["100000000"]),
+        ("checkpoints.every_n_steps", None, &["1"], &["50"]),
+        ("costs.warn_at_usd", Some("0.5"), &["0.25"], &["0.75", "null"]),
+        ("costs.warn_at_usd", None, &["9.5"], &[]),
+    ] {
+        stricter.iter().for_each(|value| assert!(!is_ignored(key, user, value), "{key} {user:?} {value}"));
+        looser.iter().for_each(|value| assert!(is_ignored(key, user, value), "{key} {user:?} {value}"));
+    }
+}
+
 #[test]
 fn a_project_cannot_loosen_the_users_stricter_mode_through_an_agent() {
     let fixture = Fixture::new()

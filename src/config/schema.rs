@@ -2,7 +2,8 @@
 //! `config/default.yaml` takes its comments from here too.
 //!
 //! `x-scope`: who may set a key; absent means `anywhere`. `x-tightens`: values that even an untrusted project may set,
-//! because they only remove permissions. `x-lowers`: an untrusted project may also set a lower number.
+//! because they only remove permissions. `x-stricter`: the values that are stricter than the one in force, which an untrusted
+//! project may set too (`key_rules::Stricter`). A key that could raise the cost of a run or loosen a limit of the user needs trust.
 //! `x-merge: add`: the lists of all layers are joined; `first`: joined with the highest layer first and the project's
 //! list last. `x-format`: the required format of a text, of
 //! the items of a list or of the keys of a map (`key_rules::Format`). `x-unit`: what a number counts.
@@ -151,22 +152,24 @@ pub struct Llm {
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
     /// Reasoning effort of the model; absent: the model's default. `agent help thinking` lists what each model accepts.
+    #[schemars(extend("x-scope" = "needs-trust", "x-stricter" = "lower-than-set"))]
     pub effort: Option<Effort>,
     /// Whether prompt caching is requested: cache breakpoints for Anthropic's models, the session's name as cache key for OpenAI.
+    #[schemars(extend("x-scope" = "needs-trust"))]
     pub prompt_caching: bool,
     /// Maximum length of an answer; absent: the server's default (32000 for Anthropic, which requires a value).
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "tokens"))]
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-scope" = "needs-trust", "x-stricter" = "lower-than-set", "x-unit" = "tokens"))]
     pub max_output_tokens: Option<u32>,
     /// Context window of the model, prompt and answer together; absent: the value from the server or the model table.
-    #[schemars(range(min = 256, max = 100_000_000), extend("x-unit" = "tokens"))]
+    #[schemars(range(min = 256, max = 100_000_000), extend("x-scope" = "needs-trust", "x-stricter" = "lower-than-set", "x-unit" = "tokens"))]
     pub context_window: Option<u32>,
     /// Whether the model accepts images; absent: as in the model table, true for a model that it does not list.
     pub images: Option<bool>,
     /// How often a failed request is retried.
-    #[schemars(range(min = 0, max = 10), extend("x-unit" = "times"))]
+    #[schemars(range(min = 0, max = 10), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "times"))]
     pub retries: u32,
     /// Longest `Retry-After` to wait for; a longer one ends the run with an error. 0: never wait.
-    #[schemars(range(min = 0, max = 86_400), extend("x-unit" = "seconds"))]
+    #[schemars(range(min = 0, max = 86_400), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub max_retry_after: u64,
     /// Whether answers are streamed; off under `--no-stream`, `--json` and `--quiet`.
     pub stream: bool,
@@ -196,16 +199,16 @@ pub struct AnswerCache {
 #[serde(deny_unknown_fields)]
 pub struct Timeouts {
     /// Until a connection is established.
-    #[schemars(range(min = 1, max = 600), extend("x-unit" = "seconds"))]
+    #[schemars(range(min = 1, max = 600), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub connect_seconds: u64,
     /// Until the first byte of an answer; at least two minutes without streaming, the whole call for a reasoning model.
-    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub first_byte_seconds: u64,
     /// Longest time between two complete events of a streamed answer.
-    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub silence_seconds: u64,
     /// A whole model call, including retries and waiting.
-    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub call_seconds: u64,
 }
 
@@ -249,9 +252,10 @@ pub struct WorkspaceSettings {
 #[serde(deny_unknown_fields)]
 pub struct Indexer {
     /// Whether the system message contains a project overview.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
     pub enabled: bool,
     /// Maximum size of a file in the overview; larger files are left out.
-    #[schemars(range(min = 1, max = 100_000_000), extend("x-unit" = "bytes"))]
+    #[schemars(range(min = 1, max = 100_000_000), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "bytes"))]
     pub max_file_size: u64,
     /// Globs on names of directories to leave out, in addition to the built-in ones.
     #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
@@ -282,7 +286,7 @@ pub struct CheckpointSettings {
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
     pub enabled: bool,
     /// Number of steps between two checkpoints; the end of a run also creates one.
-    #[schemars(range(min = 1, max = 50), extend("x-unit" = "steps"))]
+    #[schemars(range(min = 1, max = 50), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "steps"))]
     pub every_n_steps: u32,
 }
 
@@ -291,13 +295,14 @@ pub struct CheckpointSettings {
 #[serde(deny_unknown_fields)]
 pub struct Tools {
     /// Which calls of one answer run at the same time.
+    #[schemars(extend("x-scope" = "needs-trust", "x-stricter" = "lower"))]
     pub parallel: Parallelism,
     /// The format of tool results for the model.
     pub result_format: ResultFormat,
     /// The edit format of the model, which selects the editing tools it is offered; absent: that of the model table.
     pub edit_format: Option<EditFormat>,
     /// Time limit of one call of any tool; absent: each tool's own limit.
-    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "seconds"))]
     pub timeout_seconds: Option<u64>,
     /// Tools whose results later sessions of the workspace may read, with the hours for which they are kept. Calls that failed
     /// or changed something are not kept.
@@ -464,7 +469,7 @@ pub struct Costs {
     #[schemars(range(min = 1, max = 1_000_000), extend("x-scope" = "needs-trust", "x-unit" = "calls"))]
     pub max_tool_calls: Option<u32>,
     /// Cost at which a run emits one warning and runs the hooks of `budget_warning`; absent: never.
-    #[schemars(range(min = 0.0, max = 1_000_000.0), extend("x-unit" = "US dollars"))]
+    #[schemars(range(min = 0.0, max = 1_000_000.0), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "US dollars"))]
     pub warn_at_usd: Option<f64>,
     /// A file of prices, in the format shown in `agent help costs`; absent: only the built-in price table.
     #[schemars(extend("x-scope" = "never-from-project"))]

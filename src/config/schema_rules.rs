@@ -1,6 +1,6 @@
 //! Compiles the JSON Schema of the configuration into rules, for the file that the program embeds.
 
-use super::key_rules::{EmbeddedSchema, Format, KeyRule, Kind, Merge, Scope};
+use super::key_rules::{EmbeddedSchema, Format, KeyRule, Kind, Merge, Scope, Stricter};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,8 +43,8 @@ struct Schema {
     scope: Option<Scope>,
     #[serde(rename = "x-tightens")]
     tightens: Option<Vec<Value>>,
-    #[serde(rename = "x-lowers")]
-    lowers: Option<bool>,
+    #[serde(rename = "x-stricter")]
+    stricter: Option<Stricter>,
     #[serde(rename = "x-merge")]
     merge: Option<Merge>,
     #[serde(rename = "x-format")]
@@ -126,7 +126,7 @@ impl<'a> Definitions<'a> {
             required: schema.get(|schema| schema.required.as_ref()).cloned().unwrap_or_default(),
             scope,
             tightens: schema.get(|schema| schema.tightens.as_ref()).cloned().unwrap_or_default(),
-            may_lower: schema.get(|schema| schema.lowers.as_ref()) == Some(&true),
+            stricter: schema.get(|schema| schema.stricter.as_ref()).copied(),
             merge: schema.get(|schema| schema.merge.as_ref()).copied().unwrap_or_default(),
             format: schema.get(|schema| schema.format.as_ref()).copied(),
             description: schema.get(|schema| schema.description.as_ref()).cloned().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Tests that the documents generated from the schema are current. `AGENT_UPDATE_SCHEMA=1` regenerates them.
 
 use super::Document;
-use crate::config::key_rules::{KeyRule, Kind, Scope, embedded_schema};
+use crate::config::key_rules::{KeyRule, Kind, Scope, Stricter, embedded_schema};
 use crate::config::schema_rules::compile;
 use crate::config::validate;
 use crate::config::yaml::Node;
@@ -41,9 +41,23 @@ fn facts(rule: &KeyRule) -> String {
     };
     let nothing = if rule.nullable { ", or null" } else { "" };
     let words = rule.tightens.iter().map(|value| value.to_string().trim_matches('"').to_owned());
-    let tight: Vec<String> = words.chain(rule.may_lower.then(|| "a lower number".to_owned())).collect();
+    let tight: Vec<String> = words.chain(rule.stricter.map(|by| stricter(rule, by).to_owned())).collect();
     let except = if tight.is_empty() { String::new() } else { format!(" except {}", tight.join(", ")) };
     format!("{kind}{nothing}; {}{except}", scope_name(rule.scope))
+}
+
+/// Names the values that an untrusted project may set.
+fn stricter(rule: &KeyRule, by: Stricter) -> &'static str {
+    match (by, matches!(rule.kind, Kind::Choice(_))) {
+        (Stricter::Lower, false) => "a lower number",
+        (Stricter::LowerThanSet, false) => "a lower number than that in force",
+        (Stricter::LowerNotZero, false) => "a lower number than that in force, not 0",
+        (Stricter::Higher, false) => "a higher number",
+        (Stricter::Lower | Stricter::LowerThanSet | Stricter::LowerNotZero, true) => {
+            "a word before that in force"
+        }
+        (Stricter::Higher, true) => "a word after that in force",
+    }
 }
 
 fn defaults() -> Value {
@@ -157,6 +171,7 @@ fn every_key_has_a_meaning_and_every_number_a_unit() {
     }
 }
 
+// Fault E4: keys that raise cost or lift the breakers of the user could be set by an untrusted project.
 #[test]
 fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
     let rules = rules();
@@ -179,43 +194,31 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             {
                 Scope::NeverFromProject
             }
-            "mode"
-            | "max_steps"
-            | "llm.model"
-            | "llm.fallback"
-            | "timeout_seconds"
-            | "step_timeout_seconds"
-            | "workspace.allow_delete"
-            | "checkpoints.enabled"
-            | "costs.budget_usd"
-            | "costs.max_tokens"
-            | "costs.max_tool_calls"
-            | "evaluation.mode"
-            | "auto_review.enabled"
-            | "auto_review.review_model"
-            | "evaluation.confidence_threshold"
-            | "guardrails.enabled"
-            | "health.enabled"
-            | "guardrails.max_files_modified"
-            | "guardrails.max_lines_changed"
-            | "guardrails.max_commands_executed"
-            | "guardrails.require_test_after_edit"
-            | "guardrails.quality_gates"
-            | "guardrails.test_commands"
-            | "logging.level"
-            | "subagents.max_per_run"
-            | "policy.approvals"
-            | "tools.keep_results.NAME" => Scope::NeedsTrust,
-            "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
+            // These neither cost anything nor loosen a limit of the user.
+            "agents.NAME.description"
+            | "chat.queue"
+            | "commands.blocked_patterns"
+            | "guardrails.blocked_commands"
+            | "guardrails.code_rules"
+            | "guardrails.protected_files"
+            | "guardrails.sensitive_files"
+            | "guardrails.text_rules"
+            | "health.exclude_dirs"
+            | "health.include_patterns"
+            | "indexer.exclude_dirs"
+            | "indexer.exclude_patterns"
+            | "language"
+            | "llm.images"
+            | "llm.stream"
+            | "llm.temperature"
+            | "loop.warn_when_low"
+            | "sandbox.hidden"
+            | "skills.disabled"
+            | "tools.edit_format"
+            | "tools.result_format" => Scope::Anywhere,
             "memory.enabled" | "skills.dirs" => Scope::NeverFromProject,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
-            key if ["hooks.", "commands.", "agents.", "mcp.", "ralph.", "parallel."]
-                .iter()
-                .any(|group| key.starts_with(group)) =>
-            {
-                Scope::NeedsTrust
-            }
-            _ => Scope::Anywhere,
+            _ => Scope::NeedsTrust,
         };
         assert_eq!(rule.scope, wanted, "{key}");
     }

@@ -38,6 +38,7 @@ const MAX_SKILLS: usize = 500;
 #[serde(deny_unknown_fields)]
 pub struct SkillSettings {
     /// Whether skills are offered.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
     pub enabled: bool,
     /// Names of skills that are not offered.
     #[schemars(extend("x-merge" = "add"))]
@@ -46,7 +47,7 @@ pub struct SkillSettings {
     #[schemars(extend("x-merge" = "add", "x-scope" = "never-from-project"))]
     pub dirs: Vec<String>,
     /// Maximum number of skills in the system message, in the order of their names.
-    #[schemars(range(min = 1, max = 20), extend("x-unit" = "skills"))]
+    #[schemars(range(min = 1, max = 20), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "skills"))]
     pub max_listed: u32,
 }
 

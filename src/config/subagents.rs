@@ -10,7 +10,7 @@ pub struct Subagents {
     /// Maximum number of subagent calls per run; 0: the tool is not offered.
     #[schemars(
         range(min = 0, max = 100),
-        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "subagents")
+        extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "subagents")
     )]
     pub max_per_run: u32,
 }

@@ -43,19 +43,19 @@ pub struct GuardrailSettings {
     /// Number of files that a session may change; absent: no limit.
     #[schemars(
         range(min = 0, max = 1_000_000),
-        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "files")
+        extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "files")
     )]
     pub max_files_modified: Option<u64>,
     /// Number of lines that a session may add and remove, in total; absent: no limit.
     #[schemars(
         range(min = 0, max = 1_000_000_000),
-        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "lines")
+        extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "lines")
     )]
     pub max_lines_changed: Option<u64>,
     /// Number of commands that a session may run; absent: no limit.
     #[schemars(
         range(min = 0, max = 1_000_000),
-        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "commands")
+        extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "commands")
     )]
     pub max_commands_executed: Option<u64>,
     /// Regular expressions of code that edits must not or should not write: `pattern`, `message`, `severity`, `path`.
@@ -72,7 +72,7 @@ pub struct GuardrailSettings {
     #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add"))]
     pub quality_gates: Vec<QualityGate>,
     /// Number of times that failed required gates are sent to the model before the run ends anyway.
-    #[schemars(range(min = 0, max = 100), extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 0, max = 100), extend("x-scope" = "needs-trust", "x-stricter" = "lower", "x-unit" = "rounds"))]
     pub max_gate_rounds: u32,
     /// Regular expressions of text that the model must not read or write: `name`, `on`, `pattern`, `message`, `severity`, `action`.
     #[schemars(extend("x-merge" = "add"))]
