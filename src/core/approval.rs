@@ -19,7 +19,7 @@ pub struct ApprovalRequest {
     /// Further information for the decision, one note per line, such as the targets of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The diff or the command as a prompt shows it: shortened and sanitized for a terminal.
+    /// The diff or the command, complete, sanitized for a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
     /// Time of the request, in milliseconds since the Unix epoch.

@@ -8,6 +8,7 @@ use crate::engine::policy::DECLINED_RULE;
 use crate::engine::{Engine, links};
 use crate::mcp::definition::visit_texts;
 use crate::messages;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::{ToolContext, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ impl Engine {
     ) -> Approval {
         let tool = ready.tool.name();
         let preview = match ready.tool.preview(&ready.args, cx) {
-            Ok(preview) => preview,
+            Ok(preview) => preview.or_else(|| hidden_arguments(&ready.args, &ready.plan.summary)),
             Err(problem) => return ToolOutput::error(problem).into(),
         };
         let (links, grant) = (self.links(&ready.plan), self.grant(ready));
@@ -96,4 +97,14 @@ impl Engine {
         visit_texts(&mut args, &mut |text| self.emitter.redactor().redact(text));
         args
     }
+}
+
+/// Returns the arguments of a call as the preview of a tool that has none, unless its summary shows each text among them.
+fn hidden_arguments(args: &Value, summary: &str) -> Option<String> {
+    let mut is_hidden = false;
+    visit_texts(&mut args.clone(), &mut |text| {
+        let shown = one_line(text, usize::MAX);
+        is_hidden |= shown.len() > QUOTE_CHARS || !summary.contains(&shown);
+    });
+    is_hidden.then(|| serde_json::to_string_pretty(args).unwrap_or_default())
 }

@@ -9,9 +9,6 @@ use crate::workspace::error::FileError;
 use crate::workspace::file;
 use crate::workspace::path::RelPath;
 
-/// Maximum number of links shown in a question.
-const MAX_SHOWN_LINKS: usize = 6;
-
 /// A path that leads through a symbolic link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link {
@@ -34,9 +31,7 @@ pub fn notes(links: &[Link], language: Language) -> Vec<String> {
         let real = link.real.as_ref().map(RelPath::as_str);
         messages::link_target(link.path.as_str(), real, language)
     };
-    let more = links.len().checked_sub(MAX_SHOWN_LINKS).filter(|more| *more > 0);
-    let more = more.map(|more| messages::more_links(more, language));
-    links.iter().take(MAX_SHOWN_LINKS).map(note).chain(more).collect()
+    links.iter().map(note).collect()
 }
 
 /// Returns a hash of the links and their targets.

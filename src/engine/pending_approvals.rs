@@ -32,7 +32,7 @@ impl Engine {
             summary: question.summary.clone(),
             reason: question.reason.clone(),
             notes: question.notes.clone(),
-            preview: question.preview.as_deref().map(terminal::preview),
+            preview: question.preview.as_deref().map(|text| terminal::sanitize(text).into_owned()),
             asked_ms: u64::try_from(self.source.unix_time().as_millis()).unwrap_or(u64::MAX),
             subject: self.subject(call),
         })

@@ -3,9 +3,16 @@
 use super::numbers::{bytes, thousands};
 use crate::core::language::Language;
 
-/// Last line of a question: the answers. `may_last`: whether `a` (until the run ends) is offered.
-pub fn prompt_choices(may_last: bool, language: Language) -> &'static str {
-    if may_last {
+/// Last line of a question: the answers. `may_last`: whether `a` (until the run ends) is offered; `is_cut`: whether the question
+/// omits something, which must be shown before it can be answered with yes.
+pub fn prompt_choices(may_last: bool, is_cut: bool, language: Language) -> &'static str {
+    if is_cut {
+        language.pick(
+            "Not all of it is shown. v = view all of it, which comes before yes, n = no, n WHY = no and why, s = stop the run: ",
+            "No se muestra todo. v = verlo todo, lo que va antes de un sí, n = no, n MOTIVO = no y por qué, s = detener la \
+             ejecución: ",
+        )
+    } else if may_last {
         language.pick(
             "Allow it? y = yes, a = always until this run ends, n = no, n WHY = no and why, s = stop the run: ",
             "¿Permitirlo? y = sí, a = siempre hasta que termine esta ejecución, n = no, n MOTIVO = no y por qué, s = detener la \
@@ -17,6 +24,14 @@ pub fn prompt_choices(may_last: bool, language: Language) -> &'static str {
             "¿Permitirlo? y = sí, n = no, s = detener la ejecución: ",
         )
     }
+}
+
+/// Line after a yes to a question that omits something.
+pub fn prompt_show_first(language: Language) -> &'static str {
+    language.pick(
+        "   Nothing was allowed: type v to view all of it, then answer.",
+        "   No se ha permitido nada: escriba v para verlo todo y responda después.",
+    )
 }
 
 /// Line that explains what the answer `a` allows until the run ends.
@@ -77,10 +92,10 @@ pub fn link_target(path: &str, real: Option<&str>, language: Language) -> String
     }
 }
 
-/// Number of paths through links beyond those shown.
-pub fn more_links(count: usize, language: Language) -> String {
+/// Number of notes beyond those shown.
+pub fn more_notes(count: usize, language: Language) -> String {
     match language {
-        Language::En => format!("and {count} more paths lead through links"),
-        Language::Es => format!("y {count} rutas más llevan por enlaces"),
+        Language::En => format!("and {count} more notes, not shown"),
+        Language::Es => format!("y {count} notas más, no mostradas"),
     }
 }

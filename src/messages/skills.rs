@@ -74,6 +74,9 @@ pub const INSTALL_QUESTION: &str = "Install these skills?";
 pub const INSTALL_REASON: &str =
     "the model reads their text, and may run their scripts under the rules for commands";
 
+/// In place of the content of a file that is not text.
+pub const SKILL_FILE_IS_BINARY: &str = "(not text)";
+
 /// Error when the user declines.
 pub const SKILLS_NOT_INSTALLED: &str = "nothing was installed";
 

@@ -2,7 +2,7 @@
 //!
 //! Without a user at a terminal, the prompt is refused at once.
 
-use super::sanitize::{preview, row_count, truncate_middle};
+use super::sanitize::{preview, row_count, sanitize, truncate_middle, whole};
 use super::streams::{Style, Terminal};
 use crate::core::language::Language;
 use crate::messages;
@@ -22,6 +22,10 @@ const ANSWER_BYTES: usize = 4096;
 const REASON_CHARS: usize = 1000;
 /// Maximum columns of the title, of the reason and of each note.
 const TITLE_COLUMNS: usize = 300;
+/// Maximum number of notes shown before the user asks for the whole.
+const MAX_NOTES: usize = 6;
+/// Answer that shows what the prompt has omitted.
+const SHOW_ALL: &str = "v";
 /// Rows of a preview after which the title is repeated, so that it is visible next to the answer on a small screen.
 const ROWS_BETWEEN: usize = 8;
 
@@ -36,7 +40,8 @@ pub struct PromptQuestion<'a> {
     pub reason: &'a str,
     /// Further information for the decision, one note per line.
     pub notes: &'a [String],
-    /// The diff or the command, complete; shown shortened, with its size.
+    /// The diff or the command, complete; shown shortened, with its size. A question that omits something cannot be answered
+    /// with yes until the user has had it shown whole.
     pub preview: Option<&'a str>,
     /// What [`PromptAnswer::Always`] allows from then on; `None` if that answer is not offered.
     pub lasting: Option<&'a str>,
@@ -133,7 +138,7 @@ impl Terminal {
         let asked = async {
             let _reading = self.reading.lock().await;
             tcflush(io::stdin(), QueueSelector::IFlush)?;
-            self.print_prompt(&truncate_middle(prompt, TITLE_COLUMNS))?;
+            self.print_prompt(prompt)?;
             let line = read_line().await;
             self.end_prompt();
             line
@@ -152,12 +157,27 @@ impl Terminal {
     async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         self.show_question(question)?;
+        let mut is_cut = question.is_cut();
         for _ in 0..MAX_TRIES {
-            self.print_prompt(messages::prompt_choices(question.lasting.is_some(), question.language))?;
+            self.print_prompt(messages::prompt_choices(
+                question.lasting.is_some(),
+                is_cut,
+                question.language,
+            ))?;
             let Some(line) = read_line().await? else { return Ok(PromptAnswer::Abort) };
             self.end_prompt();
+            if is_cut && line.trim().eq_ignore_ascii_case(SHOW_ALL) {
+                self.show_whole(question)?;
+                is_cut = false;
+                // What was typed before the end was shown is no answer to it.
+                tcflush(io::stdin(), QueueSelector::IFlush)?;
+                continue;
+            }
             match parse(&line) {
                 Some(PromptAnswer::Always) if question.lasting.is_none() => {}
+                Some(PromptAnswer::Yes | PromptAnswer::Always) if is_cut => {
+                    self.eprintln(Style::Warning, messages::prompt_show_first(question.language))?;
+                }
                 Some(answer) => return Ok(answer),
                 None => {}
             }
@@ -166,18 +186,32 @@ impl Terminal {
     }
 
     fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
-        self.show_head(question)?;
+        self.show_head(question, short, MAX_NOTES)?;
         let Some(text) = question.preview else { return Ok(()) };
         let view = preview(text);
-        if text.starts_with("--- ") {
-            self.eprint_lines(&view, diff_style)?;
-        } else {
-            self.eprint_lines(&view, |_| Style::Plain)?;
-        }
+        self.show_preview(text, &view)?;
         if row_count(&view, usize::from(self.width())) > ROWS_BETWEEN {
-            self.show_head(question)?;
+            self.show_head(question, short, MAX_NOTES)?;
         }
         Ok(())
+    }
+
+    /// Shows the question without omissions, and its shortened head below, next to the answer.
+    fn show_whole(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
+        self.show_head(question, complete, usize::MAX)?;
+        if let Some(text) = question.preview {
+            self.show_preview(text, &whole(text))?;
+        }
+        self.show_head(question, short, MAX_NOTES)
+    }
+
+    /// Writes `view`, the shown form of the preview `text`.
+    fn show_preview(&self, text: &str, view: &str) -> io::Result<()> {
+        if text.starts_with("--- ") {
+            self.eprint_lines(view, diff_style)
+        } else {
+            self.eprint_lines(view, |_| Style::Plain)
+        }
     }
 
     /// Writes a diff to standard error, shortened and coloured.
@@ -192,16 +226,46 @@ impl Terminal {
         text.lines().try_for_each(|line| self.eprintln(style(line), &format!("   {line}")))
     }
 
-    fn show_head(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
-        let short = |text: &str| truncate_middle(&one_line(text, usize::MAX), TITLE_COLUMNS);
-        self.eprintln(Style::Bold, &messages::prompt_title(&short(question.title), question.language))?;
-        self.eprintln(Style::Dim, &messages::prompt_reason(&short(question.reason), question.language))?;
-        let mut notes = question.notes.iter();
-        notes.try_for_each(|note| self.eprintln(Style::Warning, &format!("   {}", short(note))))?;
-        let lasting =
-            question.lasting.map(|lasting| messages::prompt_always(&short(lasting), question.language));
+    /// Writes what is asked, each text on a line in the form that `shown` gives it.
+    fn show_head(
+        &self,
+        question: &PromptQuestion<'_>,
+        shown: impl Fn(&str) -> String,
+        max_notes: usize,
+    ) -> io::Result<()> {
+        let language = question.language;
+        self.eprintln(Style::Bold, &messages::prompt_title(&shown(question.title), language))?;
+        self.eprintln(Style::Dim, &messages::prompt_reason(&shown(question.reason), language))?;
+        for note in question.notes.iter().take(max_notes) {
+            self.eprintln(Style::Warning, &format!("   {}", shown(note)))?;
+        }
+        if let Some(more) = question.notes.len().checked_sub(max_notes).filter(|more| *more > 0) {
+            self.eprintln(Style::Warning, &format!("   {}", messages::more_notes(more, language)))?;
+        }
+        let lasting = question.lasting.map(|lasting| messages::prompt_always(&shown(lasting), language));
         lasting.map_or(Ok(()), |lasting| self.eprintln(Style::Dim, &lasting))
     }
+}
+
+impl PromptQuestion<'_> {
+    /// Checks whether the shortened question omits something.
+    fn is_cut(&self) -> bool {
+        let notes = self.notes.iter().map(String::as_str);
+        let mut lines = [self.title, self.reason].into_iter().chain(self.lasting).chain(notes);
+        lines.any(|line| short(line) != complete(line))
+            || self.notes.len() > MAX_NOTES
+            || self.preview.is_some_and(|text| preview(text) != whole(text))
+    }
+}
+
+/// Returns a text on one bounded line.
+fn short(text: &str) -> String {
+    truncate_middle(&complete(text), TITLE_COLUMNS)
+}
+
+/// Returns a whole text on one line.
+fn complete(text: &str) -> String {
+    sanitize(&one_line(text, usize::MAX)).into_owned()
 }
 
 /// Counts a question as open until it is dropped, also when the question is abandoned.

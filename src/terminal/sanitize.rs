@@ -64,6 +64,11 @@ pub fn preview(text: &str) -> String {
     view
 }
 
+/// Returns the whole text, sanitized, in the form of [`preview`]: both are equal if the preview omits nothing.
+pub fn whole(text: &str) -> String {
+    format!("{}\n", sanitize(text.strip_suffix('\n').unwrap_or(text)))
+}
+
 /// Returns a sanitized line; if it takes more than `columns`, its start, the size of the omitted part, and its end.
 pub fn truncate_middle(line: &str, columns: usize) -> String {
     let total = line.chars().count();

@@ -164,13 +164,24 @@ fn s21_the_list_shows_what_a_call_would_do_and_nothing_that_a_terminal_obeys() {
     assert_eq!(listed(&lab)[0]["answer"], Value::Null);
 }
 
+// Fault E2: the middle of a long command was in neither list, and `agent approve` ran it.
 #[test]
-fn s21_a_large_change_is_listed_bounded() {
-    let lab = lab().unprivileged();
-    let content = "a line\n".repeat(20_000);
+fn s21_a_long_call_is_listed_whole_also_in_json() {
+    let lab = lab().config("memory: {enabled: true}\n").unprivileged();
+    let content = format!("{}in the middle\n{}", "a line\n".repeat(20_000), "a line\n".repeat(20_000));
     paused(&lab, vec![call("write_file", &json!({"path": "new.txt", "content": content}))], &[]);
+    let line = format!("true {}; touch hidden\u{202e}; true {}", "x".repeat(2_000), "x".repeat(2_000));
+    paused(&lab, vec![command(&line)], &[]);
+    let fact = format!("{} in the fact {}", "x".repeat(400), "x".repeat(400));
+    paused(&lab, vec![call("remember", &json!({"fact": fact}))], &["--mode", "confirm-all"]);
     let shown = lab.agent(&["approvals", "list"]).exits(0).stdout;
-    assert!(shown.len() < 10_000 && shown.contains("lines not shown"), "{}", shown.len());
+    let listed: Vec<String> =
+        listed(&lab).iter().map(|call| call["preview"].as_str().unwrap().to_owned()).collect();
+    for part in ["+in the middle\n", "; touch hidden\\u{202e}; true", " in the fact "] {
+        assert!(shown.contains(part), "{part}");
+        assert!(listed.iter().any(|preview| preview.contains(part)), "{part}");
+    }
+    assert_eq!(shown.matches("+a line\n").count(), 40_000);
 }
 
 #[test]

@@ -212,6 +212,47 @@ fn class_49_what_is_asked_stands_on_the_last_screen_with_head_tail_and_size_of_t
     assert!(!lab.exists("marker") && !lab.exists("new.txt"));
 }
 
+// Fault E2: the prompt of a long command hid its middle, and `y` ran it.
+#[test]
+fn a_question_that_hides_something_takes_no_yes_before_it_was_shown_whole() {
+    let lines = format!("true\n{}touch marker\n{}true", "true\n".repeat(100), "true\n".repeat(100));
+    let line = format!("true {}; touch marker; true {}", "x".repeat(2_000), "x".repeat(2_000));
+    for command in [lines, line] {
+        for yes in ["y\r", "a\r"] {
+            let lab = Lab::new().unprivileged();
+            let calls = json!([{"name": "run_command", "arguments": {"command": command}}]);
+            let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+            let mut run = AtTerminal::start(&lab, &server, &["--mode", "confirm-all"]);
+            let cut = seen(&run.answer(yes));
+            assert!(cut.contains("Not all of it is shown. v = view all of it"), "{cut}");
+            assert!(!cut.contains("touch marker"), "{cut}");
+            let refused = seen(&run.answer("v\r"));
+            assert!(refused.contains("Nothing was allowed: type v"), "{refused}");
+            assert!(!lab.exists("marker"));
+            let whole = seen(&run.answer(yes));
+            assert!(
+                whole.contains("touch marker") && whole.trim_end().ends_with(QUESTION.trim_end()),
+                "{whole}"
+            );
+            run.finish().exits(0);
+            assert!(lab.exists("marker"));
+        }
+    }
+}
+
+// Fault E2: what a tool without a diff or command does with a long text was cut in the question.
+#[test]
+fn a_long_argument_is_shown_in_the_question_of_every_tool() {
+    let lab = Lab::new().config("memory: {enabled: true}\n").unprivileged();
+    let fact = format!("{} in the middle {}", "word ".repeat(60), "word ".repeat(60));
+    let calls = json!([{"name": "remember", "arguments": {"fact": fact}}]);
+    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
+    let mut run = AtTerminal::start(&lab, &server, &["--mode", "confirm-all"]);
+    assert!(!seen(&run.answer("v\r")).contains("in the middle"));
+    assert!(seen(&run.answer("n\r")).contains("in the middle"));
+    run.finish().exits(0);
+}
+
 #[test]
 fn class_49_a_name_that_is_too_long_or_of_many_lines_is_one_bounded_line_with_its_end() {
     let lab = Lab::new().unprivileged();

@@ -2,6 +2,7 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
+use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -225,6 +226,25 @@ fn k10_skills_of_a_local_repository_are_not_read_through_a_link_out_of_it() {
         assert!(refused.stderr.contains("is a symbolic link"), "{}", refused.stderr);
         assert!(!lab.exists(".agent/installed-skills"), "{}", link.display());
     }
+}
+
+// Fault E2: the question before an installation named the files and did not show what is in them.
+#[test]
+fn skills_are_installed_after_their_text_was_shown_whole() {
+    let lab = Lab::new();
+    let repository = lab.outside().join("skills-repository");
+    fs::create_dir_all(repository.join("sql")).unwrap();
+    let long = format!("{}\nin the middle\n{}", "line\n".repeat(60), "line\n".repeat(60));
+    fs::write(repository.join("sql/SKILL.md"), skill("sql", "") + &long).unwrap();
+    fs::write(repository.join("sql/run.sh"), "touch script-text\n").unwrap();
+    commit(&repository);
+    let mut install = AtTerminal::launch(lab.command(&["skills", "install", repository.to_str().unwrap()]));
+    assert!(!install.answer("y\r").contains("in the middle"));
+    install.answer("v\r");
+    let whole = install.answer("y\r");
+    assert!(whole.contains("in the middle") && whole.contains("touch script-text"), "{whole}");
+    install.finish().exits(0);
+    assert!(lab.exists(".agent/installed-skills/sql/SKILL.md"));
 }
 
 #[test]

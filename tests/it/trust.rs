@@ -201,6 +201,40 @@ fn a_person_sees_everything_that_counts_before_saying_yes() {
     assert!(lab.agent(&["trust", "--show"]).exits(0).stdout.contains("trusted as it is"));
 }
 
+// Fault E2: the listing cut long commands in the middle, and hooks with a hidden part ran after `trust --yes`.
+#[test]
+fn what_is_trusted_is_listed_whole_on_every_way() {
+    let lines =
+        |word: &str| format!("true\n{}touch {word}\n{}true", "true\n".repeat(100), "true\n".repeat(100));
+    let long =
+        |word: &str| format!("true {}; touch {word}\u{202e}; true {}", "x".repeat(900), "x".repeat(900));
+    let config = json!({
+        "hooks": {"session_start": [{"command": lines("hook-lines")}, {"command": long("hook-line")}]},
+        "mcp": {"servers": {"s": {"command": "true", "args": [long("argument")]}}},
+    });
+    let pipeline = json!({
+        "variables": {"v": "in-a-variable"},
+        "steps": [{"run": lines("step-lines")}, {"run": long("step-line")}, {"prompt": lines("prompt")}],
+    });
+    let lab = Lab::new()
+        .file(CONFIG, config.to_string())
+        .file("p.yaml", pipeline.to_string())
+        .file(".agent/commands/go.md", lines("slash-command"));
+    let words = ["hook-lines", "hook-line\\u{202e}", "argument\\u{202e}", "slash-command"];
+    let of_steps = ["step-lines", "step-line\\u{202e}", "prompt", "in-a-variable"];
+    let shown = lab.agent(&["trust", "--show"]).exits(0).stdout;
+    let asked = at_terminal(&lab, "n\n").exits(3).stderr;
+    let piped = lab.agent(&["trust", "--show", "--pipeline", "p.yaml"]).exits(0).stdout;
+    let trusted = lab.agent(&["trust", "--yes", "--pipeline", "p.yaml"]).exits(0).stdout;
+    for text in [&shown, &asked, &piped, &trusted] {
+        words.iter().for_each(|word| assert!(text.contains(&format!("touch {word}")), "{word}: {text}"));
+        assert!(!text.contains("not shown"), "{text}");
+    }
+    for text in [&piped, &trusted] {
+        of_steps.iter().for_each(|word| assert!(text.contains(word), "{word}: {text}"));
+    }
+}
+
 #[test]
 fn class_18_without_a_terminal_nobody_is_asked_and_nothing_is_trusted() {
     let lab = hooked();

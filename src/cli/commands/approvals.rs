@@ -13,12 +13,9 @@ use crate::journal::session_store::SessionError;
 use crate::journal::summary::has_completed;
 use crate::messages;
 use crate::report::pending_approvals::{self, PendingApprovalDetails};
-use crate::terminal::one_line;
+use crate::terminal::{one_line, sanitize};
 use std::io;
 use std::time::Duration;
-
-/// Maximum length in characters of a call's summary, of the reason for asking and of each note.
-const LINE_CHARS: usize = 300;
 
 /// Prints the pending approvals in the sessions of the workspace, newest session first, with secrets redacted.
 ///
@@ -64,7 +61,7 @@ pub fn pending_calls(settings: &Settings) -> CliResult<Vec<PendingApprovalDetail
     Ok(all)
 }
 
-/// Formats the calls for the user, each with a preview.
+/// Formats the calls for the user, each complete.
 fn list(all: &[PendingApprovalDetails], now: Duration) -> String {
     if all.is_empty() {
         return messages::NO_PENDING_CALLS.to_owned();
@@ -75,13 +72,14 @@ fn list(all: &[PendingApprovalDetails], now: Duration) -> String {
 
 fn describe(call: &PendingApprovalDetails, now: Duration) -> String {
     let asked = &call.approval;
-    let short = |text: &str| one_line(text, LINE_CHARS);
+    let line = |text: &str| one_line(text, usize::MAX);
     let ago = messages::ago(now.saturating_sub(Duration::from_millis(asked.asked_ms)));
     let state = call.answer.as_ref().map_or(messages::NOT_ANSWERED, messages::answer_label);
-    let head = format!("{}  {} {}\n", short(&asked.id), short(&asked.tool), short(&asked.summary));
-    let about = messages::pending_call_details(&call.session_id, &ago, state, &short(&asked.reason));
-    let notes = asked.notes.iter().map(|note| format!("   {}\n", short(note)));
-    let preview = asked.preview.iter().flat_map(|preview| preview.lines()).map(|line| format!("   {line}\n"));
+    let head = format!("{}  {} {}\n", line(&asked.id), line(&asked.tool), line(&asked.summary));
+    let about = messages::pending_call_details(&call.session_id, &ago, state, &line(&asked.reason));
+    let notes = asked.notes.iter().map(|note| format!("   {}\n", line(note)));
+    let preview = sanitize(asked.preview.as_deref().unwrap_or_default());
+    let preview = preview.lines().map(|line| format!("   {line}\n"));
     let below: String = notes.chain(preview).collect();
     format!("{head}{about}{below}\n")
 }

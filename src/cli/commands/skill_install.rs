@@ -217,7 +217,7 @@ fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: boo
         title: messages::INSTALL_QUESTION,
         reason: messages::INSTALL_REASON,
         notes: &[],
-        preview: None,
+        preview: Some(&contents(found)),
         lasting: None,
     };
     match app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })? {
@@ -226,6 +226,19 @@ fn confirm(app: &App, found: &[Candidate], address: &str, commit: &str, yes: boo
             Err(failed(messages::SKILLS_NOT_INSTALLED))
         }
     }
+}
+
+/// Returns the text of every file that would be installed.
+fn contents(found: &[Candidate]) -> String {
+    let mut text = String::new();
+    for Candidate { skill, files } in found {
+        for (path, content) in files {
+            let path = one_line(&path.to_string_lossy(), usize::MAX);
+            let content = str::from_utf8(content).unwrap_or(messages::SKILL_FILE_IS_BINARY);
+            let _infallible = writeln!(text, "\n{}/{path}:\n{}", skill.name, content.trim_end());
+        }
+    }
+    text
 }
 
 /// Writes a skill next to its place and moves it there, so that it is complete or absent.

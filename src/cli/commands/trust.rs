@@ -11,13 +11,14 @@ use crate::config::fact_cache::FactCache;
 use crate::config::flags::Flags;
 use crate::config::load::{self, LoadedConfig};
 use crate::config::pipeline::{Action, Pipeline};
+use crate::config::project::ProjectCommand;
 use crate::config::trust::manifest::{TrustManifest, referencing_keys};
 use crate::config::trust::pipelines::{self, WorkspacePipeline};
 use crate::config::trust::{self, TrustFlag, TrustStatus};
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
 use crate::messages;
-use crate::terminal::{self, PromptAnswer, Style, one_line, preview};
+use crate::terminal::{self, PromptAnswer, Style, one_line, sanitize};
 use clap::Args;
 use serde_json::Value;
 use std::fmt::Write;
@@ -95,6 +96,7 @@ fn wrong(error: ConfigError) -> CliError {
 /// A pipeline of the workspace, as the user reviews it.
 struct ReviewedPipeline {
     own: WorkspacePipeline,
+    text: String,
     pipeline: Pipeline,
     is_trusted: bool,
 }
@@ -110,7 +112,7 @@ impl ReviewedPipeline {
         })?;
         let cache = pipelines::fact_cache(&settings.state, &settings.workspace);
         let is_trusted = own.is_stored(cache).map_err(wrong)?;
-        Ok(Self { own, pipeline, is_trusted })
+        Ok(Self { own, text, pipeline, is_trusted })
     }
 
     /// Adds its steps with their commands to the listing, and the files that these name.
@@ -127,6 +129,8 @@ impl ReviewedPipeline {
             let _ = writeln!(text, "  step {}: {kind}", name(&step.name));
             step.commands().for_each(|command| indented(command, "    ", text));
         }
+        let _ = writeln!(text, "  the whole file:");
+        indented(&self.text, "    ", text);
         for file in self.own.manifest.files.keys().filter(|file| **file != self.own.path) {
             let _ = writeln!(text, "\n{}", name(file));
             let _ = writeln!(text, "  named by the pipeline: read it before you trust it");
@@ -239,7 +243,7 @@ pub fn describe_status(status: &TrustStatus) -> String {
     }
 }
 
-/// Lists every relevant file with its keys that need trust and their values, truncated like an approval prompt.
+/// Lists every relevant file with its keys that need trust and their values, complete.
 fn listing(loaded: &LoadedConfig) -> String {
     let mut text = format!("{}\n", name(&loaded.settings.workspace.to_string_lossy()));
     for file in &loaded.project.files {
@@ -259,6 +263,9 @@ fn listing(loaded: &LoadedConfig) -> String {
     for file in &named {
         let _ = writeln!(text, "\n{}", name(&file.to_string_lossy()));
         let _ = writeln!(text, "  {}", references(loaded, file));
+        if let Some(command) = slash_command(loaded, file) {
+            indented(&command.text, "    ", &mut text);
+        }
     }
     let files = &loaded.project.files;
     let settings: usize = files.iter().map(|file| file.restricted.needs_trust.layer_values().count()).sum();
@@ -271,13 +278,19 @@ fn name(text: &str) -> String {
     one_line(text, usize::MAX)
 }
 
+/// Returns the slash command in a file.
+fn slash_command<'a>(loaded: &'a LoadedConfig, file: &Path) -> Option<&'a ProjectCommand> {
+    loaded.project.commands.values().find(|command| Path::new(&command.path) == file)
+}
+
 /// Explains why a file other than a configuration file is relevant.
 fn references(loaded: &LoadedConfig, file: &Path) -> String {
-    let (root, file) = (&loaded.settings.workspace, file.to_string_lossy());
-    if loaded.project.commands.values().any(|command| command.path == file) {
+    let root = &loaded.settings.workspace;
+    if slash_command(loaded, file).is_some() {
         return "a slash command: its text is sent to the model as your message".to_owned();
     }
     let waiting = loaded.project.files.iter().map(|file| &file.restricted.needs_trust);
+    let file = file.to_string_lossy();
     let keys: Vec<&str> = waiting.flat_map(|waiting| referencing_keys(root, waiting, &file)).collect();
     format!("named by {}: read it before you trust it", name(&keys.join(", ")))
 }
@@ -289,7 +302,7 @@ fn show(value: &Value, text: &mut String) {
         Value::Object(fields) => {
             let command = fields.get("command").and_then(Value::as_str);
             indented(command.unwrap_or_default(), "    ", text);
-            let more = fields.iter().filter(|(field, _)| *field != "command");
+            let more = fields.iter().filter(|(field, _)| command.is_none() || *field != "command");
             let more: Vec<String> = more.map(|(field, value)| format!("{field}: {value}")).collect();
             indented(&more.join("\n"), "      ", text);
         }
@@ -299,7 +312,7 @@ fn show(value: &Value, text: &mut String) {
 }
 
 fn indented(value: &str, indent: &str, text: &mut String) {
-    for line in preview(value).lines().filter(|_| !value.is_empty()) {
+    for line in sanitize(value).lines() {
         let _ = writeln!(text, "{indent}{line}");
     }
 }

@@ -7,14 +7,12 @@ use crate::mcp::definition::harmless;
 use crate::mcp::elicitation::{Field, FieldKind};
 use crate::messages;
 use crate::terminal::{Style, Terminal};
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::text::lines::one_line;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum characters shown of a question.
-const MESSAGE_CHARS: usize = 1_000;
 /// Attempts at a field before the question is declined.
 const MAX_TRIES: usize = 3;
 
@@ -43,7 +41,7 @@ async fn ask(
     question: &ServerQuestion,
     until: &CancellationToken,
 ) -> Option<Value> {
-    let message = one_line(&harmless(&question.message), MESSAGE_CHARS);
+    let message = one_line(&harmless(&question.message), usize::MAX);
     terminal.eprintln(Style::Bold, &messages::mcp_question(&question.server, &message, language)).ok()?;
     let mut answer = Map::new();
     if question.fields.is_empty() {
@@ -67,7 +65,7 @@ fn confirmation(language: Language) -> Field {
 /// Asks for one field. `None` declines the question; `Some(None)` leaves the field out.
 async fn ask_field(terminal: &Terminal, field: &Field, until: &CancellationToken) -> Option<Option<Value>> {
     let default = field.default.as_ref().map(|default| format!(" [{default}]")).unwrap_or_default();
-    let label = one_line(&format!("{}{}", field.label, harmless(&default)), QUOTE_CHARS);
+    let label = one_line(&format!("{}{}", field.label, harmless(&default)), usize::MAX);
     for _ in 0..MAX_TRIES {
         let typed = terminal.ask_text(&format!("   {label}: "), until).await?;
         match field.parse(&typed) {

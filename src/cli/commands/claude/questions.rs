@@ -46,9 +46,10 @@ impl Questioner {
     }
 
     async fn ask(&self, question: &Question) -> ApproverAnswer {
-        let Question { call, tool, arguments, summary, reason, .. } = question;
+        let Question { call, tool, arguments, summary, reason, notes, .. } = question;
         let call = self.shown(call, tool, arguments);
-        match self.outbox.request(request(&call, summary, reason)).await {
+        let reason = [reason].into_iter().chain(notes).map(String::as_str).collect::<Vec<_>>().join("\n");
+        match self.outbox.request(request(&call, summary, &reason)).await {
             Ok(answer) => decision(tool, &call.input, &answer),
             Err(why) => ApproverAnswer::No(Some(why)),
         }
