@@ -26,7 +26,10 @@ pub fn pipeline_untrusted(path: &str) -> String {
 
 /// Error for the review of a pipeline that does not belong to the workspace.
 pub fn pipeline_needs_no_trust(file: &str) -> String {
-    format!("{} is not in this workspace: it is your own file and needs no trust", escape_controls(file))
+    format!(
+        "{} is not in this workspace or its repository: it is your own file and needs no trust",
+        escape_controls(file)
+    )
 }
 
 /// Error for a hash of the command line that is not `hash`, that of the project's configuration with the pipeline at `path`.

@@ -25,6 +25,13 @@ pub fn trust_record_rejected(why: &str) -> String {
     format!("the trust record of this project is ignored: {why}")
 }
 
+/// Warning in the trust listing about a pattern in a command.
+pub fn trust_pattern_uncovered(pattern: &str, key: &str) -> String {
+    format!(
+        "not covered: {key} names files by the pattern {pattern}; those that are no scripts may change without ending the trust"
+    )
+}
+
 /// Totals of the trust listing, printed last because the listing may have scrolled away.
 pub fn trust_totals(settings: usize, files: usize, named: usize) -> String {
     format!("total   {settings} settings in {files} configuration files, which name {named} other files")

@@ -374,6 +374,45 @@ fn a_pipeline_of_the_workspace_runs_nothing_until_it_is_trusted() {
     run(&[]).exits(3);
 }
 
+// Fault E8: below the root of a repository, its pipelines counted as the user's own.
+#[test]
+fn a_pipeline_of_the_repository_around_the_workspace_runs_nothing_until_it_is_trusted() {
+    let lab = lab("")
+        .file("pl.yaml", "steps: [{run: sh ../tool.sh}]")
+        .file("tool.sh", "touch ran\n")
+        .file("sub/deep/x", "x");
+    lab.git(&["init", "-q"]);
+    let server = answers("hi");
+    let agent = |words: &[&str]| {
+        let mut command = lab.command(words);
+        let output = command.current_dir(lab.ws().join("sub")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let url = server.url();
+    let run = args(&url, &["../pl.yaml"]);
+    let (code, said) = agent(&run);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("run `agent trust --pipeline ../pl.yaml`") && !lab.exists("sub/ran"), "{said}");
+    let (_, shown) = agent(&["trust", "--show", "--pipeline", "../pl.yaml"]);
+    assert!(shown.contains("\n../tool.sh\n  named by the pipeline"), "{shown}");
+    let hash = shown.lines().find_map(|line| line.strip_prefix("hash    ")).unwrap();
+    let exactly = format!("--trust-workspace={hash}");
+    let with_hash = args(&url, &["../pl.yaml", &exactly]);
+    assert_eq!(agent(&with_hash).0, Some(0));
+    assert!(lab.exists("sub/ran"));
+    assert_eq!(agent(&["trust", "--yes", "--pipeline", "../pl.yaml"]).0, Some(0));
+    assert_eq!(agent(&run).0, Some(0));
+    fs::write(lab.ws().join("tool.sh"), "touch other\n").unwrap();
+    assert_eq!((agent(&run).0, agent(&with_hash).0), (Some(3), Some(3)));
+    assert!(!lab.exists("sub/other"));
+    fs::write(lab.outside().join("own.yaml"), "steps: [{run: 'true'}]").unwrap();
+    assert_eq!(
+        agent(&args(&url, &["../../own.yaml"])).0,
+        Some(0),
+        "outside of the repository it is the user's"
+    );
+}
+
 /// A pipeline whose steps append a line each.
 const LINES: &str = "steps:
   - {name: one, prompt: one, output_var: first}

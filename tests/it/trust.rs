@@ -291,6 +291,33 @@ fn every_setting_that_waits_is_shown_with_the_reason() {
     assert!(line(&text, "llm.api_base = \"http").starts_with('#'), "{text}");
 }
 
+// Fault E6: a script that a hook names by a pattern could change under `--trust-workspace=HASH`.
+#[test]
+fn a_script_that_a_pattern_names_is_covered_and_other_files_are_named_as_not_covered() {
+    let lab = Lab::new()
+        .file("tools/check.sh", "touch ran\n")
+        .file("src/a.py", "x = 1\n")
+        .file(CONFIG, "hooks: {session_start: [{command: 'for f in tools/*.sh; do sh $f; done; cat src/*.py'}], post_edit: [{command: 'true', file_patterns: ['*.md']}]}");
+    let exactly = format!("--trust-workspace={}", hash(&lab));
+    let shown = lab.agent(&["trust", "--show"]).exits(0).stdout;
+    assert!(shown.contains("tools/check.sh\n  named by hooks.session_start"), "{shown}");
+    let line = "not covered: hooks.session_start names files by the pattern src/*.py";
+    assert!(shown.contains(line) && !shown.contains("pattern *.md"), "{shown}");
+    assert!(hook_ran(&lab, &[&exactly]).0);
+    for change in ["tools/check.sh", "tools/new.sh"] {
+        let before = fs::read(lab.ws().join(change)).ok();
+        fs::write(lab.ws().join(change), "touch owned\n").unwrap();
+        run(&lab, &[&exactly]).exits(3);
+        assert!(!lab.exists("owned"), "{change}");
+        match before {
+            Some(content) => fs::write(lab.ws().join(change), content).unwrap(),
+            None => fs::remove_file(lab.ws().join(change)).unwrap(),
+        }
+    }
+    fs::write(lab.ws().join("src/a.py"), "x = 2\n").unwrap();
+    assert!(hook_ran(&lab, &[&exactly]).0, "the sources can be worked on");
+}
+
 #[test]
 fn a_script_behind_a_link_is_trusted_by_its_content_too() {
     let lab = Lab::new()

@@ -12,7 +12,9 @@ use crate::config::flags::Flags;
 use crate::config::load::{self, LoadedConfig};
 use crate::config::pipeline::{Action, Pipeline};
 use crate::config::project::ProjectCommand;
-use crate::config::trust::manifest::{TrustManifest, referencing_keys};
+use crate::config::trust::manifest::{
+    TrustManifest, referencing_keys, uncovered_by_pipeline, uncovered_patterns,
+};
 use crate::config::trust::pipelines::{self, WorkspacePipeline};
 use crate::config::trust::{self, TrustFlag, TrustStatus};
 use crate::core::failure::FailureKind;
@@ -21,6 +23,7 @@ use crate::messages;
 use crate::terminal::{self, PromptAnswer, Style, one_line, sanitize};
 use clap::Args;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -98,6 +101,8 @@ struct ReviewedPipeline {
     own: WorkspacePipeline,
     text: String,
     pipeline: Pipeline,
+    /// Patterns in its commands that match files which the trust does not cover.
+    uncovered: BTreeSet<String>,
     is_trusted: bool,
 }
 
@@ -112,7 +117,8 @@ impl ReviewedPipeline {
         })?;
         let cache = pipelines::fact_cache(&settings.state, &settings.workspace);
         let is_trusted = own.is_stored(cache).map_err(wrong)?;
-        Ok(Self { own, text, pipeline, is_trusted })
+        let uncovered = uncovered_by_pipeline(&settings.workspace, &pipeline).map_err(wrong)?;
+        Ok(Self { own, text, pipeline, uncovered, is_trusted })
     }
 
     /// Adds its steps with their commands to the listing, and the files that these name.
@@ -134,6 +140,9 @@ impl ReviewedPipeline {
         for file in self.own.manifest.files.keys().filter(|file| **file != self.own.path) {
             let _ = writeln!(text, "\n{}", name(file));
             let _ = writeln!(text, "  named by the pipeline: read it before you trust it");
+        }
+        for pattern in &self.uncovered {
+            let _ = writeln!(text, "\n{}", messages::trust_pattern_uncovered(&name(pattern), "the pipeline"));
         }
         let (steps, files) = (self.pipeline.all_steps().count(), self.own.manifest.files.len() - 1);
         let _ = writeln!(text, "\npipeline {steps} steps, which name {files} other files");
@@ -268,6 +277,12 @@ fn listing(loaded: &LoadedConfig) -> String {
         }
     }
     let files = &loaded.project.files;
+    for file in files {
+        let root = &loaded.settings.workspace;
+        for (key, pattern) in uncovered_patterns(root, &file.restricted.needs_trust).unwrap_or_default() {
+            let _ = writeln!(text, "\n{}", messages::trust_pattern_uncovered(&name(&pattern), &name(&key)));
+        }
+    }
     let settings: usize = files.iter().map(|file| file.restricted.needs_trust.layer_values().count()).sum();
     let _ = writeln!(text, "\n{}", messages::trust_totals(settings, files.len(), named.len()));
     text

@@ -2,7 +2,7 @@
 
 use super::file_references;
 use crate::config::error::{ConfigError, sanitize};
-use crate::config::layers::{LayerValue, Layers};
+use crate::config::layers::Layers;
 use crate::config::pipeline::Pipeline;
 use crate::config::project::ProjectConfig;
 use crate::text::lines::list_first;
@@ -17,6 +17,8 @@ use std::path::Path;
 const MAX_REFERENCED_BYTES: u64 = 64 << 20;
 /// Prefix of the hashed data, so that the hash differs from hashes of other data.
 const HASHED_FORM: &[u8] = b"agent trust 1\n";
+/// Keys whose texts are commands, or their arguments.
+const COMMAND_KEYS: [&str; 2] = ["command", "args"];
 /// Maximum number of changed files named in one line.
 const MAX_LISTED_CHANGES: usize = 3;
 
@@ -55,7 +57,9 @@ impl TrustManifest {
     ) -> Result<Self, ConfigError> {
         let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
         let manifest = Self { files: BTreeMap::from([(path.to_owned(), hash)]) };
-        manifest.with_referenced(root, file_references::find_files(root, pipeline.references())?)
+        let mut files = file_references::find_files(root, pipeline.references())?;
+        files.extend(file_references::match_patterns(root, pipeline.references())?.scripts);
+        manifest.with_referenced(root, files)
     }
 
     /// Adds the files `names` of `root`.
@@ -102,17 +106,60 @@ impl TrustManifest {
 fn referenced_files(root: &Path, project: &ProjectConfig) -> Result<BTreeSet<String>, ConfigError> {
     let needs_trust = project.files.iter().flat_map(|file| file.restricted.needs_trust.layer_values());
     let relevant = needs_trust.filter(|(key, _)| !key.starts_with("agents."));
-    let texts: Vec<&str> = relevant.flat_map(|(_, layer_value)| texts_of(&layer_value.value)).collect();
-    file_references::find_files(root, texts)
+    let (mut texts, mut commands) = (Vec::new(), Vec::new());
+    for (key, layer_value) in relevant {
+        texts.extend(texts_of(&layer_value.value));
+        commands.extend(commands_of(key, &layer_value.value));
+    }
+    let mut files = file_references::find_files(root, texts)?;
+    files.extend(file_references::match_patterns(root, commands)?.scripts);
+    Ok(files)
+}
+
+/// Returns the patterns in the commands of `settings` that match files which trust does not cover, each with its key.
+///
+/// # Errors
+/// Fails as [`TrustManifest::for_project`] does.
+pub fn uncovered_patterns(root: &Path, settings: &Layers) -> Result<Vec<(String, String)>, ConfigError> {
+    let mut uncovered = Vec::new();
+    for (key, layer_value) in settings.layer_values().filter(|(key, _)| !key.starts_with("agents.")) {
+        let found = file_references::match_patterns(root, commands_of(key, &layer_value.value))?;
+        uncovered.extend(found.uncovered.into_iter().map(|pattern| (key.to_owned(), pattern)));
+    }
+    Ok(uncovered)
+}
+
+/// Returns the patterns in the commands of a pipeline that match files which trust does not cover.
+///
+/// # Errors
+/// Fails as [`TrustManifest::for_pipeline`] does.
+pub fn uncovered_by_pipeline(root: &Path, pipeline: &Pipeline) -> Result<BTreeSet<String>, ConfigError> {
+    Ok(file_references::match_patterns(root, pipeline.references())?.uncovered)
 }
 
 /// Returns the keys whose values refer to `file`.
 pub fn referencing_keys<'a>(root: &Path, settings: &'a Layers, file: &str) -> Vec<&'a str> {
-    let names = |layer_value: &LayerValue| {
-        file_references::find_files(root, texts_of(&layer_value.value))
-            .is_ok_and(|found| found.contains(file))
+    let names = |key: &str, value: &Value| {
+        file_references::find_files(root, texts_of(value)).is_ok_and(|found| found.contains(file))
+            || file_references::match_patterns(root, commands_of(key, value))
+                .is_ok_and(|found| found.scripts.contains(file))
     };
-    settings.layer_values().filter(|(_, layer_value)| names(layer_value)).map(|(key, _)| key).collect()
+    settings
+        .layer_values()
+        .filter(|(key, layer_value)| names(key, &layer_value.value))
+        .map(|(key, _)| key)
+        .collect()
+}
+
+/// Returns the texts of the setting `key` that a shell or a program gets: other texts, such as the file patterns of a hook, expand to
+/// nothing.
+fn commands_of<'a>(key: &str, value: &'a Value) -> Vec<&'a str> {
+    match value {
+        _ if COMMAND_KEYS.contains(&key.rsplit('.').next().unwrap_or_default()) => texts_of(value),
+        Value::Array(items) => items.iter().flat_map(|item| commands_of("", item)).collect(),
+        Value::Object(fields) => fields.iter().flat_map(|(key, value)| commands_of(key, value)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
 }
 
 /// Returns every text in a value.

@@ -1,6 +1,7 @@
 //! Trust in the pipelines of a workspace: each is trusted by itself, with the files that its commands name.
 
 use super::TrustFlag;
+use super::file_references::{levels_to_repository, up};
 use super::manifest::TrustManifest;
 use crate::config::error::ConfigError;
 use crate::config::fact_cache::FactCache;
@@ -14,7 +15,7 @@ use std::path::Path;
 /// A pipeline of the workspace.
 #[derive(Debug)]
 pub struct WorkspacePipeline {
-    /// Its path from the root of the workspace.
+    /// Its path from the root of the workspace; it begins with `..` in the rest of the repository.
     pub path: String,
     /// Its file and those that its commands name.
     pub manifest: TrustManifest,
@@ -25,19 +26,25 @@ pub fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
     FactCache { state, workspace, name: "pipelines.json" }
 }
 
-/// Returns the path from `root` of a file that lies in it, or that a link in it names; `None` for another one.
+/// Returns the path from `root` of a file that lies in it or in the repository around it, or that a link there names; `None` for
+/// another one.
 fn path_in(root: &Path, file: &Path) -> io::Result<Option<String>> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let named = directory.canonicalize()?.join(file.file_name().unwrap_or_default());
+    let levels = levels_to_repository(root);
+    let repository = root.ancestors().nth(levels).unwrap_or(root);
     let path = [named, file.canonicalize()?].into_iter().find_map(|path| {
-        let below = path.strip_prefix(root).ok()?;
+        let below = path.strip_prefix(root).map(Path::to_owned);
+        let below =
+            below.or_else(|_| path.strip_prefix(repository).map(|below| up(levels).join(below))).ok()?;
         Some(below.to_string_lossy().into_owned())
     });
     Ok(path)
 }
 
 impl WorkspacePipeline {
-    /// Returns the pipeline with `text` in `file`; `None` if the file does not lie in the workspace `root`.
+    /// Returns the pipeline with `text` in `file`; `None` if the file lies neither in the workspace `root` nor in the repository around
+    /// it.
     ///
     /// # Errors
     /// Fails for a path that cannot be resolved, and a file that a command names and that cannot be read.

@@ -99,7 +99,7 @@ fn trust(
     let settings = &loaded.settings;
     let wrong = |error: ConfigError| CliError { kind: FailureKind::Config, cause: error.into() };
     let own = WorkspacePipeline::new(&settings.workspace, Path::new(file), text, pipeline).map_err(wrong)?;
-    // A file outside of the workspace is the user's own.
+    // A file outside of the workspace and its repository is the user's own.
     let Some(own) = own else { return Ok(flag.clone()) };
     let cache = fact_cache(&settings.state, &settings.workspace);
     own.decide(flag, &loaded.project, cache)
