@@ -4,6 +4,7 @@ use super::error::ConfigError;
 use super::key_rules::{KeyRule, Merge, Scope};
 use super::validate::Leaf;
 use crate::engine::policy::Mode;
+use crate::redactor::url_credentials;
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -312,7 +313,8 @@ fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {
     let mut value = if is_secret(key) {
         "[secret]".to_owned()
     } else {
-        merged_value(layer_values).unwrap_or_default().to_string()
+        let value = merged_value(layer_values).unwrap_or_default().to_string();
+        url_credentials::hide(&value).into_owned()
     };
     if let Some((end, _)) = value.char_indices().nth(SHOWN) {
         value.truncate(end);

@@ -5,6 +5,7 @@ mod event_redaction;
 pub mod key_formats;
 mod pending_text;
 pub mod unique_keys;
+pub mod url_credentials;
 mod writer;
 
 pub use pending_text::PendingText;

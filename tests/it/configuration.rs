@@ -103,6 +103,23 @@ fn f01_each_value_is_shown_with_where_it_came_from() {
     assert!(line("loop.on_limit = \"summary\"").contains("# built-in"), "{}", line("loop.on_limit"));
 }
 
+// Fault E7: `config show` printed the token in the address of an MCP server.
+#[test]
+fn a_token_in_an_address_is_not_shown() {
+    let servers = "mcp: {servers: {s: {url: 'http://127.0.0.1:1/mcp?a=1&token=hunter2hunter2'}}}\n";
+    for lab in [Lab::new().config(servers), Lab::new().file(".agent/config.yaml", servers)] {
+        let shown = lab.agent(&["config", "show", "--origin"]).exits(0).stdout;
+        assert!(shown.contains("http://127.0.0.1:1/mcp?a=1&token=[redacted]"), "{shown}");
+        let commands: [&[&str]; 4] =
+            [&["mcp", "list"], &["mcp", "list", "--json"], &["doctor"], &["config", "show"]];
+        for command in commands {
+            let done = lab.agent(command);
+            let text = format!("{}{}", done.stdout, done.stderr);
+            assert!(!text.contains("hunter2"), "{command:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn f02_an_unknown_key_exits_3_and_is_named_with_file_line_and_what_was_meant() {
     refused_text("llm:\n  retries: 1\n  modle: x\n", &["config.yaml:3", "llm.modle", "did you mean `model`"]);

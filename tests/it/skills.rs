@@ -5,6 +5,7 @@ use crate::support::server::{Recorded, Server};
 use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 fn skill(name: &str, more: &str) -> String {
     format!("---\nname: {name}\ndescription: What {name} is for\n{more}---\nBody of {name}.\n")
@@ -245,6 +246,34 @@ fn skills_are_installed_after_their_text_was_shown_whole() {
     assert!(whole.contains("in the middle") && whole.contains("touch script-text"), "{whole}");
     install.finish().exits(0);
     assert!(lab.exists(".agent/installed-skills/sql/SKILL.md"));
+// Fault E7: the token in the address of a repository was stored with the skill and printed, also in errors.
+#[test]
+fn a_token_in_an_address_is_neither_stored_nor_shown() {
+    let git = "#!/bin/sh\ncase \"$*\" in *rev-parse*) echo abc;; *) mkdir -p clone/skills/sql; printf '%s\\n' --- 'name: sql' 'description: d' --- body > \
+               clone/skills/sql/SKILL.md;; esac\n";
+    let failing = "#!/bin/sh\necho \"fatal: unable to access '$*': no\" >&2; exit 128\n";
+    for (program, code) in [(git, 0), (failing, 1)] {
+        let lab = Lab::new();
+        let bin = lab.outside().join("bin");
+        fs::create_dir(&bin).unwrap();
+        fs::write(bin.join("git"), program).unwrap();
+        fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+        // Below `/tmp`, commands see a directory only where they may write.
+        let lab = lab
+            .config(&format!("sandbox: {{writable: ['{}']}}\n", bin.display()))
+            .env("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
+        let source = "https://user:hunter22@host.example/sql?token=hunter23";
+        let done = lab.agent(&["skills", "install", source, "--yes"]).exits(code);
+        let shown = format!("{}{}", done.stdout, done.stderr);
+        assert!(shown.contains("https://host.example/sql?token=[redacted]"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        if code == 0 {
+            let stored = lab.read(".agent/installed-skills/sql/source");
+            assert!(stored.starts_with("address: https://host.example/sql?token=[redacted]\n"), "{stored}");
+        }
+    }
+}
+
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::core::skill::Skill;
 use crate::engine::git_clone;
 use crate::messages;
 use crate::process::scratch_dir::private_temp_dir;
+use crate::redactor::url_credentials;
 use crate::runtime::private_file;
 use crate::terminal::{PromptAnswer, PromptQuestion, Style, one_line};
 use std::fmt::Write as _;
@@ -70,21 +71,24 @@ pub fn install(
     }
     let address = local_path(address, &settings.workspace)
         .map_or_else(|| address.to_owned(), |path| path.to_string_lossy().into_owned());
+    // What is shown and stored: the address may contain a password or token.
+    let (shown_source, shown_address) = (url_credentials::hide(source), url_credentials::hide(&address));
     let commit = app.block_on(async {
         let launcher = compose::launcher(app, &own)?;
         let cloned = git_clone::clone(&launcher, &own.workspace, &address, reference, CLONE).await;
-        cloned.map_err(|why| failed(&messages::skill_clone_failed(source, &why)))
+        cloned
+            .map_err(|why| failed(&messages::skill_clone_failed(&shown_source, &url_credentials::hide(&why))))
     })?;
-    let found = candidates(&own.workspace.join(CLONE), repository_name(&address))?;
+    let found = candidates(&own.workspace.join(CLONE), repository_name(&shown_address))?;
     if found.is_empty() {
-        return Err(failed(&messages::skills_not_found(source)));
+        return Err(failed(&messages::skills_not_found(&shown_source)));
     }
     if let Some(existing) = found.iter().find(|one| parent.join(&one.skill.name).symlink_metadata().is_ok()) {
         return Err(failed(&messages::skill_exists(&existing.skill.name, &parent.to_string_lossy())));
     }
-    confirm(app, &found, &address, &commit, yes)?;
+    confirm(app, &found, &shown_address, &commit, yes)?;
     for one in &found {
-        write(one, parent, is_private, &address, &commit).map_err(|error| io_error(&error))?;
+        write(one, parent, is_private, &shown_address, &commit).map_err(|error| io_error(&error))?;
     }
     let names: Vec<&str> = found.iter().map(|one| one.skill.name.as_str()).collect();
     print(&app.terminal, &messages::skills_installed(&names.join(", "), &parent.to_string_lossy()))

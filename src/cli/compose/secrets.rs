@@ -8,10 +8,13 @@ use crate::http::own_origin;
 use crate::llm::provider_table::key_variables;
 use crate::mcp::login_store::{Login, LoginStore};
 use crate::process::environment::is_allowed;
-use crate::redactor::{NamedSecret, environment_secrets};
+use crate::redactor::{NamedSecret, environment_secrets, url_credentials};
 
 /// Name of the key of `--api-key` in messages.
 const API_KEY_NAME: &str = "API key";
+
+/// Name of the credentials of a configured address in messages.
+const IN_URL: &str = "token in an address";
 
 /// Returns all secrets with their names.
 pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret> {
@@ -34,6 +37,7 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
         .chain(logins)
         .chain(headers)
         .chain(explicit)
+        .chain(in_urls(settings))
         .chain(password)
         .filter(|known| !environment_secrets::is_placeholder(known.value.expose()));
     in_environment(environment).chain(named).collect()
@@ -69,6 +73,15 @@ fn in_headers(environment: &Environment, server: &McpServer) -> Vec<NamedSecret>
         Some((name, variable.or(source.value.as_deref())?))
     });
     values.flat_map(|(name, value)| in_value(name, value)).collect()
+}
+
+/// Returns the credentials in the addresses of the configuration.
+fn in_urls(settings: &Settings) -> impl Iterator<Item = NamedSecret> {
+    let servers = settings.mcp.servers.values().filter_map(|server| server.url.as_deref());
+    let single = [&settings.web.search.url, &settings.llm.api_base, &settings.telemetry.endpoint];
+    let urls =
+        servers.chain(single.into_iter().flatten().map(String::as_str)).chain([settings.hub.url.as_str()]);
+    urls.flat_map(|url| url_credentials::secrets_in(url).into_iter().map(|found| secret(IN_URL, found)))
 }
 
 /// Returns the stored logins at the MCP servers of the configuration.
