@@ -9,7 +9,7 @@ use super::layers::{LayerKind, Layers};
 use super::mcp_file;
 use super::project::{MAX_CONFIG_BYTES, ProjectConfig, text_layer};
 use super::settings::Settings;
-use super::text_file::{is_absent, read_own_text, read_text};
+use super::text_file::{check_own_directory, is_absent, read_own_text, read_text};
 use super::trust::{self, TrustDecision};
 use super::validate;
 use super::yaml::Node;
@@ -46,6 +46,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<LoadedConfig, Co
     let OuterLayers { directories, below, above, workspace } = OuterLayers::load(schema, flags, environment)?;
     let project = ProjectConfig::read(&schema.rules, &workspace, &below)?;
     let state = directories.workspace_state(&workspace);
+    check_own_directory(&state)?;
     let trust = trust::decide(&flags.trust, &project, trust::fact_cache(&state, &workspace))?;
     let trusted = trust.status.is_trusted();
     let layers = below.overridden_by(project.effective_layer(trusted)).overridden_by(above);
@@ -84,6 +85,9 @@ impl OuterLayers {
             return Err(ConfigError::new("the value is not valid UTF-8").file(name));
         }
         let directories = Directories::from_environment(environment)?;
+        for directory in [&directories.config, &directories.state, &directories.cache] {
+            check_own_directory(directory)?;
+        }
         let below = defaults_layer(schema)?
             .overridden_by(agents::built_in(rules)?)
             .overridden_by(user_layer(rules, &directories.config)?);

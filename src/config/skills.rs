@@ -74,6 +74,8 @@ pub fn find(settings: &SkillSettings, workspace: &Path, config: &Path) -> FoundS
             read_own_text(path, MAX_FILE_BYTES)
         });
     }
+    let of_user: BTreeMap<String, String> =
+        by_name.iter().map(|(name, skill)| (name.clone(), skill.directory.clone())).collect();
     for relative in PROJECT_DIRECTORIES {
         match resolve_inside(workspace, relative.as_ref()) {
             Ok(None) => {}
@@ -84,6 +86,11 @@ pub fn find(settings: &SkillSettings, workspace: &Path, config: &Path) -> FoundS
         }
     }
     by_name.retain(|name, _| !settings.disabled.contains(name));
+    let replaced = by_name.iter().filter_map(|(name, skill)| {
+        let own = of_user.get(name).filter(|own| **own != skill.directory)?;
+        Some(messages::skill_replaced(name, &skill.directory, own))
+    });
+    found.warnings.extend(replaced);
     found.skills = by_name.into_values().collect();
     found
 }

@@ -1,11 +1,17 @@
 //! Reads configuration files with a size limit, without blocking on pipes, and without following links out of the project.
 
 use super::error::ConfigError;
+use crate::messages;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// The permission bit that lets every user write.
+const WORLD_WRITABLE: u32 = 0o002;
+/// The permission bit of a directory in which only the owner of a file may replace it.
+const STICKY: u32 = 0o1000;
 
 /// Reads a small text file; `None` when it does not exist. Never blocks on a pipe and never reads past `limit` bytes.
 ///
@@ -33,18 +39,41 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Option<(Vec<u8>, u64)>, Con
 /// # Errors
 /// Fails as [`read_text`] does, and for such a file.
 pub fn read_own_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError> {
-    /// The permission bit that lets every user write to a file.
-    const WORLD_WRITABLE: u32 = 0o002;
     let Some(file) = open(path)? else { return Ok(None) };
     let metadata = file.metadata().map_err(|error| unreadable(&error))?;
     if metadata.mode() & WORLD_WRITABLE != 0 {
         return Err(ConfigError::new("is writable by every user").hint("chmod o-w"));
     }
-    let user = rustix::process::geteuid();
-    if !user.is_root() && ![0, user.as_raw()].contains(&metadata.uid()) {
+    if !belongs_to_user(metadata.uid(), rustix::process::geteuid().as_raw()) {
         return Err(ConfigError::new("belongs to another user").hint("take ownership with chown"));
     }
     read_bounded(file, limit).map(Some)
+}
+
+/// Checks that no other user can place files in a directory of this program. One that does not exist is created later. In a sticky
+/// directory such as `/tmp`, others cannot replace files, and each file there is checked.
+///
+/// # Errors
+/// Fails for a directory that belongs to another user or that every user may write to.
+pub fn check_own_directory(path: &Path) -> Result<(), ConfigError> {
+    let Ok(metadata) = path.metadata() else { return Ok(()) };
+    let shown = path.display();
+    let home = messages::AGENT_HOME_HINT;
+    if metadata.mode() & WORLD_WRITABLE != 0 && metadata.mode() & STICKY == 0 {
+        let hint = format!("chmod o-w {shown}, or {home}");
+        return Err(ConfigError::new("is a directory that every user may write to").path(path).hint(hint));
+    }
+    if !belongs_to_user(metadata.uid(), rustix::process::geteuid().as_raw()) {
+        let hint = format!("take ownership of {shown} with chown, or {home}");
+        return Err(ConfigError::new("belongs to another user").path(path).hint(hint));
+    }
+    Ok(())
+}
+
+/// Checks whether `user` may rely on what `owner` has. Root works in containers on directories of other users, and root's own files are
+/// trusted by everybody.
+fn belongs_to_user(owner: u32, user: u32) -> bool {
+    user == 0 || owner == 0 || owner == user
 }
 
 fn unreadable(error: &std::io::Error) -> ConfigError {

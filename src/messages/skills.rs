@@ -34,6 +34,13 @@ pub fn skill_changed(name: &str, path: &str) -> String {
     format!("the skill `{name}` has changed since the last run that offered it ({path})")
 }
 
+/// Warning for a skill of the project that is used instead of one of the user.
+pub fn skill_replaced(name: &str, path: &str, own: &str) -> String {
+    format!(
+        "the skill `{name}` of this project ({path}) is used instead of your own ({own}); `skills.disabled` turns it off"
+    )
+}
+
 /// Warning that the skills of the project could not be compared with those of earlier runs.
 pub fn skills_not_compared(why: &str) -> String {
     format!("the skills were not compared with those of earlier runs: {why}")

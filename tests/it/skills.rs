@@ -111,6 +111,23 @@ fn k09_at_most_20_are_listed_and_the_project_wins_over_the_user() {
     assert!(listed[0].starts_with("own: ") && listed[1].starts_with("s00: Stronger"), "{system}");
 }
 
+// Fault E9: a skill of a repository replaced the user's own of that name without a word.
+#[test]
+fn a_skill_of_the_project_that_replaces_one_of_the_user_is_a_warning_with_both() {
+    let lab = Lab::new().file(".claude/skills/sql/SKILL.md", skill("sql", ""));
+    let own = lab.home().join("skills/sql");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("SKILL.md"), skill("sql", "")).unwrap();
+    let warning = format!(
+        "the skill `sql` of this project (.claude/skills/sql) is used instead of your own ({})",
+        own.display()
+    );
+    assert!(run(&lab, &server(&[done()]), "x", &[]).stderr.contains(&warning));
+    assert!(lab.agent(&["skills"]).exits(0).stderr.contains(&warning));
+    let lab = lab.config("skills: {disabled: [sql]}\n");
+    assert!(!run(&lab, &server(&[done()]), "x", &[]).stderr.contains("instead of your own"));
+}
+
 #[test]
 fn k09_a_bad_file_is_one_warning_with_its_line_and_a_changed_skill_is_told() {
     let lab = Lab::new()
@@ -229,23 +246,6 @@ fn k10_skills_of_a_local_repository_are_not_read_through_a_link_out_of_it() {
     }
 }
 
-// Fault E2: the question before an installation named the files and did not show what is in them.
-#[test]
-fn skills_are_installed_after_their_text_was_shown_whole() {
-    let lab = Lab::new();
-    let repository = lab.outside().join("skills-repository");
-    fs::create_dir_all(repository.join("sql")).unwrap();
-    let long = format!("{}\nin the middle\n{}", "line\n".repeat(60), "line\n".repeat(60));
-    fs::write(repository.join("sql/SKILL.md"), skill("sql", "") + &long).unwrap();
-    fs::write(repository.join("sql/run.sh"), "touch script-text\n").unwrap();
-    commit(&repository);
-    let mut install = AtTerminal::launch(lab.command(&["skills", "install", repository.to_str().unwrap()]));
-    assert!(!install.answer("y\r").contains("in the middle"));
-    install.answer("v\r");
-    let whole = install.answer("y\r");
-    assert!(whole.contains("in the middle") && whole.contains("touch script-text"), "{whole}");
-    install.finish().exits(0);
-    assert!(lab.exists(".agent/installed-skills/sql/SKILL.md"));
 // Fault E7: the token in the address of a repository was stored with the skill and printed, also in errors.
 #[test]
 fn a_token_in_an_address_is_neither_stored_nor_shown() {
@@ -274,6 +274,23 @@ fn a_token_in_an_address_is_neither_stored_nor_shown() {
     }
 }
 
+// Fault E2: the question before an installation named the files and did not show what is in them.
+#[test]
+fn skills_are_installed_after_their_text_was_shown_whole() {
+    let lab = Lab::new();
+    let repository = lab.outside().join("skills-repository");
+    fs::create_dir_all(repository.join("sql")).unwrap();
+    let long = format!("{}\nin the middle\n{}", "line\n".repeat(60), "line\n".repeat(60));
+    fs::write(repository.join("sql/SKILL.md"), skill("sql", "") + &long).unwrap();
+    fs::write(repository.join("sql/run.sh"), "touch script-text\n").unwrap();
+    commit(&repository);
+    let mut install = AtTerminal::launch(lab.command(&["skills", "install", repository.to_str().unwrap()]));
+    assert!(!install.answer("y\r").contains("in the middle"));
+    install.answer("v\r");
+    let whole = install.answer("y\r");
+    assert!(whole.contains("in the middle") && whole.contains("touch script-text"), "{whole}");
+    install.finish().exits(0);
+    assert!(lab.exists(".agent/installed-skills/sql/SKILL.md"));
 }
 
 #[test]

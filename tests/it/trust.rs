@@ -621,6 +621,47 @@ fn class_30_a_forged_session_gives_no_permission() {
     assert!(!lab.exists("new.txt"));
 }
 
+// Fault E9: a directory of the program that others could write to was accepted.
+#[test]
+fn a_directory_of_the_program_that_others_may_write_to_is_refused() {
+    let lab = Lab::new().unprivileged();
+    run(&lab, &[]).exits(0);
+    let state = lab.journal().parent().unwrap().parent().unwrap().parent().unwrap().to_owned();
+    for directory in [lab.home(), lab.home().join("state"), lab.home().join("cache"), state] {
+        let mode = |mode| fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+        mode(0o777);
+        let shown = format!("{}: is a directory that every user may write to", directory.display());
+        let done = run(&lab, &[]).exits(3);
+        assert!(done.stderr.contains(&shown) && done.stderr.contains("chmod o-w"), "{}", done.stderr);
+        lab.agent(&["trust", "--show"]).exits(3);
+        mode(0o1777);
+        run(&lab, &[]).exits(0);
+        mode(0o775);
+        run(&lab, &[]).exits(0);
+        mode(0o700);
+    }
+}
+
+// Fault E9: the state directory of another user was accepted. Root works with those of others, as in containers.
+#[test]
+fn a_directory_of_another_user_is_refused_unless_root_runs_the_program_or_owns_it() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let of = |lab: &Lab, owner: u32| std::os::unix::fs::chown(lab.home(), Some(owner), None).unwrap();
+    let root = Lab::new();
+    of(&root, 1234);
+    run(&root, &[]).exits(0);
+    let user = Lab::new().unprivileged();
+    run(&user, &[]).exits(0);
+    of(&user, 1234);
+    let done = run(&user, &[]).exits(3);
+    let shown = format!("{}: belongs to another user", user.home().display());
+    assert!(done.stderr.contains(&shown) && done.stderr.contains("set AGENT_HOME=DIR"), "{}", done.stderr);
+    of(&user, 0);
+    run(&user, &[]).exits(0);
+}
+
 #[test]
 fn class_31_a_configuration_of_the_users_that_anybody_may_write_is_refused() {
     let lab = Lab::new().config("mode: yolo\n");
