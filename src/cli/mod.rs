@@ -73,7 +73,7 @@ pub fn run_command_line(app: &App, command: Command) -> u8 {
             Some(EvalAction::Compare(args)) => eval::compare_measurements(app, args),
             None => return eval::eval(app, *args, run_words),
         },
-        Command::ParallelCleanup(Described(args)) => parallel::clean_up(app, &args),
+        Command::ParallelCleanup(Described(args)) => return code(app, parallel::clean_up(app, &args)),
         Command::Chain(Described(args)) => return chain::chain(app, args, run_words),
         Command::Consolidate(Described(args)) => return consolidate::consolidate(app, args, run_words),
         Command::Pipeline(Described(args)) => return pipeline_command::run_pipeline(app, *args, run_words),

@@ -214,6 +214,12 @@ pub struct TaskRecord {
     pub cause: Option<String>,
     /// The commit with the changes, if the task is done and changed anything.
     pub commit: Option<String>,
+    /// Changes that the commit lacks, from the top of `worktree`: files with a filter or ignored by git, and what is in submodules (`lib/`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// The directory on the machine of the worker that was kept, because it has changes that are in no commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
     /// Of a task with a bundle: the object with its commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bundle: Option<String>,

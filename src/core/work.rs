@@ -89,6 +89,9 @@ pub struct Worktree {
     /// Files that prevented the merge, because both sides have changed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// Changes that the commit lacks and the directory has, from its top: files with a filter or ignored by git, and what is in submodules (`lib/`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Why its changes could not be committed or merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

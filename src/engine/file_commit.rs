@@ -2,7 +2,8 @@
 
 use crate::core::file_change::FileState;
 use crate::engine::git::{
-    SAFE_DIFF, commit_id, error_text, git, listed_paths, stdout_text, untracked_files, without_filters,
+    FIND_FILTERS, SAFE_DIFF, commit_id, error_text, filtered_paths, git, listed_paths, stdout_text,
+    untracked_files, whole_output, without_filters,
 };
 use crate::engine::policy::Policy;
 use crate::process::launch::{ExitReason, Launcher};
@@ -174,6 +175,20 @@ pub async fn changed_files(launcher: &Launcher, root: &Path) -> Result<BTreeSet<
         files.extend(listed_paths(&git(launcher, root, &words, Vec::new(), &settings).await?)?);
     }
     Ok(files)
+}
+
+/// Returns those of `files` (paths from `root`) that have a filter, whose program is not run.
+///
+/// # Errors
+/// The error message of git.
+pub async fn filtered_files(
+    launcher: &Launcher,
+    root: &Path,
+    files: &BTreeSet<String>,
+) -> Result<BTreeSet<String>, String> {
+    let paths: String = files.iter().flat_map(|path| [path.as_str(), "\0"]).collect();
+    let found = whole_output(launcher, root, &FIND_FILTERS, paths.into_bytes(), &[]).await?;
+    Ok(filtered_paths(&String::from_utf8_lossy(&found)).into_iter().collect())
 }
 
 /// Moves the current branch to `commit`, and the index at `files` (paths from `root`) to their current content.

@@ -57,14 +57,27 @@ pub(super) async fn whole_output(
     stdin: Vec<u8>,
     settings: &[(String, &str)],
 ) -> Result<Vec<u8>, String> {
+    whole_output_of(launcher, command(root, words, stdin, settings), &[0]).await
+}
+
+/// Runs `spec` and returns its whole standard output, if it ends with one of these exit codes.
+///
+/// # Errors
+/// As [`whole_output`].
+pub(super) async fn whole_output_of(
+    launcher: &Launcher,
+    spec: CommandSpec,
+    codes: &[i32],
+) -> Result<Vec<u8>, String> {
     let long_output = SharedBuffer::default();
     let options =
         OutputOptions { open_file: Some(|| Ok(long_output.clone())), idle_timeout: None, recent: None };
-    let spec = command(root, words, stdin, settings);
     let exit = launcher.launch_with_output(spec, options, &CancellationToken::new()).await;
     let exit = exit.map_err(|error| error.to_string())?;
     match exit.stored {
-        _ if exit.reason != ExitReason::Code(0) => Err(error_text(&exit)),
+        _ if !matches!(exit.reason, ExitReason::Code(code) if codes.contains(&code)) => {
+            Err(error_text(&exit))
+        }
         StoredOutput::NoFile => Ok(exit.stdout.head),
         // Long output contains both streams.
         StoredOutput::Complete if exit.stderr.total == 0 => Ok(long_output.0.take()),
@@ -221,6 +234,19 @@ pub(super) async fn without_filters(
         (name.to_owned(), value)
     };
     Ok(names.split('\0').filter(|name| !name.is_empty()).map(off).collect())
+}
+
+/// Arguments of the call that finds the filters of the paths on its standard input, each with a NUL at its end.
+pub(super) const FIND_FILTERS: [&str; 4] = ["check-attr", "-z", "--stdin", "filter"];
+
+/// Returns the paths that have a filter, from the output of [`FIND_FILTERS`].
+pub(super) fn filtered_paths(output: &str) -> Vec<String> {
+    let fields: Vec<&str> = output.split('\0').collect();
+    let filtered = fields.chunks_exact(3).filter(|entry| {
+        let value = entry.last().copied().unwrap_or_default();
+        !["unspecified", "unset", "set"].contains(&value)
+    });
+    filtered.filter_map(|entry| entry.first()).map(|path| (*path).to_owned()).collect()
 }
 
 /// Returns the standard output of git; only its captured start if it is long.

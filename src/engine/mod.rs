@@ -39,6 +39,7 @@ mod subagent;
 pub mod task_repository;
 mod unsaved_files;
 pub mod worktree;
+pub mod worktree_commit;
 
 use crate::core::image::ImageStore;
 use crate::engine::approver::{Approver, NoApprover};

@@ -3,6 +3,7 @@
 use crate::core::work::LeftOut;
 use crate::engine::git::{command, commit_id, git, listed_paths, stdout_text};
 use crate::engine::worktree::Repository;
+use crate::engine::worktree_commit::Committed;
 use crate::process::launch::Launcher;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -50,8 +51,8 @@ pub async fn extract(
     repository.not_checked_out(&[("GIT_INDEX_FILE", index)]).await
 }
 
-/// Commits what a run has changed in the repository `root`, which began with the commit `base`; returns the new commit, if any. After
-/// [`prepare_checks`] it returns the commit of then.
+/// Commits what a run has changed in the repository `root`, which began with the commit `base`. After [`prepare_checks`] it returns the commit of
+/// then.
 ///
 /// # Errors
 /// The message of git.
@@ -60,11 +61,11 @@ pub async fn commit_run(
     root: &Path,
     base: &str,
     message: &str,
-) -> Result<Option<String>, String> {
+) -> Result<Committed, String> {
     if let Ok(commit) = commit_id(launcher, root, LEFT_BY_RUN).await {
-        return Ok((commit != base).then_some(commit));
+        return Ok(Committed { commit: (commit != base).then_some(commit), ..Committed::default() });
     }
-    Repository::open(launcher, root).await?.commit_all(root, base, message).await
+    Repository::open(launcher, root).await?.commit_all(root, base, message, &[]).await
 }
 
 /// Commits what a run that has ended has changed in `root`. Then restores `tests` and the files of `patch` to the commit `base`, even if
@@ -80,7 +81,7 @@ pub async fn prepare_checks(
 ) -> Result<(), String> {
     let repository = Repository::open(launcher, root).await?;
     if repository.commit_of(LEFT_BY_RUN).await.is_err() {
-        let commit = repository.commit_all(root, base, message).await?;
+        let commit = repository.commit_all(root, base, message, &[]).await?.commit;
         repository.line(root, &["update-ref", LEFT_BY_RUN, commit.as_deref().unwrap_or(base)]).await?;
     }
     let apply = async |words: &[&str]| {

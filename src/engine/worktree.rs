@@ -4,7 +4,7 @@
 use crate::core::file_change::{ChangeAction, ChangedBy};
 use crate::core::run_result::ModifiedFile;
 use crate::core::work::LeftOut;
-use crate::engine::git::{command, commit_id, error_text, stdout_text, without_filters};
+use crate::engine::git::{command, commit_id, error_text, stdout_text, whole_output_of, without_filters};
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -85,12 +85,23 @@ impl<'a> Repository<'a> {
         words: &[&str],
         env: &[(&str, &str)],
     ) -> Result<CommandOutcome, String> {
-        let mut spec = command(directory, words, Vec::new(), &self.settings);
-        spec.env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let spec = CommandSpec { timeout: MAX_TIME, ..spec };
+        let spec = self.command(directory, words, env, Vec::new());
         // An interrupt does not leave half a worktree or commit.
         let outcome = self.launcher.launch(spec, &CancellationToken::new()).await;
         outcome.map_err(|error| error.to_string())
+    }
+
+    /// Returns the call of git with these arguments, variables and standard input.
+    pub(super) fn command(
+        &self,
+        directory: &Path,
+        words: &[&str],
+        env: &[(&str, &str)],
+        stdin: Vec<u8>,
+    ) -> CommandSpec {
+        let mut spec = command(directory, words, stdin, &self.settings);
+        spec.env.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        CommandSpec { timeout: MAX_TIME, ..spec }
     }
 
     pub(super) async fn line(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
@@ -156,29 +167,6 @@ impl<'a> Repository<'a> {
         Ok(entries)
     }
 
-    /// Creates a commit on top of `base` with the files of the user's working tree, untracked ones included, through an index of its
-    /// own at `index`.
-    ///
-    /// # Errors
-    /// The message of git.
-    pub async fn commit_working_tree(
-        &self,
-        base: &str,
-        index: &Path,
-        message: &str,
-    ) -> Result<String, String> {
-        let index = index.to_str().ok_or("the state directory is no text")?;
-        let env = [("GIT_INDEX_FILE", index)];
-        let top = PathBuf::from(self.line(&self.workspace, &["rev-parse", "--show-toplevel"]).await?);
-        let step = async |words: &[&str]| -> Result<String, String> {
-            Ok(stdout_text(&self.run(&top, words, &env).await?)?.trim().to_owned())
-        };
-        step(&["read-tree", base]).await?;
-        step(&["add", "--all", "--", "."]).await?;
-        let tree = step(&["write-tree"]).await?;
-        self.commit_tree(&top, &["-p", base, "-m", message, &tree]).await
-    }
-
     /// Checks that neither the branch nor the directory of a new worktree exists.
     ///
     /// # Errors
@@ -189,8 +177,18 @@ impl<'a> Repository<'a> {
         }
         match self.commit_of(&format!("refs/heads/{branch}")).await {
             Ok(_) => Err(format!("the branch {branch} exists")),
-            Err(_) => Ok(()),
+            Err(_) => self.check_branch(branch).await,
         }
+    }
+
+    /// Checks that `branch` can be created, and creates nothing. A branch `agent`, for example, excludes `agent/x`.
+    ///
+    /// # Errors
+    /// The message of git.
+    pub async fn check_branch(&self, branch: &str) -> Result<(), String> {
+        let commit = self.commit_of("HEAD").await?;
+        let try_it = format!("start\ncreate refs/heads/{branch} {commit}\nprepare\nabort\n");
+        self.change_branch(branch, &try_it).await
     }
 
     /// Removes the locks on the worktree `path`, and on its `branch` if it has one, that a git process has left which was killed. Nobody else may
@@ -230,66 +228,41 @@ impl<'a> Repository<'a> {
         self.line(path, &["read-tree", "-u", "--reset", "--no-recurse-submodules", "HEAD"]).await.map(drop)
     }
 
-    /// Creates `branch` at `commit`; one that is there already stays. A lock on it that does not go away is one that a killed git process has
-    /// left, and is removed.
+    /// Creates `branch` at `commit`; one that is there already stays.
     ///
     /// # Errors
     /// The message of git, also if the branch is at another commit.
     pub async fn create_branch(&self, branch: &str, commit: &str) -> Result<(), String> {
         let reference = format!("refs/heads/{branch}");
-        // The empty old value: the reference must not exist.
-        let create = async || self.line(&self.workspace, &["update-ref", &reference, commit, ""]).await;
-        let mut created = create().await;
-        if created.is_err() {
-            let lock = lock_of(&self.common_directory().await?, branch);
-            for _ in 0..LOCK_TRIES {
-                if lock.symlink_metadata().is_err() {
-                    break;
-                }
-                sleep(LOCK_PAUSE).await;
-            }
-            remove(&lock)?;
-            created = create().await;
-        }
-        match created {
+        match self.change_branch(branch, &format!("create {reference} {commit}\n")).await {
             Err(why) if self.commit_of(&reference).await.as_deref() != Ok(commit) => Err(why),
             _ => Ok(()),
         }
     }
 
-    /// Commits all changes in the worktree `path`; returns the commit of its branch if it is not `base`.
-    ///
-    /// # Errors
-    /// The message of git.
-    pub async fn commit_all(&self, path: &Path, base: &str, message: &str) -> Result<Option<String>, String> {
-        // One call where nothing is to be committed, as after a run that only answers.
-        let status = self
-            .line(
-                path,
-                &[
-                    "status",
-                    "--porcelain=v2",
-                    "--branch",
-                    "--untracked-files=all",
-                    "--ignore-submodules=dirty",
-                ],
-            )
-            .await?;
-        let head = status.lines().find_map(|line| line.strip_prefix("# branch.oid "));
-        if status.lines().all(|line| line.starts_with("# ")) {
-            return Ok(head.filter(|head| *head != base).map(str::to_owned));
+    /// Gives `git update-ref` these commands about `branch`. A lock on it that does not go away is one that a killed git process has left, and is
+    /// removed.
+    async fn change_branch(&self, branch: &str, commands: &str) -> Result<(), String> {
+        let change = async || {
+            let words = ["update-ref", "--stdin"];
+            let spec = self.command(&self.workspace, &words, &[], commands.as_bytes().to_vec());
+            whole_output_of(self.launcher, spec, &[0]).await.map(drop)
+        };
+        let changed = change().await;
+        if changed.is_ok() {
+            return changed;
         }
-        self.line(path, &["add", "--all", "--", ":/"]).await?;
-        let tree = self.line(path, &["write-tree"]).await?;
-        let known = self.line(path, &["rev-parse", "HEAD", "HEAD^{tree}"]).await?;
-        let (head, head_tree) = known.split_once('\n').ok_or("git does not know HEAD")?;
-        if tree == head_tree {
-            return Ok((head != base).then(|| head.to_owned()));
+        let lock = lock_of(&self.common_directory().await?, branch);
+        for _ in 0..LOCK_TRIES {
+            if lock.symlink_metadata().is_err() {
+                break;
+            }
+            sleep(LOCK_PAUSE).await;
         }
-        // `git commit` locks `packed-refs`, which belongs to the user, and leaves the lock when it is killed.
-        let commit = self.commit_tree(path, &["-p", head, "-m", message, &tree]).await?;
-        self.line(path, &["update-ref", "HEAD", &commit, head]).await?;
-        Ok(Some(commit))
+        if lock.symlink_metadata().is_ok() {
+            remove(&lock)?;
+        }
+        change().await
     }
 
     /// Returns the files that differ between two commits.
@@ -399,7 +372,7 @@ fn lock_of(repository: &Path, branch: &str) -> PathBuf {
 
 /// Removes a file, if it exists.
 #[expect(clippy::disallowed_methods, reason = "this module owns the worktrees")]
-fn remove(file: &Path) -> Result<(), String> {
+pub(super) fn remove(file: &Path) -> Result<(), String> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", file.display())),
         _ => Ok(()),

@@ -52,6 +52,8 @@ impl TaskRecord {
             base: None,
             cause: None,
             commit: None,
+            left_out: Vec::new(),
+            worktree: None,
             result_bundle: None,
             session_object: None,
             branch: None,
@@ -84,6 +86,7 @@ impl TaskRecord {
         self.worker = Some(worker.to_owned());
         (self.session_id, self.base, self.result, self.settled) = (None, None, None, false);
         (self.result_bundle, self.session_object) = (None, None);
+        (self.left_out, self.worktree) = (Vec::new(), None);
     }
 
     /// Lets `worker` go on with the attempt of a worker that has ended, which counts as a failed one if it `has_failed`; returns whether the task

@@ -1,5 +1,6 @@
 //! Messages of `agent worker`.
 
+use super::parallel::left_out;
 use crate::core::fleet::TaskRecord;
 use crate::core::language::Language;
 use crate::core::quality_gate::GateResult;
@@ -28,7 +29,15 @@ pub fn task_ended(task: &TaskRecord, language: Language) -> String {
         (None, Some(branch)) => format!(", {branch}"),
         (None, None) => String::new(),
     };
-    format!("{task_word} {id}: {state}{more}")
+    let mut text = format!("{task_word} {id}: {state}{more}");
+    if !task.left_out.is_empty() {
+        text = format!("{text}\n   {}", left_out(&task.left_out, language));
+    }
+    if let Some(path) = &task.worktree {
+        let kept = language.pick("kept with its changes", "conservado con sus cambios");
+        text = format!("{text}\n   {kept}: {path}");
+    }
+    text
 }
 
 /// The branch of a task that is done could not be made.
@@ -65,6 +74,11 @@ pub fn worker_ends(grace: u64, language: Language) -> String {
 
 /// The worktree of an attempt does not exist, whose worker was killed.
 pub const ATTEMPT_IS_GONE: &str = "the worktree of the interrupted attempt does not exist";
+
+/// The branch of a task cannot be created.
+pub fn branch_impossible(branch: &str, why: &str) -> String {
+    format!("the branch {branch} cannot be created: {why}")
+}
 
 /// The branch of a task exists before the task is done.
 pub fn branch_exists(branch: &str) -> String {

@@ -2,6 +2,7 @@
 
 use super::costs::money;
 use super::numbers::{counted, duration};
+use super::undo::list_paths;
 use crate::core::language::Language;
 use crate::core::work::{LeftOut, WorkResult, WorkRun};
 use crate::text::lines::one_line;
@@ -11,9 +12,14 @@ use std::time::Duration;
 /// Characters of a task in a line.
 const TASK_CHARS: usize = 70;
 
-/// Error that no worktree can be created.
+/// Error that a worktree cannot be used.
 pub fn no_worktrees(why: &str) -> String {
-    format!("tasks in worktrees need a git repository with a commit, and one was not usable: {why}")
+    format!("the worktree was not usable: {why}")
+}
+
+/// Error that no worktree can be created in a repository.
+pub fn no_repository_for_worktrees(why: &str) -> String {
+    format!("the repository was not usable: {why} (tasks in worktrees need a git repository with a commit)")
 }
 
 /// Error about tasks that would change nothing.
@@ -52,6 +58,34 @@ pub fn worktree_lacks(lacks: &LeftOut, language: Language) -> Vec<String> {
 /// Error that a record is removed whose worktrees exist.
 pub fn has_worktrees(id: &str) -> String {
     format!("record {id} has worktrees: remove them first with `agent parallel-cleanup {id}`")
+}
+
+/// Changes that a commit lacks, and that the worktree has.
+pub fn left_out(paths: &[String], language: Language) -> String {
+    let (en, es) = (
+        "not in the commit (submodules, ignored files, files with a filter)",
+        "no están en el commit (submódulos, archivos ignorados, archivos con un filtro)",
+    );
+    format!("{}: {}", language.pick(en, es), list_paths(paths))
+}
+
+/// Uncommitted files that the worktrees lack, because their filters are not run.
+pub fn uncommitted_left_out(paths: &[String], language: Language) -> String {
+    let (en, es) = (
+        "changed files with a filter such as Git LFS or git-crypt, which is not run: the worktrees lack the changes of",
+        "archivos cambiados con un filtro como Git LFS o git-crypt, que no se ejecuta: los worktrees no tienen los cambios de",
+    );
+    format!("{} {}", language.pick(en, es), list_paths(paths))
+}
+
+/// Lines about a worktree that is not removed, for this reason.
+pub fn worktree_kept(branch: &str, path: &str, why: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("kept {branch}\n  {why}\n  its files are in {path}; `--force` removes it\n"),
+        Language::Es => {
+            format!("conservado {branch}\n  {why}\n  sus archivos están en {path}; `--force` lo elimina\n")
+        }
+    }
 }
 
 /// Why changes are not on a branch.
@@ -102,6 +136,9 @@ pub fn worker_ended(run: &WorkRun, language: Language) -> String {
     for why in result.error.iter().map(|error| error.message.clone()).chain(problem) {
         let _infallible = write!(text, "\n   {}", one_line(&why, 200));
     }
+    if let Some(worktree) = run.worktree.as_ref().filter(|worktree| !worktree.left_out.is_empty()) {
+        let _infallible = write!(text, "\n   {}", left_out(&worktree.left_out, language));
+    }
     text
 }
 
@@ -128,6 +165,11 @@ pub fn branches(result: &WorkResult, language: Language) -> String {
             language.pick("no changes", "sin cambios").to_owned()
         };
         let _infallible = writeln!(text, "   {name}  {}  {state}", worktree.branch);
+        if !worktree.left_out.is_empty() {
+            let where_they_are = language.pick("they are in", "están en");
+            let what = left_out(&worktree.left_out, language);
+            let _infallible = writeln!(text, "      {what}; {where_they_are} {}", worktree.path);
+        }
     }
     let has_tasks =
         result.runs.iter().filter_map(|run| run.worktree.as_ref()).any(|tree| tree.base.is_some());

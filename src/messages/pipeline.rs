@@ -101,8 +101,8 @@ pub fn checkpoint_written(reference: &str, commit: &str, is_on_branch: bool, lan
 /// Warning about files that a checkpoint does not contain.
 pub fn checkpoint_left_out(files: &str, language: Language) -> String {
     let text = language.pick(
-        "not in the checkpoint (changed before the step, or hidden, too large, or with a secret)",
-        "no están en el punto de control (cambiados antes del paso, ocultos, demasiado grandes o con un secreto)",
+        "not in the checkpoint (changed before the step, with a filter such as git-crypt, hidden, too large, or with a secret)",
+        "no están en el punto de control (cambiados antes del paso, con un filtro como git-crypt, ocultos, demasiado grandes o con un secreto)",
     );
     format!("{text}: {files}")
 }

@@ -139,4 +139,5 @@ mod wire;
 mod work_faults;
 mod work_kills;
 mod workspace_memory;
+mod worktree_commits;
 mod wrong_turns;

@@ -10,6 +10,7 @@ use crate::config::eval_tasks::{EvalTask, TaskFiles};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
+use crate::core::run_result::ModifiedFile;
 use crate::core::work::{LeftOut, Worktree};
 use crate::engine::task_repository::{commit_run, create, extract, prepare_checks};
 use crate::messages;
@@ -129,7 +130,13 @@ impl RunDirectories for TaskDirectories<'_> {
             .map_err(|why| messages::tests_not_restored(&why))
     }
 
-    async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
+    async fn commit(
+        &self,
+        name: &str,
+        task: &str,
+        worktree: Worktree,
+        _changed: &[ModifiedFile],
+    ) -> CliResult<Worktree> {
         let (path, base) = (Path::new(&worktree.path), worktree.base.as_deref().unwrap_or_default());
         let committed = commit_run(self.launcher, path, base, &subject(task)).await;
         self.record.set_committed(name, worktree, committed)

@@ -2,7 +2,7 @@
 
 use crate::cli::commands::client_run::run_for_client;
 use crate::cli::commands::fleet::attempt_directory::{
-    AttemptDirectory, home_of, path_of, remove_clone, set_worker,
+    AttemptDirectory, home_of, is_kept, path_of, remove_clone, set_worker,
 };
 use crate::cli::commands::fleet::bundle::{clone, directory_in, store_result};
 use crate::cli::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
@@ -28,6 +28,7 @@ use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::approver::NoApprover;
 use crate::engine::git::commit_id;
 use crate::engine::worktree::Repository;
+use crate::engine::worktree_commit::Committed;
 use crate::fleet::transitions::Ending;
 use crate::messages;
 use crate::process::launch::Launcher;
@@ -160,7 +161,11 @@ impl<'a> Attempt<'a> {
         if existing.is_ok() {
             return Err(unusable(&messages::branch_exists(&branch)));
         }
-        Ok((repository, base.map_err(|why| unusable(&why))?))
+        let base = base.map_err(|why| unusable(&why))?;
+        // Before the run costs anything.
+        let checked = repository.check_branch(&branch).await;
+        checked.map_err(|why| unusable(&messages::branch_impossible(&branch, &why)))?;
+        Ok((repository, base))
     }
 
     /// Loads the settings of the task's directory, or with a bundle of that of the worker; the options of the worker bound those of the task.
@@ -254,35 +259,62 @@ impl<'a> Attempt<'a> {
         Box::pin(self.record_success((place, base), settings, result)).await
     }
 
-    /// Commits the changes in the worktree, and records that the task is done.
+    /// Commits the changes in the worktree, and records that the task is done. A directory with changes that are in no commit is kept. That a run
+    /// succeeded is paid for, so what failed after it is not tried with another run.
     async fn record_success(
         &self,
         (place, base): (&AttemptDirectory<'_>, &str),
         settings: &Settings,
         mut result: RunResult,
     ) -> CliResult<()> {
+        let committed = Box::pin(self.commit((place, base), settings, &mut result)).await;
+        if committed.as_ref().is_err_and(|error| self.is_not_recorded(error)) {
+            return committed.map(drop);
+        }
+        let left_out = committed.as_ref().map_or(&[][..], |committed| &committed.left_out);
+        if committed.is_err() || !left_out.is_empty() {
+            let path = place.path.to_string_lossy().into_owned();
+            let record = |task: &mut TaskRecord| {
+                (task.left_out, task.worktree) = (left_out.to_vec(), Some(path.clone()));
+            };
+            let set = async || self.worker.queue.update(self.task, record).await;
+            if self.worker.until_answered(set).await? {
+                place.keep()?;
+            }
+        }
+        let ending = match committed {
+            Ok(committed) => Ending::Done(committed.commit),
+            Err(why) => Ending::Failed(messages::not_committed(&why.to_string())),
+        };
+        self.claim().finish(ending, Some(&result)).await.map(drop)
+    }
+
+    /// Commits the changes in the worktree, and stores the commits if it is a clone.
+    async fn commit(
+        &self,
+        (place, base): (&AttemptDirectory<'_>, &str),
+        settings: &Settings,
+        result: &mut RunResult,
+    ) -> CliResult<Committed> {
         let message = subject(&self.task.spec.prompt);
-        let commit = {
+        let committed = {
             let _turn = self.worker.git.lock().await;
             // A command of the run may have been killed.
-            match place.repository.remove_locks(&place.path, None).await {
-                Ok(()) => place.repository.commit_all(&place.path, base, &message).await,
-                Err(why) => Err(why),
-            }
+            let unlocked = place.repository.remove_locks(&place.path, None).await;
+            unlocked.map_err(|why| may_pass(&why))?;
+            place.repository.commit_all(&place.path, base, &message, &result.files_modified).await
         };
-        if let (Some(_), Ok(Some(commit))) = (&result.executor, &commit) {
+        let committed = committed.map_err(|why| may_pass(&why))?;
+        let Some(commit) = &committed.commit else { return Ok(committed) };
+        if result.executor.is_some() {
             let changed = place.repository.changed_files(base, commit).await;
             result.files_modified = changed.map_err(|why| may_pass(&why))?;
         }
-        if let (true, Ok(Some(commit))) = (place.is_clone, &commit) {
+        if place.is_clone {
             let (of, from) = ((self.worker, self.task), (place.repository, settings));
             store_result(of, from, (base, commit)).await?;
         }
-        let ending = match commit {
-            Ok(commit) => Ending::Done(commit),
-            Err(why) => Ending::Retry(messages::not_committed(&why)),
-        };
-        self.claim().finish(ending, Some(&result)).await.map(drop)
+        Ok(committed)
     }
 
     /// Returns the options of the run: those of the worker, with what the task asks for within them.
@@ -317,6 +349,9 @@ pub async fn settle(worker: &WorkerContext<'_>, task: &TaskRecord) -> CliResult<
         let settings = Attempt::new(worker, task, &AttemptRun::default()).settings()?;
         if task.spec.bundle.is_some() {
             let path = path_of(worker, &settings, task.newest_attempt());
+            if is_kept(&path) {
+                return Ok(true);
+            }
             return remove_clone(&path).map(|()| true).map_err(|why| may_pass(&why));
         }
         let launcher = git_launcher(worker.app, &settings)?;

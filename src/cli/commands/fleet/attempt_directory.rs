@@ -74,8 +74,19 @@ impl<'a> AttemptDirectory<'a> {
         made.map_err(|why| CliError::new(FailureKind::Config, not_made(why)))
     }
 
-    /// Removes it, if it exists; returns whether that succeeded.
+    /// Keeps it for the user: no worker removes it.
+    ///
+    /// # Errors
+    /// Fails when the state directory cannot be used.
+    pub fn keep(&self) -> CliResult<()> {
+        remove_beside(&self.path).map_err(|why| may_pass(&why))
+    }
+
+    /// Removes it, if it exists and is not kept; returns whether that succeeded.
     pub async fn remove(&self) -> bool {
+        if is_kept(&self.path) {
+            return true;
+        }
         let removed = if self.is_clone {
             remove_clone(&self.path)
         } else {
@@ -115,6 +126,11 @@ pub fn set_worker(path: &Path, worker: &str) -> CliResult<()> {
 /// The message of the system.
 pub fn remove_clone(path: &Path) -> Result<(), String> {
     remove_directory(path).and_then(|()| remove_beside(path))
+}
+
+/// Checks whether the directory `path` is kept for the user: what has no worker is not removed.
+pub fn is_kept(path: &Path) -> bool {
+    path.is_dir() && path.with_extension(WORKER).symlink_metadata().is_err()
 }
 
 /// Returns the directories of the queue `queue` below the state directory of the user: path, name of the worker, attempt.

@@ -15,6 +15,7 @@ use crate::core::fleet::{TaskRecord, TaskState};
 use crate::fleet::error::QueueError;
 use crate::fleet::queue::Queue;
 use crate::fleet::selection::Selection;
+use crate::messages;
 use crate::report::json;
 use crate::terminal::Style;
 use clap::{Args, Subcommand};
@@ -245,6 +246,8 @@ fn shown(task: &TaskRecord) -> String {
         ("session", task.session_id.clone()),
         ("branch", task.branch.clone()),
         ("commit", task.commit.clone()),
+        ("not in the commit", (!task.left_out.is_empty()).then(|| messages::list_paths(&task.left_out))),
+        ("kept with its changes", task.worktree.clone()),
     ];
     for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         let _infallible = writeln!(text, "{name}: {value}");

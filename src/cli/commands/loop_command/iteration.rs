@@ -18,7 +18,7 @@ use crate::config::settings::Settings;
 use crate::config::text_file::read_text;
 use crate::core::message_origin::MessageOrigin;
 use crate::core::quality_gate::GateResult;
-use crate::core::run_result::RunResult;
+use crate::core::run_result::{ModifiedFile, RunResult};
 use crate::core::stop_reason::Status;
 use crate::core::work::{WorkRun, WorkStopReason};
 use crate::engine::guardrails::quality_gate::QualityGate;
@@ -147,7 +147,13 @@ impl<'a> Iterations<'a> {
         work.log(Style::Bold, &messages::works_on(&worktree.branch, work.language));
         let ended = Box::pin(self.iterations(&work, &options)).await;
         let task = work.record.start().task;
-        let worktree = worktrees.commit(COMMAND, &task, worktree).await?;
+        let changed: Vec<ModifiedFile> =
+            work.record.ended_runs().into_iter().flat_map(|run| run.result.files_modified).collect();
+        let worktree = worktrees.commit(COMMAND, &task, worktree, &changed).await?;
+        let ended = match ended {
+            Ok(WorkStopReason::Done) if worktree.problem.is_some() => Ok(WorkStopReason::RunFailed),
+            ended => ended,
+        };
         work.end(ended, |result| result.worktree = Some(worktree))
     }
 

@@ -7,27 +7,32 @@ use crate::cli::commands::work::worktrees::{git_launcher, open_repository, unusa
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
+use crate::cli::exit_code::ExitCode;
 use crate::config::settings::Settings;
+use crate::core::run_result::ModifiedFile;
 use crate::core::work::Worktree;
 use crate::engine::worktree::Repository;
+use crate::engine::worktree_commit::Committed;
 use crate::messages;
 use crate::terminal::Style;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Removes the worktrees and branches of one record or of all, and prints what was removed and kept.
+/// Removes the worktrees and branches of one record or of all, and prints what was removed and kept. Returns the exit code: that of a partial
+/// result if a worktree with changes was kept that are in no commit.
 ///
 /// # Errors
 /// Fails for an unknown record, one whose command is under way, and when git fails.
-pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<()> {
+pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<u8> {
     let settings = app.load_settings(&args.common)?.settings;
     let store = work_store(&settings);
     let ids = match &args.id {
         Some(id) => vec![id.clone()],
         None => store.list()?.collect(),
     };
-    let text = app.block_on(async {
-        let mut removed = Removed { app, settings: &settings, force: args.force, text: String::new() };
+    let (text, has_kept) = app.block_on(async {
+        let (force, text) = (args.force, String::new());
+        let mut removed = Removed { app, settings: &settings, force, text, has_kept: false };
         for id in &ids {
             let known = RecordedWork::read(&store, id).map(|(work, _)| work);
             if args.id.is_none() && known.as_ref().map_or(true, |work| work.worktrees().next().is_none()) {
@@ -40,9 +45,11 @@ pub fn clean_up(app: &App, args: &CleanupArgs) -> CliResult<()> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(removed.text)
+        Ok((removed.text, removed.has_kept))
     })?;
-    print(&app.terminal, if text.is_empty() { "There are no worktrees.\n" } else { &text })
+    print(&app.terminal, if text.is_empty() { "There are no worktrees.\n" } else { &text })?;
+    let code = if has_kept { ExitCode::Partial } else { ExitCode::Success };
+    Ok(code.code())
 }
 
 /// What was removed so far.
@@ -51,6 +58,8 @@ struct Removed<'a> {
     settings: &'a Settings,
     force: bool,
     text: String,
+    /// Whether a worktree was kept.
+    has_kept: bool,
 }
 
 impl Removed<'_> {
@@ -59,6 +68,8 @@ impl Removed<'_> {
         let is_task = |worktree: &&Worktree| worktree.branch == directories::BRANCH;
         let (tasks, others): (Vec<&Worktree>, Vec<&Worktree>) =
             work.worktrees().map(|(_, worktree)| worktree).partition(is_task);
+        let changed: Vec<ModifiedFile> =
+            work.ended_runs().into_iter().flat_map(|run| run.result.files_modified).collect();
         for worktree in tasks {
             self.text.push_str(&remove_task(worktree)?);
         }
@@ -67,7 +78,24 @@ impl Removed<'_> {
         }
         let launcher = git_launcher(self.app, self.settings)?;
         let repository = open_repository(&launcher, self.settings).await?;
+        let language = self.settings.language;
         for worktree in others {
+            if !self.force && Path::new(&worktree.path).symlink_metadata().is_ok() {
+                let base = work.start.base.as_deref().unwrap_or("HEAD");
+                let path = Path::new(&worktree.path);
+                let message = "agent: uncommitted changes";
+                let why = match repository.commit_all(path, base, message, &changed).await {
+                    Ok(Committed { left_out, .. }) if left_out.is_empty() => None,
+                    Ok(Committed { left_out, .. }) => Some(messages::left_out(&left_out, language)),
+                    Err(why) => Some(messages::not_committed(&why)),
+                };
+                if let Some(why) = why {
+                    self.has_kept = true;
+                    let Worktree { branch, path, .. } = worktree;
+                    self.text.push_str(&messages::worktree_kept(branch, path, &why, language));
+                    continue;
+                }
+            }
             self.text.push_str(&remove(&repository, worktree, self.force).await?);
         }
         Ok(())
@@ -84,7 +112,7 @@ fn remove_task(worktree: &Worktree) -> CliResult<String> {
     Ok(format!("removed {}\n", worktree.path))
 }
 
-/// Removes a worktree and its branch, and returns the lines about it. Changes without a commit are committed first.
+/// Removes a worktree, whose changes are committed, and its branch; returns the lines about it.
 async fn remove(repository: &Repository<'_>, worktree: &Worktree, force: bool) -> CliResult<String> {
     let Worktree { branch, path, .. } = worktree;
     let (directory, reference) = (Path::new(path), format!("refs/heads/{branch}"));
@@ -93,10 +121,6 @@ async fn remove(repository: &Repository<'_>, worktree: &Worktree, force: bool) -
         return Ok(String::new());
     }
     let failed = |why: String| unusable(&why);
-    if exists && !force {
-        let committed = repository.commit_all(directory, "", "agent: uncommitted changes").await;
-        committed.map_err(|why| unusable(&messages::not_committed(&why)))?;
-    }
     let kept = format!("refs/agent/kept/{}", branch.trim_start_matches("agent/"));
     repository.remove(directory).await.map_err(failed)?;
     let is_kept = repository.delete_branch(branch, &kept, force).await.map_err(failed)?;

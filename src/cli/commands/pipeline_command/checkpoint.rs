@@ -3,7 +3,7 @@
 use crate::cli::commands::pipeline_command::steps::{BegunStep, Steps};
 use crate::config::pipeline::{Checkpoint, Step};
 use crate::core::quality_gate::GateResult;
-use crate::engine::file_commit::{CommitWriter, advance_branch, changed_files};
+use crate::engine::file_commit::{CommitWriter, advance_branch, changed_files, filtered_files};
 use crate::journal::checkpoint_refs::ref_name;
 use crate::messages;
 use crate::terminal::Style;
@@ -51,7 +51,9 @@ impl Steps<'_> {
         let root = self.workspace.root();
         let changed_before = work.record.begun_step(&step.name).unwrap_or_default();
         let changed = changed_files(&self.launcher, root).await?;
-        let is_own = |path: &String| !is_commit || !changed_before.contains(path);
+        // On a branch, a file without its filter would be what nobody wants there, such as plain text.
+        let filtered = filtered_files(&self.launcher, root, &changed).await?;
+        let is_own = |path: &String| !is_commit || !changed_before.contains(path) && !filtered.contains(path);
         let (files, mut left_out): (Vec<String>, Vec<String>) = changed.into_iter().partition(is_own);
         if !files.is_empty() {
             let redactor = self.app.redactor(&self.setup.settings);

@@ -91,7 +91,11 @@ fn exit_code(result: &WorkResult, on_partial: Option<u8>) -> u8 {
         ) => ExitCode::Partial,
         Some(WorkStopReason::Timeout) => ExitCode::Timeout,
         Some(WorkStopReason::UserInterrupt) => ExitCode::Interrupted,
-        Some(WorkStopReason::RunFailed) => failed.map_or(ExitCode::Failed, ExitCode::for_stop_reason),
+        // A run that succeeded and whose changes could not be committed has failed, too.
+        Some(WorkStopReason::RunFailed) => match failed.map(ExitCode::for_stop_reason) {
+            None | Some(ExitCode::Success) => ExitCode::Failed,
+            Some(code) => code,
+        },
     };
     on_partial.filter(|_| code == ExitCode::Partial).unwrap_or_else(|| code.code())
 }

@@ -16,6 +16,7 @@ use crate::core::price::Usd;
 use crate::core::quality_gate::GateResult;
 use crate::core::run_result::RunResult;
 use crate::core::work::{WorkEvent, WorkResult, WorkRun, Worktree};
+use crate::engine::worktree_commit::Committed;
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
@@ -269,10 +270,10 @@ impl WorkRecord {
         &self,
         name: &str,
         worktree: Worktree,
-        committed: Result<Option<String>, String>,
+        committed: Result<Committed, String>,
     ) -> CliResult<Worktree> {
         let worktree = match committed {
-            Ok(commit) => Worktree { commit, problem: None, ..worktree },
+            Ok(Committed { commit, left_out }) => Worktree { commit, left_out, problem: None, ..worktree },
             Err(why) => Worktree { problem: Some(messages::not_committed(&why)), ..worktree },
         };
         self.set_worktree(name, &worktree)?;

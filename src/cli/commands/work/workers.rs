@@ -11,7 +11,7 @@ use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
 use crate::cli::error::CliResult;
 use crate::core::quality_gate::GateResult;
-use crate::core::run_result::RunResult;
+use crate::core::run_result::{ModifiedFile, RunResult};
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::work::{WorkRun, WorkStopReason, Worktree};
 use crate::engine::guardrails::quality_gate::QualityGate;
@@ -69,12 +69,17 @@ pub trait RunDirectories {
         worktree: &Worktree,
     ) -> impl Future<Output = Result<(), String>>;
 
-    /// Commits what a run has changed.
+    /// Commits what a run has changed; `changed` are the files that its result names.
     ///
     /// # Errors
     /// Fails when that cannot be recorded.
-    fn commit(&self, name: &str, task: &str, worktree: Worktree)
-    -> impl Future<Output = CliResult<Worktree>>;
+    fn commit(
+        &self,
+        name: &str,
+        task: &str,
+        worktree: Worktree,
+        changed: &[ModifiedFile],
+    ) -> impl Future<Output = CliResult<Worktree>>;
 }
 
 /// What the runs of a command share.
@@ -149,7 +154,7 @@ impl<D: RunDirectories> Workers<'_, D> {
             Err(error) => app.not_started(&error),
         };
         let checks = self.record_checks(task, options, &result, &worktree).await?;
-        let worktree = self.directories.commit(name, prompt, worktree).await?;
+        let worktree = self.directories.commit(name, prompt, worktree, &result.files_modified).await?;
         if worktree.problem.is_some() {
             result.status = Status::Failed;
         }

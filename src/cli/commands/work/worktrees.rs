@@ -9,8 +9,10 @@ use crate::config::environment::WORKTREES;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::core::run_result::ModifiedFile;
 use crate::core::work::Worktree;
 use crate::engine::worktree::{Merge, Repository};
+use crate::engine::worktree_commit::Committed;
 use crate::messages;
 use crate::process::launch::Launcher;
 use crate::runtime::private_file::create_private_dir;
@@ -39,9 +41,13 @@ pub fn subject(task: &str) -> String {
     format!("agent: {}", one_line(task, SUBJECT_CHARS))
 }
 
-/// Returns the error about a repository that cannot be used.
+/// Returns the error about a worktree that cannot be used.
 pub fn unusable(why: &str) -> CliError {
     CliError::new(FailureKind::Config, messages::no_worktrees(why))
+}
+
+fn unusable_repository(why: &str) -> CliError {
+    CliError::new(FailureKind::Config, messages::no_repository_for_worktrees(why))
 }
 
 /// Opens the repository of the workspace.
@@ -49,7 +55,7 @@ pub fn unusable(why: &str) -> CliError {
 /// # Errors
 /// Fails without a repository.
 pub async fn open_repository<'a>(launcher: &'a Launcher, settings: &Settings) -> CliResult<Repository<'a>> {
-    Repository::open(launcher, &settings.workspace).await.map_err(|why| unusable(&why))
+    Repository::open(launcher, &settings.workspace).await.map_err(|why| unusable_repository(&why))
 }
 
 /// Returns the commit that the worktrees of a command begin with: `base`, with the uncommitted files on top of it if
@@ -63,15 +69,21 @@ pub async fn base_commit(
     repository: &Repository<'_>,
     (base, include_uncommitted): (Option<&str>, bool),
 ) -> CliResult<String> {
-    let commit = repository.commit_of(base.unwrap_or("HEAD")).await.map_err(|why| unusable(&why))?;
-    let mut left_out = repository.left_out().await.map_err(|why| unusable(&why))?;
+    let commit =
+        repository.commit_of(base.unwrap_or("HEAD")).await.map_err(|why| unusable_repository(&why))?;
+    let mut left_out = repository.left_out().await.map_err(|why| unusable_repository(&why))?;
     let commit = if include_uncommitted && left_out.uncommitted > 0 {
         left_out.uncommitted = 0;
         let directory = tempfile::tempdir_in(&settings.state);
         let directory = directory.map_err(|error| unusable(&error.to_string()))?;
         let index = directory.path().join("index");
         let made = repository.commit_working_tree(&commit, &index, "agent: uncommitted files").await;
-        made.map_err(|why| unusable(&why))?
+        let Committed { commit: made, left_out } = made.map_err(|why| unusable(&why))?;
+        if !left_out.is_empty() {
+            let text = messages::uncommitted_left_out(&left_out, settings.language);
+            app.notify(Style::Warning, &text);
+        }
+        made.unwrap_or(commit)
     } else {
         commit
     };
@@ -174,10 +186,16 @@ impl RunDirectories for Worktrees<'_> {
         Ok(())
     }
 
-    async fn commit(&self, name: &str, task: &str, worktree: Worktree) -> CliResult<Worktree> {
+    async fn commit(
+        &self,
+        name: &str,
+        task: &str,
+        worktree: Worktree,
+        changed: &[ModifiedFile],
+    ) -> CliResult<Worktree> {
         let _turn = self.turn.lock().await;
         let path = Path::new(&worktree.path);
-        let committed = self.repository.commit_all(path, &self.base, &subject(task)).await;
+        let committed = self.repository.commit_all(path, &self.base, &subject(task), changed).await;
         self.record.set_committed(name, worktree, committed)
     }
 }
