@@ -325,7 +325,7 @@ pub struct PatchArgs {
 /// `agent history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// The session's id; without it the newest of this workspace
+    /// The session's id; without it the one of this workspace that ended last with file changes
     pub session: Option<String>,
     /// Configuration and workspace.
     #[command(flatten)]
@@ -335,7 +335,7 @@ pub struct HistoryArgs {
 /// `agent replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// The session's id; without it the newest of this workspace
+    /// The session's id; without it the one of this workspace that ended last
     pub session: Option<String>,
     /// Call the tools again too, in a copy of the original workspace, and compare their results
     #[arg(long)]
@@ -351,7 +351,7 @@ pub struct ReplayArgs {
 /// `agent diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// The session's id; without it the newest of this workspace
+    /// The session's id; without it the one of this workspace that ended last with file changes
     pub session: Option<String>,
     /// Only what came after step N; `agent history` lists them
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -378,7 +378,7 @@ pub struct UndoArgs {
 /// What `undo` and `redo` share.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The session's id; without it the newest of this workspace
+    /// The session's id; without it the one of this workspace that ended last with file changes
     pub session: Option<String>,
     /// Only this file
     #[arg(long, value_name = "FILE")]

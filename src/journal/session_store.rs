@@ -259,7 +259,7 @@ impl SessionStore {
     }
 
     /// Checks whether session `id` was imported, or is a fork of one that was.
-    fn is_imported(&self, id: &str) -> bool {
+    pub fn is_imported(&self, id: &str) -> bool {
         let mut is_imported = false;
         let Ok(journal) = self.journal_path(id) else { return false };
         // An unreadable journal is reported when it is opened.
@@ -268,6 +268,26 @@ impl SessionStore {
             record.is_none()
         });
         is_imported
+    }
+
+    /// Returns the ids of the sessions, the one with the latest record first: of two that overlapped, the one that ended last.
+    ///
+    /// # Errors
+    /// When the directory exists but cannot be listed.
+    pub fn by_last_record(&self) -> Result<Vec<String>, SessionError> {
+        let mut ids: Vec<String> = self.list()?.collect();
+        let modified = |id: &String| self.journal_path(id).ok()?.metadata().ok()?.modified().ok();
+        ids.sort_by_cached_key(|id| Reverse(modified(id)));
+        Ok(ids)
+    }
+
+    /// Returns `id`, or without one the id of the session that ended last.
+    ///
+    /// # Errors
+    /// As [`id_or_newest`](Self::id_or_newest).
+    pub fn id_or_last_ended(&self, id: Option<&str>) -> Result<String, SessionError> {
+        let last = || self.by_last_record()?.into_iter().next().ok_or(SessionError::NoSessions);
+        id.map_or_else(last, |id| Ok(id.to_owned()))
     }
 
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
@@ -339,6 +359,9 @@ mod tests {
         }
         store.create("20260103-000000-aaaaaa").unwrap();
         assert_eq!(store.list().unwrap().count(), 2);
+        let first = open_for_append(&store.journal_path("20260101-000000-aaaaaa").unwrap(), false).unwrap();
+        first.set_modified(SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(store.id_or_last_ended(None).unwrap(), "20260101-000000-aaaaaa");
         assert_eq!(store.id_or_newest(None).unwrap(), "20260102-000000-aaaaaa");
     }
 

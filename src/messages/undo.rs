@@ -90,6 +90,14 @@ pub fn checkpoints_stay(reason: &str) -> String {
 /// Output for a session without file changes, or with all of them undone.
 pub const NO_FILE_CHANGES: &str = "this session has no file changes, or all of them were undone\n";
 
+/// Names the session that a command takes when none is given.
+pub fn session_taken(id: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("session {id}"),
+        Language::Es => format!("sesión {id}"),
+    }
+}
+
 /// Output for a session with nothing to undo or redo.
 pub fn nothing_to_restore(direction: RestoreDirection) -> &'static str {
     match direction {

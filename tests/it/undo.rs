@@ -380,3 +380,31 @@ fn a_workspace_with_too_many_files_is_looked_at_twice_in_a_row_and_no_more() {
         assert_eq!(said("in the rest of this run"), usize::from(!is_listed), "{}", run.stderr);
     }
 }
+
+// Fault C2: the session that started last was taken, and not named.
+#[test]
+fn without_an_id_the_session_that_ended_last_with_changes_is_taken_and_named() {
+    let lab = Lab::new();
+    let wait = "touch begun; while ! test -e go; do sleep 0.02; done; echo a > a.txt";
+    let first = server(&[command(wait)]);
+    let running = lab.start_run(&first, &["--mode", "yolo", "--json"]);
+    lab.wait_for_file("begun");
+    let second = lab.run(&server(&[write("b.txt", "b")]), &["--mode", "yolo", "--json"]).exits(0).json();
+    set(&lab, "go", "");
+    let first = running.finish().exits(0).json();
+    let third = lab.run(&server(&[]), &["--json"]).exits(0).json();
+    let id = |document: &Value| document["session_id"].as_str().unwrap().to_owned();
+    for words in
+        [&["diff"][..], &["history"], &["undo", "--file", "a.txt"], &["undo", "--file", "a.txt"], &["redo"]]
+    {
+        let done = lab.agent(words).exits(0);
+        assert!(done.stderr.contains(&format!("session {}", id(&first))), "{words:?}: {}", done.stderr);
+    }
+    assert_eq!(lab.read("a.txt"), "a\n");
+    assert!(lab.agent(&["diff"]).exits(0).stdout.contains("+a"));
+    let report = lab.agent(&["report"]).exits(0).stdout;
+    assert!(
+        report.contains(&id(&first)) && !report.contains(&id(&third)) && !report.contains(&id(&second)),
+        "{report}"
+    );
+}

@@ -31,7 +31,7 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
 fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
     let settings = app.load_and_notify(&Flags { mode: args.mode, ..common_flags(&args.common) })?.settings;
     let store = session_store(&settings);
-    let id = store.id_or_newest(args.session.as_deref())?;
+    let id = store.id_or_last_ended(args.session.as_deref())?;
     let reading = read::read(&store.journal_path(&id)?)
         .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
     if reading.is_newer_version {

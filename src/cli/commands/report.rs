@@ -57,7 +57,7 @@ pub struct ReportArgs {
 /// Fails for an unknown or unreadable session, and when the file or standard output cannot be written.
 pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
     let settings = app.load_settings(&args.common)?.settings;
-    let id = session_store(&settings).id_or_newest(args.session.as_deref())?;
+    let id = session_store(&settings).id_or_last_ended(args.session.as_deref())?;
     let report = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {
         let text = rendered(args.format.unwrap_or(ReportFormat::Markdown), &report)?;

@@ -45,24 +45,25 @@ pub struct SessionHistory {
 }
 
 impl SessionHistory {
-    /// Opens session `id`, or the newest one, for reading.
+    /// Opens session `id` for reading, or the one that ended last with file changes, which is named.
     ///
     /// # Errors
     /// Fails for an invalid configuration, and when there is no such session or it is unreadable.
     pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
         let store = session_store(&settings);
-        Self::open(app, &settings, &store, store.id_or_newest_own(id)?, Vec::new())
+        let id = id.map_or_else(|| last_with_changes(app, &settings, &store), |id| Ok(id.to_owned()))?;
+        Self::open(app, &settings, &store, id, Vec::new())
     }
 
-    /// Opens and locks session `id`, or the newest one, and cleans up after a killed process.
+    /// Opens and locks session `id`, or the one that ended last with file changes, which is named; and cleans up after a killed process.
     ///
     /// # Errors
     /// Fails as [`open_read_only`](Self::open_read_only) does, and when another process uses the session or its journal cannot be written.
     pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
         let settings = app.load_settings(common)?.settings;
         let store = session_store(&settings);
-        let id = store.id_or_newest_own(id)?;
+        let id = id.map_or_else(|| last_with_changes(app, &settings, &store), |id| Ok(id.to_owned()))?;
         let journal = store.open(&id)?;
         Self::open(app, &settings, &store, id, vec![Box::new(journal)])
     }
@@ -151,9 +152,36 @@ pub fn journal_write_error(error: EmitError) -> CliError {
 
 /// Returns the workspace of a session if it does not exist, such as a worktree that was removed.
 fn gone_workspace(records: &[Record]) -> Option<&str> {
-    let workspace = records.iter().find_map(|record| match &record.event {
+    start_workspace(records).filter(|path| !Path::new(path).exists())
+}
+
+/// Returns the workspace in which a session started.
+fn start_workspace(records: &[Record]) -> Option<&str> {
+    records.iter().find_map(|record| match &record.event {
         Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
         _ => None,
-    });
-    workspace.filter(|path| !Path::new(path).exists())
+    })
+}
+
+/// Returns the session that ended last of those with file changes, also undone ones, in the workspace itself; without any the one that ended last.
+/// No imported session is taken. The session is named.
+fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> CliResult<String> {
+    let (imported, ids): (Vec<_>, Vec<_>) =
+        store.by_last_record()?.into_iter().partition(|id| store.is_imported(id));
+    let has_changes = |id: &&String| {
+        let Some(reading) = store.journal_path(id).ok().and_then(|path| read::read(&path).ok()) else {
+            return false;
+        };
+        let is_elsewhere = start_workspace(&reading.records)
+            .is_some_and(|path| Path::new(path).starts_with(&settings.state));
+        let is_changed = || {
+            let calls = UnfinishedCalls::from_records(&reading.records).into_interrupted();
+            !calls.is_empty() || !FileHistory::from_records(&reading.records).steps().is_empty()
+        };
+        !is_elsewhere && is_changed()
+    };
+    let none = || imported.into_iter().next().map_or(SessionError::NoSessions, SessionError::OnlyImported);
+    let id = ids.iter().find(has_changes).or(ids.first()).ok_or_else(none)?;
+    app.notify(Style::Plain, &messages::session_taken(id, settings.language));
+    Ok(id.clone())
 }
