@@ -1,5 +1,6 @@
 //! Runs git without any program that a repository configures: no hooks, filters or file system monitors.
 
+use crate::messages;
 use crate::process::capture::StoredOutput;
 use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions};
 use std::cell::RefCell;
@@ -262,5 +263,10 @@ pub(super) fn error_text(exit: &CommandOutcome) -> String {
     let text = String::from_utf8_lossy(&exit.stderr.head);
     let states_error = |line: &&str| ["fatal:", "error:"].iter().any(|start| line.starts_with(start));
     let line = text.lines().find(states_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    line.map_or_else(|| format!("git: {:?}", exit.reason), str::to_owned)
+    match line {
+        // Nothing is fetched while git runs without a network.
+        Some(line) if line.contains("from promisor remote") => messages::partial_clone(line),
+        Some(line) => line.to_owned(),
+        None => format!("git: {:?}", exit.reason),
+    }
 }

@@ -240,6 +240,24 @@ impl<'a> Repository<'a> {
         }
     }
 
+    /// Moves `branch` to `commit`, which a run may have made on another branch, or on none.
+    ///
+    /// # Errors
+    /// When the branch has commits that `commit` lacks; the message of git.
+    pub async fn forward_branch(&self, branch: &str, commit: &str) -> Result<(), String> {
+        let reference = format!("refs/heads/{branch}");
+        let Ok(now) = self.commit_of(&reference).await else {
+            return self.create_branch(branch, commit).await;
+        };
+        if now == commit {
+            return Ok(());
+        }
+        let is_ancestor = self.line(&self.workspace, &["merge-base", "--is-ancestor", &now, commit]).await;
+        is_ancestor
+            .map_err(|_| format!("the worktree has left the branch {branch}, which has other commits"))?;
+        self.line(&self.workspace, &["update-ref", &reference, commit, &now]).await.map(drop)
+    }
+
     /// Gives `git update-ref` these commands about `branch`. A lock on it that does not go away is one that a killed git process has left, and is
     /// removed.
     async fn change_branch(&self, branch: &str, commands: &str) -> Result<(), String> {

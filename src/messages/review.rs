@@ -152,3 +152,10 @@ pub fn incomplete_diff_fails(limit: FindingSeverity, language: Language) -> Stri
         }
     }
 }
+
+/// A partial clone lacks an object, which git would have to fetch.
+pub fn partial_clone(error: &str) -> String {
+    format!(
+        "{error}: this is a partial clone, which lacks files of that commit; `git diff COMMIT` fetches them once"
+    )
+}

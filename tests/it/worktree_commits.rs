@@ -147,6 +147,18 @@ fn files_of_a_repository_that_a_run_has_committed_as_a_submodule_are_on_the_bran
     assert!(lab.git(&["ls-tree", &format!("{branch}~1")]).contains("160000 commit"));
 }
 
+// Fault A2: the commits of a run that changes the branch were merged as nothing.
+#[test]
+fn commits_that_a_run_makes_on_another_branch_are_merged() {
+    let lab = repository();
+    let model = model(
+        &lab,
+        &[command(&format!("git checkout -qb other && echo b > b.txt && git add . && {COMMIT}"))],
+    );
+    parallel(&lab, &model, &["--merge", "--sandbox", "off"]).exits(0);
+    assert_eq!(lab.read("b.txt"), "b\n");
+}
+
 // Fault A3: the loop said "done", and nothing was committed.
 #[test]
 fn files_of_repositories_that_a_loop_makes_in_a_worktree_are_on_its_branch() {
@@ -183,6 +195,22 @@ fn files_of_repositories_that_a_task_with_a_bundle_makes_are_fetched() {
     worker(&lab, &model(&lab, &repositories())).exits(0);
     lab.agent(&["tasks", "fetch", "a"]).exits(0);
     check_repositories(&lab, "agent/task/a");
+}
+
+// Fault A3: the commit of a task of `agent eval` failed.
+#[test]
+fn files_of_repositories_that_a_task_of_eval_makes_are_in_its_commit() {
+    let lab = Lab::new();
+    let tasks = lab.outside().join("tasks");
+    fs::create_dir_all(tasks.join("one/workspace")).unwrap();
+    fs::write(tasks.join("one/task.yaml"), "prompt: x\nchecks: test -e plain/sub/d.txt\n").unwrap();
+    fs::write(tasks.join("one/workspace/a.txt"), "first\n").unwrap();
+    let model = model(&lab, &repositories());
+    let words = ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &model, "--json"];
+    let worktree = worktree(&lab.agent(&words).exits(0).json());
+    let path = worktree["path"].as_str().unwrap();
+    let listed = lab.git(&["-C", path, "ls-tree", "-r", "--name-only", worktree["commit"].as_str().unwrap()]);
+    assert!(listed.contains("part/in/c.txt") && listed.contains("plain/sub/d.txt"), "{listed}");
 }
 
 // Fault A2: the ignore files of the repository around count, too, and a tracked directory that becomes a repository stays what it is.
@@ -388,4 +416,25 @@ fn a_branch_that_excludes_that_of_a_task_is_named_before_anything_is_spent() {
         "{message}"
     );
     assert_eq!(server.requests().len(), 0);
+}
+
+// Fault "Seen on the way" 3: only git's message about a promisor.
+#[test]
+fn a_partial_clone_that_lacks_files_of_a_commit_says_how_to_fetch_them() {
+    let origin = repository();
+    origin.git(&["config", "uploadpack.allowFilter", "true"]);
+    let origin = origin.file("a.txt", "second\n");
+    origin.git(&["commit", "-qam", "second"]);
+    let lab = Lab::new();
+    let url = format!("file://{}", origin.ws().display());
+    lab.git(&["clone", "-q", "--filter=blob:none", &url, "."]);
+    let done = lab.agent(&["review", "--base", "HEAD~1", "--model", &model(&lab, &[])]).exits(3);
+    assert!(
+        done.stderr.contains("partial clone") && done.stderr.contains("git diff COMMIT"),
+        "{}",
+        done.stderr
+    );
+    lab.git(&["diff", "HEAD~1"]);
+    let fetched = lab.agent(&["review", "--base", "HEAD~1", "--model", &model(&lab, &[])]);
+    assert!(!fetched.stderr.contains("partial clone"), "{}", fetched.stderr);
 }

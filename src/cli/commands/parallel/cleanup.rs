@@ -78,27 +78,39 @@ impl Removed<'_> {
         }
         let launcher = git_launcher(self.app, self.settings)?;
         let repository = open_repository(&launcher, self.settings).await?;
-        let language = self.settings.language;
+        let base = work.start.base.as_deref().unwrap_or("HEAD");
         for worktree in others {
-            if !self.force && Path::new(&worktree.path).symlink_metadata().is_ok() {
-                let base = work.start.base.as_deref().unwrap_or("HEAD");
-                let path = Path::new(&worktree.path);
-                let message = "agent: uncommitted changes";
-                let why = match repository.commit_all(path, base, message, &changed).await {
-                    Ok(Committed { left_out, .. }) if left_out.is_empty() => None,
-                    Ok(Committed { left_out, .. }) => Some(messages::left_out(&left_out, language)),
-                    Err(why) => Some(messages::not_committed(&why)),
-                };
-                if let Some(why) = why {
-                    self.has_kept = true;
-                    let Worktree { branch, path, .. } = worktree;
-                    self.text.push_str(&messages::worktree_kept(branch, path, &why, language));
-                    continue;
-                }
+            let why = if self.force {
+                None
+            } else {
+                self.not_committed(&repository, worktree, base, &changed).await
+            };
+            if let Some(why) = why {
+                self.has_kept = true;
+                let Worktree { branch, path, .. } = worktree;
+                self.text.push_str(&messages::worktree_kept(branch, path, &why, self.settings.language));
+                continue;
             }
             self.text.push_str(&remove(&repository, worktree, self.force).await?);
         }
         Ok(())
+    }
+
+    /// Commits the changes in a worktree that have no commit; returns why not all of them have one.
+    async fn not_committed(
+        &self,
+        repository: &Repository<'_>,
+        worktree: &Worktree,
+        base: &str,
+        changed: &[ModifiedFile],
+    ) -> Option<String> {
+        let path = Path::new(&worktree.path);
+        path.symlink_metadata().ok()?;
+        match repository.commit_all(path, base, "agent: uncommitted changes", changed).await {
+            Ok(Committed { left_out, .. }) if left_out.is_empty() => None,
+            Ok(Committed { left_out, .. }) => Some(messages::left_out(&left_out, self.settings.language)),
+            Err(why) => Some(messages::not_committed(&why)),
+        }
     }
 }
 

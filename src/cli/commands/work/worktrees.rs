@@ -195,7 +195,12 @@ impl RunDirectories for Worktrees<'_> {
     ) -> CliResult<Worktree> {
         let _turn = self.turn.lock().await;
         let path = Path::new(&worktree.path);
-        let committed = self.repository.commit_all(path, &self.base, &subject(task), changed).await;
+        let mut committed = self.repository.commit_all(path, &self.base, &subject(task), changed).await;
+        if let Ok(Committed { commit: Some(commit), .. }) = &committed
+            && let Err(why) = self.repository.forward_branch(&worktree.branch, commit).await
+        {
+            committed = Err(why);
+        }
         self.record.set_committed(name, worktree, committed)
     }
 }
