@@ -45,10 +45,11 @@ impl TypedTool for FindFiles {
         .await?
         .map_err(|error| error.to_string())?;
         let pattern = one_line(&args.pattern, QUOTE_CHARS);
-        if listing.total == 0 && !listing.is_incomplete {
-            return Ok(ToolOutput::ok(format!("No files found matching '{pattern}'")));
-        }
-        let mut out = format!("Found {} matching '{pattern}':", pluralize(listing.total, "file"));
+        let mut out = if listing.total == 0 {
+            format!("No files found matching '{pattern}'")
+        } else {
+            format!("Found {} matching '{pattern}':", pluralize(listing.total, "file"))
+        };
         for entry in &listing.entries {
             // Writing to a String cannot fail.
             let _ = write!(out, "\n{}", escape_controls(entry.path.as_str()));

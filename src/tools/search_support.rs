@@ -54,12 +54,24 @@ pub fn write_listing_notes(out: &mut String, listing: &Listing) {
     if missing > 0 {
         let _ = write!(out, "\n[{missing} more are not shown; narrow the pattern or the path.]");
     }
+    if listing.total == 0 && listing.ignored > 0 {
+        let _ = write!(out, "\n[{}]", ignored_note(listing.ignored));
+    }
     if listing.unreadable > 0 {
         let _ = write!(out, "\n[{} left out: {UNREADABLE}]", pluralize(listing.unreadable, "place"));
     }
     if listing.is_incomplete {
         let _ = write!(out, "\n[{}]", cut_note());
     }
+}
+
+/// Explains why nothing may have been found: the number of entries that were not searched.
+fn ignored_note(count: usize) -> String {
+    let noun = if count == 1 { "entry" } else { "entries" };
+    format!(
+        "{count} {noun} left out: named in ignore files, hidden directories, or such as node_modules, dist, build; \
+         name one as path to search it"
+    )
 }
 
 fn cut_note() -> String {
@@ -119,6 +131,9 @@ pub fn format_answer(results: &SearchResults, wanted: &str, body: String, most: 
         if count > 0 {
             let _ = writeln!(out, "[{} left out: {why}]", pluralize(count, "file"));
         }
+    }
+    if results.hits == 0 && results.ignored > 0 {
+        let _ = writeln!(out, "[{}]", ignored_note(results.ignored));
     }
     if results.is_incomplete {
         let _ = writeln!(out, "[{}]", cut_note());

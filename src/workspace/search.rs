@@ -88,6 +88,8 @@ pub struct SearchResults {
     pub hidden: usize,
     /// Number of files that could not be read to the end, and directories whose ignore file is not a regular file.
     pub unreadable: usize,
+    /// Number of entries left out because of ignore files or their names; everything below a directory counts as one.
+    pub ignored: usize,
     /// Whether the search ended early: too many entries, or it was stopped.
     pub is_incomplete: bool,
 }
@@ -110,7 +112,7 @@ impl Workspace {
     /// Fails if the pattern is invalid or the location is missing, outside the workspace or unreadable.
     pub fn search(&self, query: &Query, stop: &AtomicBool) -> Result<SearchResults, SearchError> {
         let matcher = query.matcher()?;
-        let walk = self.walk(&query.base)?;
+        let walk = self.walk(&query.base, query.glob.as_ref())?;
         let job = Job {
             workspace: self,
             query,
@@ -132,6 +134,7 @@ impl Workspace {
         let mut results = job.results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.is_incomplete |= stop.load(Ordering::Relaxed);
         results.unreadable += walk.skipped();
+        results.ignored = walk.ignored();
         results.trim(query.most);
         Ok(results)
     }

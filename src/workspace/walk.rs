@@ -1,17 +1,20 @@
 //! Walks the workspace tree as ripgrep does and lists directories, within limits, with counts of what was left out.
 
+use crate::process::sandbox::repositories::{GIT, resolve_git_link};
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::TEMPORARY_PREFIX;
 use globset::GlobMatcher;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{AtFlags, Dir, FileType};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::path::Path;
-use std::sync::Arc;
+use std::iter;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Directories that are never walked: a repository's own data, and caches for programs only.
 pub const NEVER_WALKED: [&str; 10] = [
@@ -26,6 +29,13 @@ pub const NEVER_WALKED: [&str; 10] = [
     "node_modules",
     "venv",
 ];
+
+/// Directories of built files, which a search leaves out (spec.md 1.6); names that end with [`EGG_INFO`] too.
+const BUILT: [&str; 2] = ["build", "dist"];
+const EGG_INFO: &[u8] = b".egg-info";
+
+/// Ignore file of a repository's directory.
+const EXCLUDE: &str = "info/exclude";
 
 /// Maximum number of entries visited in one walk. A larger tree is truncated, and the result reports it.
 pub const MAX_ENTRIES: usize = 500_000;
@@ -63,6 +73,8 @@ pub struct Listing {
     pub total: usize,
     /// Number of directories left out because they, or their ignore files, could not be read.
     pub unreadable: usize,
+    /// Number of entries left out because of ignore files or their names; everything below a directory counts as one.
+    pub ignored: usize,
     /// Whether the walk ended early: too many entries, or it was stopped.
     pub is_incomplete: bool,
 }
@@ -120,7 +132,7 @@ impl Workspace {
     /// # Errors
     /// Fails if `path` is missing, outside the workspace or unreadable.
     pub fn find(&self, wanted: &FindQuery<'_>, stop: &AtomicBool) -> Result<Listing, FileError> {
-        let walk = self.walk(wanted.base)?;
+        let walk = self.walk(wanted.base, wanted.glob)?;
         let (mut found, mut listing) = (BTreeSet::new(), Listing::default());
         for (visited, entry) in walk.builder.build().enumerate() {
             if visited >= MAX_ENTRIES || stop.load(Ordering::Relaxed) {
@@ -145,51 +157,53 @@ impl Workspace {
         listing.entries = found.into_iter().filter(|entry| self.is_there(&entry.path)).collect();
         listing.total -= counted - listing.entries.len();
         listing.unreadable += walk.skipped();
+        listing.ignored = walk.ignored();
         Ok(listing)
     }
 
-    /// Creates a walk of everything below `base` that a search may visit.
-    pub(super) fn walk(&self, base: &RelPath) -> Result<Walk, FileError> {
-        let real = self.resolve(base)?;
+    /// Creates a walk of everything below `base` that a search for files matching `glob` may visit.
+    pub(super) fn walk(&self, base: &RelPath, glob: Option<&GlobMatcher>) -> Result<Walk, FileError> {
+        let base = self.literal_start(base, glob);
+        let real = self.resolve(&base)?;
         let top = self.root().join(real.as_str());
-        match self.open_file(base) {
+        match self.open_file(&base) {
             Ok(_) | Err(FileError::Directory(_)) => {}
             Err(error) => return Err(error),
         }
-        let plain = real
-            .parts()
-            .scan(self.root().to_owned(), |dir, part| {
-                dir.push(part);
-                Some(dir.clone())
-            })
-            .chain([self.root().to_owned()])
-            .all(|dir| has_plain_ignore_files(&dir));
-        let refused = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&refused);
+        let filter = Arc::new(WalkFilter::new(&top, self.root()));
         let mut builder = WalkBuilder::new(top);
+        let of_walk = Arc::clone(&filter);
         builder
-            .hidden(false)
-            .ignore(plain)
-            .git_ignore(plain)
-            .parents(plain)
-            // It would follow a `.git` file anywhere. The repository's own is added below.
-            .git_exclude(false)
-            .git_global(false)
-            .require_git(false)
+            .standard_filters(false)
             .follow_links(false)
-            .current_dir(self.root())
             .threads(std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS))
-            .filter_entry(move |entry| is_walked(entry, &counter));
-        let exclude = self.root().join(".git/info/exclude");
-        if exclude.symlink_metadata().is_ok() && is_plain_or_absent(&exclude) {
-            // Patterns that it cannot parse are skipped, as in git.
-            let _ = builder.add_ignore(exclude);
-        }
+            .filter_entry(move |entry| of_walk.accepts(entry));
         // Other skipped directories can be walked if they are the base. A repository's data never.
         if real.is_git_internal() {
             builder.max_depth(Some(0));
         }
-        Ok(Walk { builder, root: self.root().to_owned(), base: base.clone(), real, refused })
+        Ok(Walk { builder, root: self.root().to_owned(), base, real, filter })
+    }
+
+    /// Returns the directory that the part of `glob` before its first wildcard names, from `base` or from the root. It is
+    /// searched like a `base`, even if it is ignored. Without one directory of that name, returns `base`.
+    fn literal_start(&self, base: &RelPath, glob: Option<&GlobMatcher>) -> RelPath {
+        let pattern = glob.map_or("", |glob| glob.glob().glob());
+        let directory = pattern.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let has_wildcard = |part: &&str| part.contains(['*', '?', '[', '{', '\\']);
+        let named: Vec<&str> = directory.split('/').take_while(|part| !has_wildcard(part)).collect();
+        if named.iter().any(|part| matches!(*part, "" | "." | "..")) {
+            return base.clone();
+        }
+        let from_root = RelPath::from_parts(&named);
+        let from_base = base.join(from_root.as_str());
+        let mut starts: Vec<RelPath> = vec![from_base, from_root];
+        starts.dedup();
+        starts.retain(|start| {
+            Path::new(start.as_str()).starts_with(base.as_str())
+                && matches!(self.open_file(start), Err(FileError::Directory(_)))
+        });
+        if let [start] = &starts[..] { start.clone() } else { base.clone() }
     }
 }
 
@@ -225,16 +239,21 @@ pub fn glob_matches(glob: &GlobMatcher, base: &RelPath, path: &RelPath) -> bool 
 /// Walk, with the mapping of its entries to workspace paths.
 pub(super) struct Walk {
     pub(super) builder: WalkBuilder,
-    root: std::path::PathBuf,
+    root: PathBuf,
     base: RelPath,
     real: RelPath,
-    refused: Arc<AtomicUsize>,
+    filter: Arc<WalkFilter>,
 }
 
 impl Walk {
     /// Returns the number of directories that were skipped because of their ignore files.
     pub(super) fn skipped(&self) -> usize {
-        self.refused.load(Ordering::Relaxed)
+        self.filter.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of entries that ignore files or their names excluded.
+    pub(super) fn ignored(&self) -> usize {
+        self.filter.ignored.load(Ordering::Relaxed)
     }
 
     /// Returns the path of `entry` from the workspace root, based on the name with which its base was requested.
@@ -254,21 +273,123 @@ pub(super) fn project_walk(root: &Path) -> WalkBuilder {
     builder
 }
 
-/// Checks whether a walk visits `entry`. Skips hidden directories below its start, caches, and our temporary files.
-fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
-    if entry.depth() == 0 {
-        return true;
+/// Decides which entries a walk visits. Counts the entries that it excludes.
+struct WalkFilter {
+    /// Rules for the entries of each visited directory.
+    rules: RwLock<HashMap<PathBuf, Option<Arc<IgnoreRules>>>>,
+    unreadable: AtomicUsize,
+    ignored: AtomicUsize,
+}
+
+impl WalkFilter {
+    /// Creates the filter of a walk from `top`, below the workspace root `root`. Ignore files apply from the root of the
+    /// repository of `top`, or from `root` outside a repository. Those above a directory that they exclude do not apply in
+    /// it: whoever names such a directory wants what is in it.
+    fn new(top: &Path, root: &Path) -> Self {
+        let first = top.ancestors().find(|directory| is_repository(directory)).unwrap_or(root);
+        let directories: Vec<&Path> = top.ancestors().take_while(|dir| dir.starts_with(first)).collect();
+        let mut rules: Option<Arc<IgnoreRules>> = None;
+        for directory in directories.into_iter().rev() {
+            let above = rules.filter(|rules| !rules.ignores(directory, true));
+            rules = IgnoreRules::read(directory, above);
+        }
+        Self {
+            rules: RwLock::new(HashMap::from([(top.to_owned(), rules)])),
+            unreadable: AtomicUsize::new(0),
+            ignored: AtomicUsize::new(0),
+        }
     }
-    let name = entry.file_name();
-    if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-        if is_hidden(name) || NEVER_WALKED.iter().any(|never| name == OsStr::new(never)) {
+
+    /// Checks whether the walk visits `entry`. Excludes ignored entries, hidden directories below its start, caches, built
+    /// files, and our temporary files.
+    fn accepts(&self, entry: &DirEntry) -> bool {
+        let name = entry.file_name();
+        if entry.depth() == 0 {
+            return true;
+        }
+        if name.as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) || name == GIT {
             return false;
         }
-        let plain = has_plain_ignore_files(entry.path());
-        refused.fetch_add(usize::from(!plain), Ordering::Relaxed);
-        return plain;
+        let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let above = entry.path().parent().and_then(|directory| {
+            self.rules.read().unwrap_or_else(PoisonError::into_inner).get(directory).cloned().flatten()
+        });
+        let is_skipped = is_directory && is_skipped_directory(name);
+        if is_skipped || above.as_ref().is_some_and(|rules| rules.ignores(entry.path(), is_directory)) {
+            self.ignored.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        if !is_directory {
+            return true;
+        }
+        if !has_plain_ignore_files(entry.path()) {
+            self.unreadable.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        let rules = IgnoreRules::read(entry.path(), above);
+        let mut known = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(entry.path().to_owned(), rules);
+        true
     }
-    !name.to_string_lossy().starts_with(TEMPORARY_PREFIX)
+}
+
+/// Checks whether a search leaves out a directory with this name, unless it starts there.
+fn is_skipped_directory(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    let is_one_of = |names: &[&str]| names.iter().any(|one| bytes == one.as_bytes());
+    bytes.starts_with(b".") || is_one_of(&NEVER_WALKED) || is_one_of(&BUILT) || bytes.ends_with(EGG_INFO)
+}
+
+fn is_repository(directory: &Path) -> bool {
+    directory.join(GIT).symlink_metadata().is_ok()
+}
+
+/// Ignore files of one directory, and of those above it in the same repository.
+struct IgnoreRules {
+    above: Option<Arc<IgnoreRules>>,
+    /// Rules of `.ignore`, `.gitignore` and, in the root of a repository, `info/exclude`: in order of precedence.
+    files: Vec<Gitignore>,
+}
+
+impl IgnoreRules {
+    /// Reads the ignore files of `directory`. The rules `above` do not apply in another repository. `None` if no rule applies.
+    fn read(directory: &Path, above: Option<Arc<Self>>) -> Option<Arc<Self>> {
+        let mut names = [".ignore", ".gitignore"].map(|name| directory.join(name)).to_vec();
+        let git = directory.join(GIT);
+        let above = above.filter(|_| !is_repository(directory));
+        if git.is_dir() && !git.is_symlink() {
+            names.push(git.join(EXCLUDE));
+        } else if let Some(link) = resolve_git_link(&git) {
+            names.push(link.common.unwrap_or(link.directory).join(EXCLUDE));
+        }
+        let files: Vec<Gitignore> = names.into_iter().map(|file| rules_of(directory, &file)).collect();
+        if files.iter().all(Gitignore::is_empty) {
+            return above;
+        }
+        Some(Arc::new(Self { above, files }))
+    }
+
+    /// Checks whether the absolute path `path` is excluded. Of the files with the same name, the innermost one with a matching
+    /// pattern decides.
+    fn ignores(&self, path: &Path, is_directory: bool) -> bool {
+        let of_kind = |kind| {
+            let files = iter::successors(Some(self), |rules| rules.above.as_deref())
+                .filter_map(move |rules| rules.files.get(kind));
+            files.map(|file: &Gitignore| file.matched(path, is_directory)).find(|matched| !matched.is_none())
+        };
+        let decisive = (0..3).find_map(of_kind);
+        decisive.is_some_and(|matched| matched.is_ignore())
+    }
+}
+
+/// Reads the patterns for `directory` in the ignore file `file`. A file that is missing or not plain has none.
+fn rules_of(directory: &Path, file: &Path) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(directory);
+    if file.symlink_metadata().is_ok() && is_plain_or_absent(file) {
+        // Patterns that it cannot parse are skipped, as in git.
+        let _ = builder.add(file);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
 /// Checks whether the ignore files of `dir` can be read safely. A link to a device, a pipe or a huge file would block the walk.
@@ -278,10 +399,6 @@ pub(super) fn has_plain_ignore_files(dir: &Path) -> bool {
 
 fn is_plain_or_absent(path: &Path) -> bool {
     path.symlink_metadata().map_or(true, |file| file.is_file() && file.len() <= MAX_IGNORE_FILE_BYTES)
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().first() == Some(&b'.')
 }
 
 fn kind_of(directory: &rustix::fd::OwnedFd, name: &std::ffi::CStr) -> EntryKind {

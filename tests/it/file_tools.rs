@@ -374,6 +374,146 @@ fn t13_repository_data_caches_hidden_and_ignored_directories_are_skipped() {
     assert_eq!(said[6], "No results for 'needle'", "a repository's own data never is");
 }
 
+// Fault A1: search saw the ignore files of directories above the repository.
+#[test]
+fn ignore_files_above_the_workspace_or_its_repository_hide_nothing() {
+    let lab = Lab::new().file("a.py", "needle\n").file("d/b.py", "needle\n");
+    for name in [".gitignore", ".ignore"] {
+        fs::write(lab.ws().parent().unwrap().join(name), "*\n").unwrap();
+    }
+    let calls = || {
+        vec![
+            call("grep", &json!({"text": "needle"})),
+            call("search_code", &json!({"pattern": "need.e", "context_lines": 0})),
+            call("find_files", &json!({"pattern": "*.py"})),
+            call("list_files", &json!({"recursive": true, "pattern": "*.py"})),
+        ]
+    };
+    let expected = [
+        "a.py:1: needle\nd/b.py:1: needle",
+        "📄 a.py:1\n> 1 | needle\n📄 d/b.py:1\n> 1 | needle",
+        "Found 2 files matching '*.py':\na.py\nd/b.py",
+        "📄 a.py\n📄 d/b.py\nTotal: 2 items",
+    ];
+    let squeezed = |said: Vec<String>| -> Vec<String> {
+        said.into_iter().map(|said| said.replace("\n\n", "\n")).collect()
+    };
+    assert_eq!(squeezed(told(&lab, calls())), expected, "outside a repository");
+    lab.git(&["init", "-q"]);
+    assert_eq!(squeezed(told(&lab, calls())), expected, "in a repository of its own");
+    let health: Value = serde_json::from_str(&lab.agent(&["health", "--json"]).stdout).unwrap();
+    assert_eq!(health["after"]["files"], 2, "{health}");
+}
+
+// Fault A1
+#[test]
+fn a_subdirectory_of_a_repository_obeys_the_ignore_files_up_to_its_root() {
+    let lab = Lab::new();
+    let root = lab.ws().parent().unwrap().to_owned();
+    for (path, text) in [
+        (".gitignore", "*.log\n!keep.log\n/ws/own/*.txt\n"),
+        ("ws/.gitignore", "!b.log\n"),
+        ("ws/a.log", "needle"),
+        ("ws/b.log", "needle"),
+        ("ws/keep.log", "needle"),
+        ("ws/own/a.txt", "needle"),
+        ("ws/own/b.txt", "needle"),
+        ("ws/clone/c.log", "needle"),
+        ("ws/clone/c.tmp", "needle"),
+        ("ws/c.tmp", "needle"),
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let git = |directory: &str| {
+        let init = ["init", "-q", directory];
+        assert!(std::process::Command::new("git").args(init).current_dir(&root).status().unwrap().success());
+    };
+    git(".");
+    fs::write(root.join(".git/info/exclude"), "*.tmp\n").unwrap();
+    let files = || told_once(&lab, "find_files", &json!({"pattern": "*.{log,txt,tmp}"}));
+    assert_eq!(files(), "Found 2 files matching '*.{log,txt,tmp}':\nb.log\nkeep.log");
+    git("ws/clone");
+    assert_eq!(
+        files(),
+        "Found 4 files matching '*.{log,txt,tmp}':\nb.log\nclone/c.log\nclone/c.tmp\nkeep.log",
+        "a repository below has its own rules"
+    );
+    // The repository above, of dotfiles for example, excludes the workspace itself.
+    fs::write(root.join(".gitignore"), "*\n").unwrap();
+    let all = files();
+    assert!(all.starts_with("Found 8 files"), "{all}");
+}
+
+// Fault A1
+#[test]
+fn a_search_without_results_reports_what_it_left_out() {
+    let lab = Lab::new().file(".gitignore", "/gen/*\n*.log\n").file("gen/a.py", "needle\n");
+    let lab = lab.file("a.log", "needle\n").file("node_modules/a.py", "needle\n");
+    let note = |count: &str| {
+        format!(
+            "\n[{count} left out: named in ignore files, hidden directories, or such as node_modules, dist, build; \
+             name one as path to search it]"
+        )
+    };
+    let said = told(
+        &lab,
+        vec![
+            call("grep", &json!({"text": "needle"})),
+            call("search_code", &json!({"pattern": "needle"})),
+            call("find_files", &json!({"pattern": "*.py"})),
+            call("list_files", &json!({"recursive": true, "pattern": "*.py"})),
+            call("grep", &json!({"text": "needle", "path": "gen"})),
+            call("grep", &json!({"text": "needle", "path": "a.log"})),
+        ],
+    );
+    for (said, start) in said.iter().zip(["No results", "No results", "No files found", "(nothing matches)"])
+    {
+        assert!(said.starts_with(start) && said.ends_with(&note("3 entries")), "{said}");
+    }
+    assert!(said[4].ends_with(&note("1 entry")), "{}", said[4]);
+    assert_eq!(said[5], "a.log:1: needle");
+}
+
+// Fault A1, B27: built files are left out without a `.gitignore`, and found by an explicit path or pattern.
+#[test]
+fn a_pattern_or_path_that_names_a_skipped_directory_searches_it() {
+    let skipped = ["build/x.py", "dist/x.py", "a.egg-info/x.py", "src/build/x.py", ".hid/x.py"];
+    let lab = skipped.iter().fold(Lab::new(), |lab, path| lab.file(path, "needle\n"));
+    let lab = lab.file("here/x.py", "needle\n");
+    let said = told(
+        &lab,
+        vec![
+            call("grep", &json!({"text": "needle"})),
+            call("search_code", &json!({"pattern": "needle", "context_lines": 0})),
+            call("find_files", &json!({"pattern": "x.py"})),
+            call("find_files", &json!({"pattern": "build/*.py"})),
+            call("find_files", &json!({"pattern": "build/x.py"})),
+            call("find_files", &json!({"pattern": "build/*.py", "path": "src"})),
+            call("find_files", &json!({"pattern": ".hid/**/*.py"})),
+            call("grep", &json!({"text": "needle", "file_pattern": "dist/*.py"})),
+            call("grep", &json!({"text": "needle", "path": "a.egg-info"})),
+            call("find_files", &json!({"pattern": "nowhere/*.py"})),
+        ],
+    );
+    let found = |pattern: &str, path: &str| format!("Found 1 file matching '{pattern}':\n{path}");
+    assert_eq!(said[0], "here/x.py:1: needle");
+    assert_eq!(said[1], "📄 here/x.py:1\n> 1 | needle");
+    assert_eq!(said[2], found("x.py", "here/x.py"));
+    assert_eq!(said[3], found("build/*.py", "build/x.py"));
+    assert_eq!(said[4], found("build/x.py", "build/x.py"));
+    assert_eq!(said[5], found("build/*.py", "src/build/x.py"));
+    assert_eq!(said[6], found(".hid/**/*.py", ".hid/x.py"));
+    assert_eq!(said[7], "dist/x.py:1: needle");
+    assert_eq!(said[8], "a.egg-info/x.py:1: needle");
+    assert!(
+        said[9].starts_with("No files found matching 'nowhere/*.py'\n[5 entries left out"),
+        "{}",
+        said[9]
+    );
+}
+
 #[test]
 fn t21_an_unknown_tool_is_answered_with_the_names_there_are() {
     let said = told_once(&Lab::new(), "readfile", &json!({"path": "a"}));
