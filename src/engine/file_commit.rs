@@ -2,11 +2,13 @@
 
 use crate::core::file_change::FileState;
 use crate::engine::git::{
-    FIND_FILTERS, SAFE_DIFF, commit_id, error_text, filtered_paths, git, listed_paths, stdout_text,
-    untracked_files, whole_output, without_filters,
+    FIND_FILTERS, HEAD, SAFE_DIFF, commit_id, commit_or_empty_tree, error_text, filtered_paths, git, listed_paths,
+    stdout_text, untracked_files, whole_output, without_filters,
 };
 use crate::engine::policy::Policy;
+use crate::messages;
 use crate::process::launch::{ExitReason, Launcher};
+use crate::process::sandbox::repositories::unacknowledged_repository;
 use crate::redactor::Redactor;
 use crate::workspace::Workspace;
 use crate::workspace::content_store::MAX_FILE_BYTES;
@@ -77,7 +79,11 @@ impl CommitWriter<'_> {
         let exit = git(self.launcher, root, &["fast-import", "--quiet", "--force"], stream, &[]).await?;
         let id = String::from_utf8_lossy(&exit.stdout.head).trim().to_owned();
         if exit.reason != ExitReason::Code(0) || id.is_empty() {
-            return Err(error_text(&exit));
+            let why = error_text(&exit);
+            return Err(match unacknowledged_repository(root) {
+                Some(directory) => messages::repository_read_only(&why, &directory),
+                None => why,
+            });
         }
         Ok(FileCommit { id, parent: base.head, omitted_files })
     }
@@ -162,16 +168,16 @@ fn quoted(path: &str) -> String {
 }
 
 /// Returns the files below `root` whose content or staged content differs from the `HEAD` commit, with files that git does not track
-/// but without ignored ones.
+/// but without ignored ones. Without a commit, these are all files.
 ///
 /// # Errors
-/// The error message of git, such as without a commit.
+/// The error message of git, such as without a repository.
 pub async fn changed_files(launcher: &Launcher, root: &Path) -> Result<BTreeSet<String>, String> {
-    commit_id(launcher, root, "HEAD").await?;
+    let head = commit_or_empty_tree(launcher, root, HEAD).await?;
     let settings = without_filters(launcher, root).await?;
     let mut files: BTreeSet<String> = untracked_files(launcher, root).await?.into_iter().collect();
     for cached in [&[][..], &["--cached"]] {
-        let words = [&SAFE_DIFF[..], cached, &["--name-only", "-z", "HEAD", "--", "."]].concat();
+        let words = [&SAFE_DIFF[..], cached, &["--name-only", "-z", &head, "--", "."]].concat();
         files.extend(listed_paths(&git(launcher, root, &words, Vec::new(), &settings).await?)?);
     }
     Ok(files)

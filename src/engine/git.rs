@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 /// Time limit of one git call.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
+/// The current commit.
+pub(super) const HEAD: &str = "HEAD";
+
 /// Options that disable hooks, monitors and network access.
 const SAFE_OPTIONS: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
@@ -157,7 +160,7 @@ pub async fn changes_since(
     reference: &str,
     hidden: impl Fn(&str) -> bool,
 ) -> Result<Option<String>, String> {
-    let commit = commit_id(launcher, root, reference).await?;
+    let commit = commit_or_empty_tree(launcher, root, reference).await?;
     let settings = without_filters(launcher, root).await?;
     let run = async |form: &[&str], paths: &[String]| {
         let form = SAFE_DIFF.iter().chain(form).copied().chain([commit.as_str(), "--", "."]);
@@ -189,7 +192,41 @@ pub async fn commit_id(launcher: &Launcher, root: &Path, reference: &str) -> Res
     let wanted = format!("{reference}^{{commit}}");
     let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
     let exit = git(launcher, root, &words, Vec::new(), &[]).await?;
-    Ok(stdout_text(&exit)?.trim().to_owned())
+    match stdout_text(&exit) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(_) if reference == HEAD && has_no_commit(launcher, root).await? => {
+            Err(messages::NO_COMMIT_YET.to_owned())
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// Checks whether the current branch has no commit yet.
+///
+/// # Errors
+/// When git cannot be started.
+pub(super) async fn has_no_commit(launcher: &Launcher, root: &Path) -> Result<bool, String> {
+    let branch = git(launcher, root, &["symbolic-ref", "--quiet", HEAD], Vec::new(), &[]).await?;
+    let head = git(launcher, root, &["rev-parse", "--quiet", "--verify", HEAD], Vec::new(), &[]).await?;
+    Ok(branch.reason == ExitReason::Code(0) && head.reason != ExitReason::Code(0))
+}
+
+/// Returns the id of the commit `reference`; of the empty tree for `HEAD` of a branch without a commit.
+///
+/// # Errors
+/// The error message of git.
+pub(super) async fn commit_or_empty_tree(
+    launcher: &Launcher,
+    root: &Path,
+    reference: &str,
+) -> Result<String, String> {
+    match commit_id(launcher, root, reference).await {
+        Err(_) if reference == HEAD && has_no_commit(launcher, root).await? => {
+            let words = ["hash-object", "-t", "tree", "--stdin"];
+            Ok(stdout_text(&git(launcher, root, &words, Vec::new(), &[]).await?)?.trim().to_owned())
+        }
+        known => known,
+    }
 }
 
 /// Returns the paths that git has listed with `-z`.

@@ -1,7 +1,8 @@
 //! Diff for a review: the changes from a base commit to the working tree, untracked files included, within limits.
 
 use crate::engine::git::{
-    SAFE_DIFF, commit_id, git, listed_paths, stdout_text, untracked_files, without_filters,
+    HEAD, SAFE_DIFF, commit_id, commit_or_empty_tree, git, has_no_commit, listed_paths, stdout_text,
+    untracked_files, without_filters,
 };
 use crate::messages;
 use crate::process::launch::{CommandOutcome, Launcher};
@@ -184,7 +185,7 @@ async fn default_branch(launcher: &Launcher, workspace: &Workspace) -> Option<St
     None
 }
 
-/// Returns the common ancestor of HEAD and `reference`, by default the default branch.
+/// Returns the common ancestor of HEAD and `reference`, by default the default branch. Without any commit, returns the empty tree.
 ///
 /// # Errors
 /// The error message of git.
@@ -194,7 +195,10 @@ pub(super) async fn base_commit(
     reference: Option<&str>,
 ) -> Result<String, String> {
     let root = workspace.root();
-    let head = commit_id(launcher, root, "HEAD").await.map_err(|why| messages::unknown_base("HEAD", &why))?;
+    if reference.is_none_or(|it| it == HEAD) && has_no_commit(launcher, root).await? {
+        return commit_or_empty_tree(launcher, root, HEAD).await;
+    }
+    let head = commit_id(launcher, root, HEAD).await.map_err(|why| messages::unknown_base(HEAD, &why))?;
     let other = if let Some(reference) = reference {
         let unknown = |why: String| messages::unknown_base(&one_line(reference, MAX_REFERENCE_CHARS), &why);
         commit_id(launcher, root, reference).await.map_err(unknown)?

@@ -33,6 +33,9 @@ pub fn no_common_ancestor(other: &str) -> String {
     )
 }
 
+/// Error for a repository whose current branch has no commit.
+pub const NO_COMMIT_YET: &str = "the current branch has no commit yet: make a first commit (`git commit`)";
+
 /// Error that git knows no commit `reference`.
 pub fn unknown_base(reference: &str, why: &str) -> String {
     format!("no commit {reference} ({why})")

@@ -8,6 +8,8 @@ use std::path::Path;
 
 /// Characters shown of a path.
 const PATH_CHARS: usize = 200;
+/// Characters of an error of git, which can contain two paths.
+const REASON_CHARS: usize = 800;
 /// Maximum number of paths listed.
 const MAX_LISTED: usize = 10;
 
@@ -75,7 +77,31 @@ pub fn checkpoint(reference: &str, left_out: &[String], language: Language) -> S
 pub fn no_checkpoints(reason: &str) -> String {
     format!(
         "no checkpoints are made (checkpoints.enabled), but `agent undo` still works: {}",
-        one_line(reason, PATH_CHARS)
+        one_line(reason, REASON_CHARS)
+    )
+}
+
+/// Error for a session that began in the workspace `other`.
+pub fn other_workspace(other: &str) -> String {
+    format!("it belongs to another workspace, {other} (work there, or with --workspace {other})")
+}
+
+/// Heading of the listed sessions of a workspace that is no longer at `path`.
+pub fn sessions_of_gone_workspace(path: &str) -> String {
+    format!("Of {path}, which was renamed or removed (`agent resume ID` continues one here):")
+}
+
+/// Notice on a session that began when the workspace had another path.
+pub fn workspace_renamed(before: &str) -> String {
+    format!("the session began in {before}, where nothing is any more: it continues here")
+}
+
+/// Error of git in a working tree whose `.git` file leads to a repository that does not name it.
+pub fn repository_read_only(why: &str, repository: &Path) -> String {
+    let directory = repository.display();
+    format!(
+        "{why}; commands and git may not write to {directory}, because that repository does not name this working tree as \
+         its own: `git worktree repair` there, or --allow-write {directory}"
     )
 }
 

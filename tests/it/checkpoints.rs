@@ -230,6 +230,31 @@ fn a14_a_checkpoint_runs_nothing_that_the_repository_names_and_holds_no_secret()
     assert!(held.contains("a.new") && !held.contains("token.txt") && !held.contains("sub/"), "{held}");
 }
 
+// Fault A4
+#[test]
+fn checkpoints_are_made_in_a_linked_worktree_and_a_failure_names_the_directory_to_allow() {
+    let lab =
+        Lab::new().config("checkpoints: {enabled: true}\n").file("a.txt", "a\n").file("pkg/p.txt", "p\n");
+    lab.commit_all();
+    lab.git(&["worktree", "add", "-q", "../linked"]);
+    for tree in ["../linked", "pkg"] {
+        let server = Server::start(&script(&[vec![write("new.txt", "n\n")]]));
+        let done = lab.run(&server, &["--mode", "yolo", "--workspace", tree, "--json"]).exits(0);
+        assert!(!done.stderr.contains("no checkpoints"), "{tree}: {}", done.stderr);
+        let id = done.json()["session_id"].as_str().unwrap().to_owned();
+        let names = lab.git(&["ls-tree", "-r", "--name-only", &format!("refs/agent/{id}/1")]);
+        assert!(names.contains("new.txt"), "{tree}: {names}");
+    }
+    // The repository knows the worktree under another path.
+    fs::rename(lab.outside().join("linked"), lab.outside().join("moved")).unwrap();
+    let server = Server::start(&script(&[vec![write("other.txt", "n\n")]]));
+    let done = lab.run(&server, &["--mode", "yolo", "--workspace", "../moved"]).exits(0);
+    if done.stderr.contains("no checkpoints") {
+        let hint = format!("--allow-write {}", lab.ws().canonicalize().unwrap().join(".git").display());
+        assert!(done.stderr.contains(&hint), "{}", done.stderr);
+    }
+}
+
 #[test]
 fn a14_without_a_repository_or_without_asking_there_are_no_checkpoints_and_the_run_goes_on() {
     let asking = || Lab::new().config("checkpoints: {enabled: true}\n");

@@ -375,6 +375,8 @@ fn a06_without_a_repository_or_a_task_nothing_starts() {
     assert!(none.stderr.contains("need a git repository with a commit"), "{}", none.stderr);
     lab.git(&["init", "-q"]);
     let empty = parallel(&lab, &["task", "--model", &model]).exits(3);
+    // Fault A5
+    assert!(empty.stderr.contains("make a first commit"), "{}", empty.stderr);
     assert!(empty.stderr.contains("need a git repository with a commit"), "{}", empty.stderr);
     let lab = repository();
     for (more, why) in [

@@ -261,6 +261,32 @@ fn a13_a_commit_has_what_the_step_changed_and_nothing_that_was_there_before() {
     assert_eq!(git(&["fsck"]).trim(), "");
 }
 
+// Fault A4
+#[test]
+fn a_checkpoint_of_a_step_is_committed_in_a_linked_worktree() {
+    let lab = lab("steps: [{name: a, run: echo x > new.txt, checkpoint: commit}]");
+    lab.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+    lab.agent(&["pipeline", "../p.yaml", "--workspace", "../linked"]).exits(0);
+    assert_eq!(lab.git(&["log", "--format=%s", "side"]).trim(), "agent pipeline: a\nfirst");
+}
+
+// Fault A5
+#[test]
+fn a_checkpoint_is_the_first_commit_of_a_repository_without_one() {
+    for (checkpoint, commits) in [("commit", 1), ("true", 0)] {
+        let lab = Lab::new().file("a.txt", "a\n");
+        lab.git(&["init", "-q"]);
+        let steps = format!("steps: [{{name: a, run: echo x > new.txt, checkpoint: {checkpoint}}}]");
+        fs::write(lab.outside().join("p.yaml"), steps).unwrap();
+        let json = lab.agent(&["pipeline", "../p.yaml", "--json"]).exits(0).json();
+        let reference = format!("refs/agent/{}/1", json["work_id"].as_str().unwrap());
+        let named = lab.git(&["ls-tree", "-r", "--name-only", &reference]);
+        assert_eq!(lab.git(&["rev-list", "--parents", &reference]).split_whitespace().count(), 1);
+        assert!(named.contains("new.txt"), "{named}");
+        assert_eq!(lab.git(&["rev-list", "--branches"]).lines().count(), commits, "{checkpoint}");
+    }
+}
+
 #[test]
 fn a13_a_dry_run_prints_the_plan_without_a_request_or_a_process() {
     let lab = lab("steps:

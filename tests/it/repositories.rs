@@ -343,6 +343,88 @@ fn s24_worktrees_are_added_and_worked_in_in_each_kernel() {
     }
 }
 
+/// A repository with a linked worktree, a subdirectory and a submodule, each with the directory of git that it uses.
+fn other_working_trees() -> (Lab, [(&'static str, &'static str); 3]) {
+    let lab = Lab::new().file("a.txt", "a\n").file("pkg/p.txt", "p\n");
+    let script = "git init -q -b main; git add .; git commit -qm one; git worktree add -q ../linked
+        git init -q -b main ../lib; echo l > ../lib/l.txt; git -C ../lib add .; git -C ../lib commit -qm lib
+        git -c protocol.file.allow=always submodule --quiet add ../lib sub; git commit -qm sub";
+    let script = format!("{GIT}{script}");
+    let done = Command::new("sh").args(["-c", &script]).current_dir(lab.ws()).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let trees = [("../linked", "../ws/.git"), ("pkg", ".git"), ("sub", ".git/modules/sub")];
+    (lab.unprivileged(), trees)
+}
+
+fn command_in(lab: &Lab, kernel: Kernel, tree: &str, script: &str) -> String {
+    let arguments = json!({"command": format!("sh -c {}", quoted(&format!("{GIT}{script}")))}).to_string();
+    said(
+        &kernel
+            .agent(lab, &["tools", "call", "run_command", &arguments, "--mode", "yolo", "--workspace", tree]),
+    )
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+// Fault A4
+#[test]
+fn commands_commit_in_linked_worktrees_subdirectories_and_submodules_of_a_repository() {
+    for (kernel, tier) in confining() {
+        let (lab, trees) = other_working_trees();
+        for (tree, git) in trees {
+            let text = command_in(
+                &lab,
+                kernel,
+                tree,
+                "echo n > new.txt; git add new.txt; git commit -qm two; git branch side; git branch -q -d side; \
+                 echo more >> new.txt; git stash -q; git stash pop -q; git log -1 --format=committed-%s",
+            );
+            let is_done = text.contains("exit_code: 0") && text.contains("committed-two");
+            assert!(is_done && !text.contains("Read-only"), "{tier}, {tree}: {text}");
+            let git = lab.ws().join(git);
+            let before = fs::read(git.join("config")).unwrap();
+            let attack = format!(
+                "set +e; cd {}; echo evil > hooks/post-checkout; printf '[core]\\n\\tpager = evil\\n' >> config; \
+                 echo '* filter=evil' > info/attributes; true",
+                git.display()
+            );
+            let text = command_in(&lab, kernel, tree, &attack);
+            assert_eq!(fs::read(git.join("config")).unwrap(), before, "{tier}, {tree}: {text}");
+            for made in ["hooks/post-checkout", "info/attributes"] {
+                assert!(!git.join(made).exists(), "{tier}, {tree}, {made}: {text}");
+            }
+        }
+    }
+}
+
+// Fault A4: a `.git` file does not decide by itself which repository may be changed.
+#[test]
+fn a_repository_that_does_not_name_the_working_tree_is_not_changed_from_there() {
+    for (kernel, tier) in confining() {
+        let (lab, _) = other_working_trees();
+        let victim = lab.ws().join(".git");
+        let forged = lab.outside().join("forged");
+        for (file, text) in [
+            (".git", "gitdir: own\n".to_owned()),
+            ("own/commondir", victim.display().to_string()),
+            ("own/gitdir", forged.join(".git").display().to_string()),
+            ("own/HEAD", "ref: refs/heads/main\n".to_owned()),
+        ] {
+            fs::create_dir_all(forged.join(file).parent().unwrap()).unwrap();
+            fs::write(forged.join(file), text).unwrap();
+        }
+        let lab = lab.unprivileged();
+        for pointer in ["own".to_owned(), victim.display().to_string()] {
+            fs::write(forged.join(".git"), format!("gitdir: {pointer}\n")).unwrap();
+            let text = command_in(&lab, kernel, "../forged", "git update-ref refs/heads/evil HEAD");
+            assert!(!victim.join("refs/heads/evil").exists(), "{tier}, {pointer}: {text}");
+            assert!(text.contains("--allow-write") || tier == "rules", "{tier}, {pointer}: {text}");
+        }
+    }
+}
+
 #[test]
 fn class_24_worktrees_that_were_there_are_led_nowhere_else() {
     for (kernel, tier) in confining() {

@@ -114,6 +114,25 @@ fn review_shows_the_model_commits_working_tree_and_untracked_files_and_only_tool
     assert!(!text.contains("fn committed") && text.contains("+fn changed() {}"), "{text}");
 }
 
+// Fault A5
+#[test]
+fn review_without_a_commit_shows_all_files() {
+    let lab = Lab::new().file("a.rs", "fn staged() {}\n").file("b.rs", "fn untracked() {}\n");
+    lab.git(&["init", "-q"]);
+    lab.git(&["add", "a.rs"]);
+    for more in [&[][..], &["--base", "HEAD"]] {
+        let server = reviewer(&[]);
+        review(&lab, &server, more).exits(0);
+        let text = shown(&server);
+        assert!(text.contains("+fn staged() {}") && text.contains("+fn untracked() {}"), "{text}");
+    }
+    let health = lab.agent(&["health", "--base", "HEAD", "--json"]).exits(0).json();
+    assert_eq!((&health["before"]["files"], &health["after"]["files"]), (&json!(0), &json!(2)));
+    let server = Server::start("turns: [{text: done}]");
+    let done = lab.run(&server, &["--context-git-diff", "HEAD"]).exits(0);
+    assert!(server.requests()[0].body.to_string().contains("+fn staged() {}"), "{}", done.stderr);
+}
+
 #[test]
 fn review_ends_with_2_when_a_finding_reaches_the_severity() {
     let lab = branch();

@@ -31,6 +31,14 @@ pub fn referenced_paths(config: &Path, tree: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Returns the working tree that `config`, a file in the repository's directory, names.
+pub(super) fn working_tree(config: &Path) -> Option<PathBuf> {
+    let bytes = read(config, MAX_BYTES)?;
+    let values = bytes.split(|byte| *byte == b'\n').filter_map(key_and_value);
+    let (_, value) = values.filter(|(key, _)| key.eq_ignore_ascii_case(b"worktree")).last()?;
+    config.parent()?.join(OsStr::from_bytes(&value)).canonicalize().ok()
+}
+
 fn collect(config: &Path, tree: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     let Some(bytes) = read(config, MAX_BYTES).filter(|_| depth > 0) else { return };
     for (key, value) in bytes.split(|byte| *byte == b'\n').filter_map(key_and_value) {

@@ -57,7 +57,9 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     let access = settings.access;
     let workspace_if = |wanted: WorkspaceAccess| (access == wanted).then_some(workspace).into_iter().cloned();
     let writable = [&settings.caches].into_iter().chain(&settings.writable).cloned();
-    let writable = workspace_if(WorkspaceAccess::Write).chain(writable);
+    let in_use = workspace_if(WorkspaceAccess::Write).flat_map(|it| repositories::repositories_in_use(&it));
+    let in_use: Vec<PathBuf> = in_use.collect();
+    let writable = workspace_if(WorkspaceAccess::Write).chain(writable).chain(in_use.iter().cloned());
     let configurations = TOOL_CONFIGURATIONS.iter().map(|name| workspace.join(name));
     let repository = workspace.join(repositories::GIT);
     let of_git = repositories::config_paths(&repository);
@@ -73,7 +75,8 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
         .map(PathBuf::as_path)
         .collect();
     let from_patterns = literal_paths(&settings.protected, workspace, &apart);
-    let protected: Vec<PathBuf> = configurations.chain(of_git).chain(from_patterns).collect();
+    let in_use = in_use.iter().flat_map(|it| repositories::protected_paths(it, workspace));
+    let protected: Vec<PathBuf> = configurations.chain(of_git).chain(from_patterns).chain(in_use).collect();
     let link_targets: Vec<PathBuf> =
         protected.iter().filter_map(|path| protected_link_target(path, workspace)).collect();
     let own_files = settings

@@ -88,6 +88,42 @@ pub(super) fn repositories_around(directory: &Path) -> impl Iterator<Item = Path
     tree.map(Path::to_owned).into_iter().chain(repositories)
 }
 
+/// Returns the directories outside `workspace` that git changes when it works there: that of the repository around the workspace, of
+/// the repository of a linked worktree, or of a submodule. A `.git` file can name any directory, so only repositories that
+/// themselves name this working tree are returned.
+pub fn repositories_in_use(workspace: &Path) -> Vec<PathBuf> {
+    let Some(tree) = working_tree_around(workspace) else { return Vec::new() };
+    let git = tree.join(GIT);
+    let is_directory = git.symlink_metadata().is_ok_and(|kind| kind.is_dir());
+    let found = if is_directory { Some(git) } else { acknowledged(&git, tree) };
+    found.into_iter().filter(|it| !it.starts_with(workspace) && it.join(HEAD).exists()).collect()
+}
+
+/// Returns a directory of git outside `workspace` that is not among [`repositories_in_use`].
+pub fn unacknowledged_repository(workspace: &Path) -> Option<PathBuf> {
+    let link = resolve_git_link(&working_tree_around(workspace)?.join(GIT))?;
+    let directory = link.common.unwrap_or(link.directory);
+    let is_other = !directory.starts_with(workspace) && !repositories_in_use(workspace).contains(&directory);
+    is_other.then_some(directory)
+}
+
+fn working_tree_around(workspace: &Path) -> Option<&Path> {
+    workspace.ancestors().find(|above| above.join(GIT).symlink_metadata().is_ok())
+}
+
+/// Returns the repository to which the `.git` file of `tree` leads, if its data names `tree`.
+fn acknowledged(git: &Path, tree: &Path) -> Option<PathBuf> {
+    let GitLink { directory, common } = resolve_git_link(git)?;
+    let Some(common) = common else {
+        let configured =
+            ["config.worktree", "config"].map(|name| git_config::working_tree(&directory.join(name)));
+        return configured.into_iter().flatten().any(|it| it == tree).then_some(directory);
+    };
+    let is_registered = directory.parent() == Some(&*common.join(WORKTREES));
+    let names_tree = pointer(&directory.join("gitdir"), &directory, "").is_some_and(|it| it == git);
+    (is_registered && names_tree).then_some(common)
+}
+
 /// Checks whether `policy` protects all configuration of the repository with the directory `git`.
 pub fn is_protected(policy: &SandboxPolicy, git: &Path) -> bool {
     GIT_CONFIG_PATHS.iter().all(|name| policy.read_only.contains(&git.join(name)))
