@@ -188,9 +188,9 @@ fn of_people(kind: usize, at: usize) -> Event {
         10 => Event::Closing { reason: StopReason::MaxSteps, limit: None },
         11 => Event::Restored { direction: RestoreDirection::Undo, to_step: 0, changed: vec![change(at)] },
         12 => Event::Restored { direction: RestoreDirection::Redo, to_step: 0, changed: vec![change(at)] },
-        13 => {
-            Event::Instructions { file: InstructionFile { path: "A".into(), hash: "h".into(), before: None } }
-        }
+        13 => Event::Instructions {
+            file: InstructionFile { path: "A".into(), hash: "h".into(), bytes: 1, before: None },
+        },
         _ => Event::Notice { level: NoticeLevel::Info, text: "n".into() },
     }
 }

@@ -49,8 +49,8 @@ pub struct Tally {
     pub tools_used: Vec<ToolUse>,
     /// Changed files.
     pub files: Vec<ModifiedFile>,
-    /// Instructions of the project.
-    pub instructions: Option<InstructionFile>,
+    /// Instruction files in the conversation.
+    pub instruction_files: Vec<InstructionFile>,
     /// Images added to the conversation.
     pub images: Vec<Image>,
     /// Calls refused in this run.
@@ -94,6 +94,17 @@ impl Tally {
             answers: self.cached_answers,
             prefix_changes: self.prefix_changes.clone(),
         }
+    }
+
+    /// Adds an instruction file, or replaces its earlier version.
+    pub fn add_instructions(&mut self, file: &InstructionFile) {
+        self.instruction_files.retain(|known| known.path != file.path);
+        self.instruction_files.push(file.clone());
+    }
+
+    /// Returns the innermost instruction file of the project that the system message contains.
+    pub fn project_instructions(&self) -> Option<&InstructionFile> {
+        self.instruction_files.iter().rfind(|file| !file.is_nested() && !file.is_of_user())
     }
 
     /// Adds changes of the request prefix.

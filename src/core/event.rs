@@ -111,7 +111,7 @@ pub enum Event {
         /// The whole text.
         text: String,
     },
-    /// The project's instruction file, which the system message contains.
+    /// An instruction file, which the system message or the next user message contains.
     Instructions {
         /// The file, and the version that the previous run used.
         file: InstructionFile,

@@ -37,6 +37,8 @@ pub enum MessageOrigin {
     Queued,
     /// The loop adds the text of a skill that fits the prompt or a file.
     Skill,
+    /// The loop adds the instructions of a directory of which a file was touched.
+    Instructions,
     /// The loop reports the shortcomings that an evaluation found.
     Evaluation,
     /// The loop reports the problems that a review of the changes found.
@@ -73,6 +75,7 @@ impl MessageOrigin {
             | Self::Plan
             | Self::UserCommand
             | Self::Skill
+            | Self::Instructions
             | Self::GitDiff => MessageAuthor::Loop,
         }
     }

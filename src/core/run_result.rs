@@ -68,16 +68,31 @@ pub struct ModifiedFile {
     pub by: ChangedBy,
 }
 
-/// A file with project instructions that was sent to the model.
+/// A file with instructions that was sent to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InstructionFile {
-    /// Path from the workspace root.
+    /// Path from the workspace root; absolute for the user's own instructions.
     pub path: String,
     /// Hash of the content (BLAKE3, hexadecimal).
     pub hash: String,
+    /// Length of the part that was sent, in bytes.
+    #[serde(default)]
+    pub bytes: u64,
     /// The version of this file that the previous run in this workspace used; absent if no run used the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<PreviousInstructions>,
+}
+
+impl InstructionFile {
+    /// Checks whether the file is in a directory below the workspace root. The system message contains the others.
+    pub fn is_nested(&self) -> bool {
+        self.path.contains('/') && !self.path.starts_with('/') && !self.path.starts_with("../")
+    }
+
+    /// Checks whether the file is the user's own.
+    pub fn is_of_user(&self) -> bool {
+        self.path.starts_with('/')
+    }
 }
 
 /// The version of an instruction file that an earlier run used.
@@ -247,9 +262,12 @@ pub struct RunResult {
     /// Executable files that the run created or changed.
     #[serde(default)]
     pub executables: Executables,
-    /// The project's instruction file, if there is one.
+    /// The innermost instruction file of the project that the system message contains, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<InstructionFile>,
+    /// All instruction files that were sent to the model, in this order; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instruction_files: Vec<InstructionFile>,
     /// Images that users and tools added to the conversation; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,

@@ -9,7 +9,8 @@ use crate::tools::command_output::background_end_text;
 
 impl Engine {
     /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, reports hosts
-    /// that the proxy has refused, and loads the skills that fit files of the last calls.
+    /// that the proxy has refused, and loads the skills and instructions that fit files of
+    /// the last calls.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -30,7 +31,8 @@ impl Engine {
                 self.emitter.emit(Event::user_message(text, MessageOrigin::Background))?;
             }
         }
-        self.load_skills_for_files()
+        self.load_skills_for_files()?;
+        self.add_nested_instructions()
     }
 
     /// Adds the messages that the user has typed while the run worked to the conversation.

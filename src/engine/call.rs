@@ -97,6 +97,9 @@ impl Engine {
         } else if let (Ok(ready), None, None, false) = (&prepared.ready, &denial, &done, simulated) {
             self.keep_result(call, ready, &output, &text)?;
         }
+        if let (Ok(ready), None, false) = (&prepared.ready, &denial, simulated) {
+            self.touch_instructions(ready, &output);
+        }
         for seen in &output.seen {
             self.observed_files.record(&seen.path, &seen.hash);
             self.skills.touch(&seen.path);

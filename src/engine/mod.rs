@@ -25,9 +25,11 @@ mod guardrail_checks;
 pub mod guardrails;
 pub mod hook_dispatch;
 pub mod hooks;
+mod instruction_loading;
 mod keep_results;
 pub mod links;
 pub mod message_queue;
+pub mod nested_instructions;
 mod pending_approvals;
 pub mod policy;
 pub mod review_diff;
@@ -50,6 +52,7 @@ use crate::engine::guardrails::Guardrails;
 use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::hooks::Hooks;
 use crate::engine::message_queue::MessageQueue;
+use crate::engine::nested_instructions::NestedInstructions;
 use crate::engine::policy::Policy;
 use crate::engine::reviewer::Reviewer;
 use crate::engine::skill_set::SkillSet;
@@ -150,6 +153,8 @@ pub struct Engine {
     pub background: Rc<BackgroundCommands>,
     /// The skills that the run offers.
     pub skills: Rc<SkillSet>,
+    /// Instruction files of directories in the conversation.
+    pub instructions: Rc<NestedInstructions>,
     /// Messages that the user has typed while the run works.
     pub queue: MessageQueue,
     /// Stored long outputs.

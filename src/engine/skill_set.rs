@@ -64,6 +64,11 @@ impl SkillSet {
         self.touched.take()
     }
 
+    /// Returns the delimiters of the session.
+    pub fn delimiter(&self) -> &Delimiter {
+        &self.delimiter
+    }
+
     /// Returns `text` between the delimiters of the session.
     pub fn wrap(&self, text: &str) -> String {
         self.delimiter.wrap(text)

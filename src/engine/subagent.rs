@@ -45,6 +45,7 @@ impl Engine {
             observed_files: Rc::default(),
             background: Rc::default(),
             skills: Rc::default(),
+            instructions: Rc::new(self.instructions.for_new_session()),
             queue: MessageQueue::default(),
             options: EngineOptions { no_approver: NoApprover::Refuse, ..self.options },
             is_stopped_by_hook: Cell::new(self.is_stopped_by_hook.get()),

@@ -12,7 +12,7 @@ const MAX_LISTED: usize = 5;
 
 /// Instruction file of a run, and whether it has changed since the previous run.
 pub fn instructions(file: &InstructionFile, language: Language) -> String {
-    let InstructionFile { path, hash, before } = file;
+    let InstructionFile { path, hash, bytes: _, before } = file;
     let word = language.pick("project instructions", "instrucciones del proyecto");
     let now = short(hash);
     let Some(before) = before else {
@@ -34,6 +34,68 @@ pub fn instructions(file: &InstructionFile, language: Language) -> String {
             format!("{word}: {path} ha cambiado desde la ejecución del {day} ({then} entonces, {now} ahora)")
         }
     }
+}
+
+/// Heading of the user's own instructions for the model.
+pub const USER_INSTRUCTIONS: &str = "# Instructions of the user";
+
+/// The part `shown` of instructions of `total` bytes for the model; `path` is the file if the model can read it.
+pub fn cut_instructions(shown: &str, total: usize, path: Option<&str>) -> String {
+    let cut = total.saturating_sub(shown.len());
+    match path {
+        _ if cut == 0 => shown.to_owned(),
+        Some(path) => format!("{shown}\n[... {cut} bytes omitted: read {path} for the rest ...]"),
+        None => format!("{shown}\n[... {cut} bytes omitted ...]"),
+    }
+}
+
+/// Message for the model with the instructions of `directory`; `body` stands between delimiters.
+pub fn nested_instructions(path: &str, directory: &str, body: &str, note: Option<String>) -> String {
+    let note = note.map(|note| format!("\n{note}")).unwrap_or_default();
+    format!(
+        "[SYSTEM] Project instructions ({path})\nThey apply to the files below `{directory}`. Follow them there; they permit \
+         nothing.\n{body}{note}"
+    )
+}
+
+/// Instruction file in the output of `agent doctor`, of which the model gets `shown` of `total` bytes.
+pub fn instruction_file(path: &str, shown: usize, total: usize) -> String {
+    let (shown, total) = (thousands(shown as u64), thousands(total as u64));
+    if shown == total {
+        format!("{path} ({total} bytes)")
+    } else {
+        format!("{path} ({shown} of {total} bytes)")
+    }
+}
+
+/// Instruction files in the output of `agent doctor`.
+pub fn instruction_files(files: &[String], most: usize) -> String {
+    if files.is_empty() {
+        return "none: AGENTS.md is read here, in the directories above up to the repository's root, and in the configuration directory".to_owned();
+    }
+    format!(
+        "{}; those of directories below are added when a file there is touched; at most {} bytes in all",
+        files.join(", "),
+        thousands(most as u64)
+    )
+}
+
+/// Warning for an instruction file that cannot be used.
+pub fn instructions_unusable(path: &str, problem: &str) -> String {
+    format!("{path}: instructions not used: {problem}")
+}
+
+/// Warning that a resumed session goes on with earlier instructions; `changed` names the files and the agent.
+pub fn instructions_outdated(changed: &[String]) -> String {
+    format!(
+        "changed since the session began, which goes on with the earlier text: {}; a new session (`agent run`) reads the new one",
+        changed.join(", ")
+    )
+}
+
+/// Name of an agent whose text has changed.
+pub fn changed_agent(name: &str) -> String {
+    format!("the instructions of the agent `{name}`")
 }
 
 /// Warning about invisible characters in instructions; `places` lists them.

@@ -1,8 +1,9 @@
 //! The project's instructions: which file a run is given, and what is said when it is another than the run before had.
 
+use crate::support::calls::{call, command, script, write};
 use crate::support::run::{Finished, Lab};
-use crate::support::server::Server;
-use serde_json::Value;
+use crate::support::server::{Recorded, Server};
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -75,6 +76,11 @@ fn class_29_the_document_and_the_journal_hold_the_hashes() {
     let lab = lab.file("CLAUDE.md", "c");
     let resumed = lab.resume(&Server::start(DONE), &["go on", "--json"]).exits(0);
     assert_eq!(resumed.json()["instructions"]["hash"], second.as_str());
+    let files = resumed.json()["instruction_files"].clone();
+    assert_eq!(
+        (files.as_array().unwrap().len(), &files[0]["hash"], &files[0]["bytes"]),
+        (1, &second.as_str().into(), &1.into())
+    );
     assert_eq!(instructions(&Lab::new()), Value::Null);
 }
 
@@ -121,4 +127,163 @@ fn class_29_56_the_record_is_private_and_one_that_others_may_write_is_not_believ
         "{}",
         told.stderr
     );
+}
+
+/// The user messages of a request after its prompt.
+fn later_messages(request: &Recorded) -> Vec<String> {
+    let messages = request.body["messages"].as_array().unwrap().iter();
+    let texts = messages.filter(|message| message["role"] == "user").skip(1);
+    texts.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+fn system(request: &Recorded) -> String {
+    request.body["messages"][0]["content"].as_str().unwrap().to_owned()
+}
+
+/// Asserts that exactly the instructions of these directories were added after the prompt.
+#[track_caller]
+fn has_added(request: &Recorded, texts: &[&str]) {
+    let added = later_messages(request);
+    assert_eq!(added.len(), texts.len(), "{added:#?}");
+    for (message, text) in added.iter().zip(texts) {
+        assert!(
+            message.starts_with("[SYSTEM] Project instructions (") && message.contains(text),
+            "{message}"
+        );
+    }
+}
+
+// Fault B5, A17
+#[test]
+fn nested_instructions_are_added_once_when_a_file_below_them_is_touched() {
+    let touches: [(&str, Value); 8] = [
+        ("read_file", call("read_file", &json!({"path": "sub/in/a.txt"}))),
+        ("write_file", write("sub/in/new.txt", "x")),
+        ("edit_file", call("edit_file", &json!({"path": "sub/in/a.txt", "old_str": "a", "new_str": "b"}))),
+        ("delete_file", call("delete_file", &json!({"path": "sub/in/a.txt"}))),
+        (
+            "apply_patch",
+            call("apply_patch", &json!({"path": "sub/in/a.txt", "patch": "@@ -1 +1 @@\n-a\n+b\n"})),
+        ),
+        ("grep", call("grep", &json!({"text": "a", "path": "sub/in"}))),
+        ("a command that reads", command("cat sub/in/a.txt")),
+        ("a command that writes", command("cd sub; echo x > in/made.txt")),
+    ];
+    for (what, touch) in touches {
+        let lab =
+            Lab::new().file("AGENTS.md", "ROOT").file("sub/AGENTS.md", "OUTER").file("sub/in/a.txt", "a\n");
+        let lab = lab.file("sub/in/AGENTS.override.md", "INNER").file("sub/in/AGENTS.md", "DISPLACED");
+        let lab = lab
+            .config("workspace: {allow_delete: true}\n")
+            .file("other/AGENTS.md", "OTHER")
+            .file("node_modules/m/AGENTS.md", "FOREIGN");
+        let server = Server::start(&script(&[
+            vec![touch],
+            vec![call("read_file", &json!({"path": "sub/in/AGENTS.md"}))],
+            vec![call("read_file", &json!({"path": "node_modules/m/AGENTS.md"}))],
+        ]));
+        let done = lab.run(&server, &["--mode", "yolo", "--json"]);
+        assert_eq!(done.code, Some(0), "{what}: {}", done.stderr);
+        let requests = server.requests();
+        for request in requests.iter().skip(1) {
+            has_added(request, &["OUTER", "INNER"]);
+            assert_eq!(system(request), system(&requests[0]), "the prefix does not change");
+        }
+        assert!(system(&requests[0]).contains("ROOT") && !system(&requests[0]).contains("OUTER"));
+        let paths: Vec<Value> = done.json()["instruction_files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file["path"].clone())
+            .collect();
+        assert_eq!(paths, ["AGENTS.md", "sub/AGENTS.md", "sub/in/AGENTS.override.md"], "{what}");
+        assert_eq!(done.json()["instructions"]["path"], "AGENTS.md");
+    }
+}
+
+// Fault B5
+#[test]
+fn a_resumed_session_and_a_subagent_get_nested_instructions_once() {
+    let lab = Lab::new().file("sub/AGENTS.md", "OUTER").file("sub/a.txt", "a\n");
+    let read = || vec![call("read_file", &json!({"path": "sub/a.txt"}))];
+    let first = lab.run(&Server::start(&script(&[read()])), &[]).exits(0);
+    assert!(first.stderr.contains("project instructions: sub/AGENTS.md ("), "{}", first.stderr);
+    lab.agent(&["replay"]).exits(0);
+    let server = Server::start(&script(&[read()]));
+    let again = lab.resume(&server, &["again"]).exits(0);
+    let last = server.requests().pop().unwrap();
+    assert_eq!(last.body.to_string().matches("OUTER").count(), 1, "{}", again.stderr);
+    let dispatch = call("dispatch_subagent", &json!({"task": "look"}));
+    let turns = json!({"turns": [{"calls": [dispatch]}, {"calls": read()}, {"calls": read()}, {"text": "found"}, {"text": "done"}]});
+    let server = Server::start(&turns.to_string());
+    lab.run(&server, &[]).exits(0);
+    let requests = server.requests();
+    has_added(&requests[2], &["OUTER"]);
+    has_added(&requests[3], &["OUTER"]);
+    assert!(
+        !requests[4].body.to_string().contains("OUTER"),
+        "it belongs to the conversation of the subagent"
+    );
+}
+
+// Fault A17: the bound holds for all instructions of a session, and a changed nested file is a warning.
+#[test]
+fn nested_instructions_share_the_bound_and_are_compared() {
+    let lab = Lab::new().file("AGENTS.md", "r".repeat(32_700)).file("sub/AGENTS.md", "n".repeat(100));
+    let lab = lab.file("sub/a.txt", "a\n");
+    let read = || script(&[vec![call("read_file", &json!({"path": "sub/a.txt"}))]]);
+    let server = Server::start(&read());
+    lab.run(&server, &[]).exits(0);
+    let [added] = &later_messages(&server.requests()[1])[..] else { panic!("no message") };
+    assert!(
+        added.contains(&format!("\n{}\n[... 32 bytes omitted: read sub/AGENTS.md", "n".repeat(68))),
+        "{added}"
+    );
+    let lab = lab.file("sub/AGENTS.md", "changed");
+    let done = lab.run(&Server::start(&read()), &[]).exits(0);
+    assert!(
+        done.stderr.contains("warning: project instructions: sub/AGENTS.md has changed since"),
+        "{}",
+        done.stderr
+    );
+}
+
+// Fault A17
+#[test]
+fn doctor_lists_the_instructions_of_user_repository_and_workspace() {
+    let lab = Lab::new();
+    let none = lab.agent(&["doctor"]).stdout;
+    assert!(none.contains("instructions   none: AGENTS.md is read here"), "{none}");
+    let lab = lab.file("CLAUDE.md", "abc").file(".agent.md", b"\xff");
+    for (path, text) in [("home/AGENTS.md", "of the user"), ("AGENTS.md", "of the repository")] {
+        fs::write(lab.outside().join(path), text).unwrap();
+    }
+    fs::create_dir(lab.outside().join(".git")).unwrap();
+    let listed = lab.agent(&["doctor"]).stdout;
+    let own = lab.home().join("AGENTS.md");
+    let expected = format!("{} (11 bytes), ../AGENTS.md (17 bytes), CLAUDE.md (3 bytes); ", own.display());
+    assert!(listed.contains(&expected), "{listed}");
+    assert!(listed.contains(".agent.md: instructions not used: is not valid UTF-8"), "{listed}");
+    let server = Server::start(DONE);
+    lab.run(&server, &[]).exits(0);
+    let system = system(&server.requests()[0]);
+    let order =
+        ["# Instructions of the user\nof the user", "(../AGENTS.md)\nof the repository", "(CLAUDE.md)\nabc"];
+    let places: Vec<usize> = order.iter().map(|text| system.find(text).expect(text)).collect();
+    assert!(places.is_sorted(), "{system}");
+}
+
+// Fault B31
+#[test]
+fn a_resumed_session_reports_instructions_that_have_changed_since_it_began() {
+    let lab = Lab::new().file("AGENTS.md", "a").config("agents: {build: {system_prompt: One.}}\n");
+    run(&lab, &[]);
+    let resume = |lab: &Lab| lab.resume(&Server::start(DONE), &["go on"]).exits(0).stderr;
+    assert!(!resume(&lab).contains("changed since the session began"));
+    let lab = lab.file("AGENTS.md", "b").config("agents: {build: {system_prompt: Two.}}\n");
+    let said = resume(&lab);
+    let line = "warning: changed since the session began, which goes on with the earlier text: the instructions of the agent \
+                `build`, AGENTS.md; a new session";
+    assert!(said.contains(line), "{said}");
+    assert_eq!(said.matches("AGENTS.md").count(), 1, "{said}");
 }

@@ -71,6 +71,7 @@ impl Playback {
                         | MessageOrigin::Plan
                         | MessageOrigin::UserCommand
                         | MessageOrigin::Skill
+                        | MessageOrigin::Instructions
                         | MessageOrigin::GitDiff
                 )
             }

@@ -265,11 +265,10 @@ impl LoopServices for RecordedServices<'_> {
 
     fn report_background(&self) -> Result<(), EmitError> {
         self.playback.advance_while(|next| match next {
-            Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,
-            other => {
-                message_text(other, MessageOrigin::Background).is_some()
-                    || message_text(other, MessageOrigin::Skill).is_some()
-            }
+            Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } | Event::Instructions { .. } => true,
+            other => [MessageOrigin::Background, MessageOrigin::Skill, MessageOrigin::Instructions]
+                .into_iter()
+                .any(|origin| message_text(other, origin).is_some()),
         });
         Ok(())
     }

@@ -32,6 +32,7 @@ impl Session {
             | MessageOrigin::UserCommand
             | MessageOrigin::Queued
             | MessageOrigin::Skill
+            | MessageOrigin::Instructions
             | MessageOrigin::GitDiff => {
                 self.reset_answer();
             }

@@ -82,6 +82,7 @@ impl Session {
             | MessageOrigin::UserCommand
             | MessageOrigin::Queued
             | MessageOrigin::Skill
+            | MessageOrigin::Instructions
             | MessageOrigin::GitDiff => {
                 self.unread.push(text.to_owned());
             }

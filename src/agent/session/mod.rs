@@ -342,7 +342,7 @@ impl Session {
             Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
-            Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
+            Event::Instructions { file } => self.tally.add_instructions(file),
             Event::History { messages } => self.add_history(messages),
             Event::UserMessage { text, origin, images } => self.add_user_message(text, *origin, images),
             Event::StepStart { purpose, .. } => self.step_start(*purpose),

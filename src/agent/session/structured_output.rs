@@ -48,6 +48,7 @@ impl StructuredOutput {
             | MessageOrigin::UserCommand
             | MessageOrigin::Queued
             | MessageOrigin::Skill
+            | MessageOrigin::Instructions
             | MessageOrigin::GitDiff => {
                 self.repairing = false;
             }

@@ -15,8 +15,10 @@ use crate::cli::compose::output::print;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
+use crate::config::instructions;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
+use crate::engine::nested_instructions::{MAX_INSTRUCTION_BYTES, fitting};
 use crate::messages;
 use crate::process::launch::Tier;
 use crate::process::probe::ProbeError;
@@ -70,6 +72,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
         settings.agent.mode.name()
     );
     let _ = writeln!(text, "workspace      ok: {}", settings.workspace.display());
+    text.push_str(&instruction_status(settings));
     let _ = writeln!(text, "project        {}", trust::describe_status(&loaded.trust.status));
     text.push_str(&models.text);
     let _ = writeln!(text, "keys           {}", model_readiness::set_key_variables(app, settings));
@@ -92,6 +95,23 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let _ = writeln!(text, "processes      at most {most} per command: {}", held.meaning());
     print(&app.terminal, &text)?;
     if models.ready { Ok(()) } else { Err(CliError::new(FailureKind::Config, messages::NO_USABLE_MODEL)) }
+}
+
+/// Lists the instruction files that a session gets.
+fn instruction_status(settings: &Settings) -> String {
+    let found = instructions::read(&settings.workspace, &settings.directories.config);
+    let mut used = 0_usize;
+    let files = found.files.iter().map(|file| {
+        let (all, shown) = (file.text.trim(), fitting(file.text.trim(), used));
+        used = used.saturating_add(shown.len());
+        messages::instruction_file(&file.path, shown.len(), all.len())
+    });
+    let files: Vec<String> = files.collect();
+    let mut text = format!("instructions   {}\n", messages::instruction_files(&files, MAX_INSTRUCTION_BYTES));
+    for warning in found.warnings {
+        let _ = writeln!(text, "               {warning}");
+    }
+    text
 }
 
 /// Describes the confinement of commands.

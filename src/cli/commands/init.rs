@@ -1,6 +1,5 @@
 //! `agent init`: writes the instructions and the configuration of a preset, and offers to trust them.
 
-use crate::agent::system_prompt::INSTRUCTION_FILES;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::commands::project_files::{self, NewFile, WriteOptions};
 use crate::cli::commands::trust;
@@ -13,6 +12,7 @@ use crate::config::presets::{self, Preset};
 use crate::config::project::PROJECT_FILE;
 use crate::core::failure::FailureKind;
 use crate::core::language::Language;
+use crate::engine::nested_instructions::INSTRUCTION_FILES;
 use crate::messages;
 use crate::terminal::{PromptAnswer, PromptQuestion, one_line};
 use crate::workspace::Workspace;

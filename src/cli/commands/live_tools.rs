@@ -119,7 +119,9 @@ fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(En
         skills: SkillSet::default(),
         kept: None,
     };
-    Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))
+    let engine = compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?;
+    // The instructions that the session got are in its journal.
+    Ok((Engine { instructions: Rc::default(), ..engine }, ends))
 }
 
 /// Copies the workspace below `root`, under its own name, because programs may report that name.

@@ -22,7 +22,7 @@ use crate::cli::compose::session::{session_store, verify_approvals};
 use crate::cli::compose::skills;
 use crate::cli::compose::startup::RunStartup;
 use crate::cli::compose::subagents;
-use crate::cli::compose::system_message::emit_system_message;
+use crate::cli::compose::system_message::{emit_system_message, outdated_instructions};
 use crate::cli::compose::toolbox;
 use crate::cli::compose::{self, EngineParts};
 use crate::cli::error::{CliError, CliResult};
@@ -231,6 +231,7 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let start = StartupEvents {
         startup: RunStartup::new(&agent, &settings, &opened.state, opened.bounds, &setup.mcp.tools),
         has_system: has_system(&opened.about, &settings.agent.name),
+        began_in: opened.about.workspace.clone(),
         options,
         listed_skills: if setup.has_skill_tool { setup.skills } else { Vec::new() },
         id: opened.id,
@@ -329,6 +330,8 @@ struct StartupEvents<'a> {
     interrupted_calls: InterruptedCalls,
     /// Whether the system message of the session is reused, which keeps the cached prompt prefix valid.
     has_system: bool,
+    /// The workspace in which the session began.
+    began_in: Option<String>,
     /// The skills in the system message.
     listed_skills: Vec<Skill>,
 }
@@ -409,6 +412,7 @@ fn emit_startup_events(
         mut notices,
         infos,
         has_system,
+        began_in,
         listed_skills,
         interrupted_calls,
     } = start;
@@ -445,6 +449,15 @@ fn emit_startup_events(
     }
     if !has_system {
         notices.extend(emit_system_message(app, settings, agent, &listed_skills, options.chat.is_some())?);
+    } else if let Some(text) = outdated_instructions(settings, &agent.session.borrow())
+        && app.is_first_report(&format!("{} {text}", agent.session.borrow().id()))
+    {
+        notices.push(text);
+    }
+    if let Some(before) = began_in.filter(|path| *path != settings.workspace.to_string_lossy())
+        && app.is_first_report(&format!("{} {before}", agent.session.borrow().id()))
+    {
+        notices.push(messages::workspace_renamed(&before));
     }
     for text in
         agent.models.iter().flat_map(|model| model.warnings().to_vec()).chain(change_notices).chain(notices)

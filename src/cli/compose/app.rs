@@ -14,7 +14,8 @@ use crate::report::json::not_started;
 use crate::runtime::clock::Clock;
 use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, Terminal, TerminalEnvironment};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
@@ -35,6 +36,8 @@ pub struct App {
     redactor: Arc<OnceLock<Arc<Redactor>>>,
     /// Installed with the first run.
     interrupt: OnceCell<Interrupt>,
+    /// What was reported once and need not be repeated in this process.
+    reported: Rc<RefCell<BTreeSet<String>>>,
 }
 
 impl App {
@@ -54,7 +57,13 @@ impl App {
             source,
             redactor: Arc::default(),
             interrupt: OnceCell::new(),
+            reported: Rc::default(),
         }
+    }
+
+    /// Checks whether `text` is reported for the first time in this process, and records it.
+    pub fn is_first_report(&self, text: &str) -> bool {
+        self.reported.borrow_mut().insert(text.to_owned())
     }
 
     /// Returns this context with a redactor of its own, for other settings and the secrets of a client.
@@ -67,6 +76,7 @@ impl App {
             source: Rc::clone(&self.source),
             redactor: Arc::default(),
             interrupt: OnceCell::new(),
+            reported: Rc::clone(&self.reported),
         }
     }
 

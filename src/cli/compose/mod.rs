@@ -60,6 +60,7 @@ use crate::engine::approver::NoApprover;
 use crate::engine::command_class::{BlockedPatternError, CommandOptions};
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
+use crate::engine::nested_instructions::NestedInstructions;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
@@ -448,6 +449,10 @@ pub fn engine(
         launcher: parts.launcher,
         observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
+        instructions: Rc::new(NestedInstructions::new(
+            system_message::comparison(&app.source, settings),
+            parts.skills.delimiter().clone(),
+        )),
         skills: Rc::new(parts.skills),
         queue: interaction.queue,
         images: parts.images,
@@ -489,6 +494,7 @@ pub fn restore_engine_state(engine: &Engine, known: &SessionState, session: &Ses
     for text in session.results() {
         engine.emitter.redactor().remember_markers(text);
     }
+    session.tally().instruction_files.iter().for_each(|file| engine.instructions.record(file));
     for (path, hash) in &known.seen {
         engine.observed_files.record(path, hash);
     }

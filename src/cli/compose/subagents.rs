@@ -94,6 +94,7 @@ impl SubagentFactory {
         let policy = Arc::new(policy.map_err(|error| error.to_string())?);
         let named = self.mcp_tools.iter().filter(|tool| policy.allows_tool(tool.name())).cloned();
         let toolbox = with_tools(toolbox, named.collect(), settings.mcp.listing);
+        let copied = Rc::new(engine.instructions.as_ref().clone());
         let engine = engine.for_subagent(policy, toolbox, emitter, ask.call_id);
         let definitions = compose::allowed_tool_definitions(&engine);
         if definitions.is_empty() {
@@ -102,21 +103,21 @@ impl SubagentFactory {
         let can_write = definitions.iter().any(|tool| !is_read_only(&engine.toolbox, &tool.name));
         let (tools_tokens, tools_bytes) = definitions_size(&definitions);
         let room = SubagentLimits { max_steps, tools_tokens, tools_bytes };
-        let opening = match ask.memory {
-            SubagentContext::Clean => self.system(&agent.prompt),
-            SubagentContext::Fork => agent.prompt.clone(),
+        let (opening, engine) = match ask.memory {
+            SubagentContext::Clean => (self.system(&agent.prompt), engine),
+            SubagentContext::Fork => (agent.prompt.clone(), Engine { instructions: copied, ..engine }),
         };
         Ok(SubagentSetup { engine, definitions, opening, room, can_write })
     }
 
     /// Returns the system message of an agent with this prompt. Problems with project files were reported when the run started.
     fn system(&self, prompt: &str) -> String {
-        let (instructions, _) = instructions::read(&self.settings.workspace);
+        let found = instructions::read(&self.settings.workspace, &self.settings.directories.config);
         system_message::system_message_text(
             &self.settings,
             &self.source,
             prompt,
-            instructions.as_ref(),
+            &found.files,
             Knowledge::default(),
         )
         .0

@@ -1,20 +1,24 @@
 //! Builds the system message of a run.
 
 use crate::agent::Agent;
+use crate::agent::session::Session;
 use crate::agent::system_prompt::{Knowledge, ProjectInstructions, PromptLayers, system_message};
 use crate::cli::compose::app::App;
 use crate::cli::compose::toolbox::list_kept_results;
-use crate::config::instructions;
+use crate::config::instructions::{self, FoundInstructions};
 use crate::config::settings::Settings;
 use crate::core::event::Event;
+use crate::core::message::Role;
 use crate::core::run_result::InstructionFile;
 use crate::core::skill::Skill;
+use crate::engine::nested_instructions::{CompareInstructions, fitting};
 use crate::journal::memory::Memory;
 use crate::messages;
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::EmitError;
 use crate::text::invisible;
 use crate::workspace::index::project_index;
+use std::rc::Rc;
 
 /// Emits the system message of a session, built from the instructions of the agent and of the project, the memory, kept results,
 /// `skills` and the project overview; in a conversation (`is_chat`) the model may ask the user. Returns notices on files that
@@ -29,9 +33,9 @@ pub fn emit_system_message(
     skills: &[Skill],
     is_chat: bool,
 ) -> Result<Vec<String>, EmitError> {
-    let (found, problem) = instructions::read(&settings.workspace);
-    let mut problems: Vec<String> = problem.into_iter().collect();
-    let file = found.as_ref().map(|found| compare_instructions(app, settings, found, &mut problems));
+    let FoundInstructions { files: found, warnings: mut problems } =
+        instructions::read(&settings.workspace, &settings.directories.config);
+    let mut files = compare_instructions(&app.source, settings, &found, &mut problems);
     let memory = read_memory(settings, &mut problems);
     let (kept_results, problem) = list_kept_results(&agent.engine);
     problems.extend(problem);
@@ -39,11 +43,16 @@ pub fn emit_system_message(
     let prompt =
         if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
     let knowledge = Knowledge { memory: &memory, kept_results: &kept_results, skills };
-    let (text, problem) = system_message_text(settings, &app.source, &prompt, found.as_ref(), knowledge);
+    let (text, problem) = system_message_text(settings, &app.source, &prompt, &found, knowledge);
     problems.extend(problem);
     agent.emitter.emit(Event::System { text })?;
-    if let Some(file) = file {
-        agent.emitter.emit(Event::Instructions { file })?;
+    let mut used = 0_usize;
+    for (file, found) in files.iter_mut().zip(&found) {
+        let shown = fitting(found.text.trim(), used).len();
+        used = used.saturating_add(shown);
+        file.bytes = shown as u64;
+        agent.engine.instructions.record(file);
+        agent.emitter.emit(Event::Instructions { file: file.clone() })?;
     }
     Ok(problems)
 }
@@ -53,7 +62,7 @@ pub fn system_message_text(
     settings: &Settings,
     source: &Clock,
     prompt: &str,
-    instructions: Option<&ProjectInstructions>,
+    instructions: &[ProjectInstructions],
     knowledge: Knowledge<'_>,
 ) -> (String, Option<String>) {
     let options = settings.indexer.options();
@@ -88,20 +97,67 @@ fn read_memory(settings: &Settings, problems: &mut Vec<String>) -> Vec<String> {
     }
 }
 
-/// Compares the project's instructions with those of earlier runs.
+/// Compares instructions with those of earlier runs. Adds to `problems`, also when the text contains invisible characters.
 fn compare_instructions(
-    app: &App,
+    source: &Clock,
     settings: &Settings,
-    instructions: &ProjectInstructions,
+    found: &[ProjectInstructions],
     problems: &mut Vec<String>,
-) -> InstructionFile {
+) -> Vec<InstructionFile> {
+    if found.is_empty() {
+        return Vec::new();
+    }
     let fact_cache = instructions::fact_cache(&settings.state, &settings.workspace);
-    let now_ms = u64::try_from(app.source.unix_time().as_millis()).unwrap_or(u64::MAX);
-    let (file, stored) = instructions::compare_and_store(fact_cache, instructions, now_ms);
-    let problem =
-        stored.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
-    let hidden = invisible::describe_positions(&instructions.text);
-    let hidden = hidden.map(|positions| messages::instructions_invisible(&file.path, &positions));
-    problems.extend(problem.into_iter().chain(hidden));
-    file
+    let now_ms = u64::try_from(source.unix_time().as_millis()).unwrap_or(u64::MAX);
+    let texts = found.iter().map(|found| (found.path.as_str(), found.text.as_str()));
+    let (files, stored) = instructions::compare_and_store(fact_cache, texts, now_ms);
+    let names: Vec<&str> = found.iter().map(|found| found.path.as_str()).collect();
+    problems.extend(
+        stored.err().map(|error| messages::instructions_not_compared(&names.join(", "), &error.to_string())),
+    );
+    for ProjectInstructions { path, text } in found {
+        let hidden = invisible::describe_positions(text);
+        problems.extend(hidden.map(|positions| messages::instructions_invisible(path, &positions)));
+    }
+    files
+}
+
+/// Returns the comparison for the instructions of directories, which a run adds to the conversation.
+pub fn comparison(source: &Rc<Clock>, settings: &Settings) -> CompareInstructions {
+    let (source, settings) = (Rc::clone(source), settings.clone());
+    Rc::new(move |path, text| {
+        let found = [ProjectInstructions { path: path.to_owned(), text: text.to_owned() }];
+        let mut warnings = Vec::new();
+        let files = compare_instructions(&source, &settings, &found, &mut warnings);
+        let file = files.into_iter().next().unwrap_or_else(|| InstructionFile {
+            path: path.to_owned(),
+            hash: String::new(),
+            bytes: 0,
+            before: None,
+        });
+        (file, warnings)
+    })
+}
+
+/// Returns a warning when the agent's text or the instructions differ from those with which `session` began, and keeps.
+pub fn outdated_instructions(settings: &Settings, session: &Session) -> Option<String> {
+    let system = session.messages().first().filter(|message| message.role == Role::System)?.joined_text();
+    let now = instructions::read(&settings.workspace, &settings.directories.config).files;
+    let hash_now = |path: &str| {
+        let found = now.iter().find(|found| found.path == path)?;
+        Some(blake3::hash(found.text.as_bytes()).to_hex().to_string())
+    };
+    let before: Vec<&InstructionFile> =
+        session.tally().instruction_files.iter().filter(|file| !file.is_nested()).collect();
+    let changed = before.iter().filter(|file| hash_now(&file.path).as_ref() != Some(&file.hash));
+    let is_new = |found: &&ProjectInstructions| before.iter().all(|file| file.path != found.path);
+    let agent = &settings.agent;
+    let has_other_prompt = !system.starts_with(agent.prompt.trim());
+    let names: Vec<String> = has_other_prompt
+        .then(|| messages::changed_agent(&agent.name))
+        .into_iter()
+        .chain(changed.map(|file| file.path.clone()))
+        .chain(now.iter().filter(is_new).map(|found| found.path.clone()))
+        .collect();
+    (!names.is_empty()).then(|| messages::instructions_outdated(&names))
 }

@@ -1,9 +1,9 @@
 //! Instructions of other agents: which are read here as they are, and what else of these agents is not read.
 
 use super::ForeignSetting;
-use crate::agent::system_prompt::INSTRUCTION_FILES;
 use crate::config::error::ConfigError;
 use crate::config::text_file::{read_text, resolve_inside};
+use crate::engine::nested_instructions::INSTRUCTION_FILES;
 use crate::messages;
 use std::path::Path;
 
