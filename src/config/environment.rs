@@ -128,6 +128,14 @@ impl Directories {
         self.state_around(workspace).unwrap_or_else(|| workspace_subdirectory(&self.state, workspace))
     }
 
+    /// Returns the state directories of all workspaces, sorted. None if they cannot be listed.
+    pub fn workspace_states(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.state.join(WORKSPACES)).into_iter().flatten().flatten();
+        let mut states: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        states.sort();
+        states
+    }
+
     /// Returns the state directory that contains the worktree `workspace`.
     fn state_around(&self, workspace: &Path) -> Option<PathBuf> {
         let state = workspace.ancestors().find(|above| above.ends_with(WORKTREES))?.parent()?;

@@ -2,7 +2,7 @@
 
 use crate::core::file_change::FileState;
 use crate::engine::git::{
-    FIND_FILTERS, HEAD, SAFE_DIFF, commit_id, commit_or_empty_tree, error_text, filtered_paths, git, listed_paths,
+    FIND_FILTERS, HEAD, SAFE_DIFF, commit_or_empty_tree, error_text, filtered_paths, git, listed_paths,
     stdout_text, untracked_files, whole_output, without_filters,
 };
 use crate::engine::policy::Policy;

@@ -31,14 +31,27 @@ pub enum SessionError {
     )]
     BadId(String),
     /// No session has this id.
-    #[error("no session `{0}` in this workspace; `agent sessions list` lists the existing ones")]
+    #[error("no session `{0}`; `agent sessions list --all` lists the existing ones")]
     NotFound(String),
     /// The workspace has no sessions.
-    #[error("no session in this workspace yet; `agent run \"…\"` starts one")]
+    #[error(
+        "no session in this workspace yet; `agent run \"…\"` starts one, and `agent sessions list --all` shows those of a renamed project"
+    )]
     NoSessions,
     /// All sessions of the workspace were imported.
     #[error("the sessions of this workspace were imported: name the one that you mean, such as {0}")]
     OnlyImported(String),
+    /// The newest session is older than the directory.
+    #[error(
+        "{} was created after the last session in a directory of this name, {id}: start a new session, or name it to \
+         continue it all the same (`agent resume {id}`)", workspace.display()
+    )]
+    OfEarlierDirectory {
+        /// Its id.
+        id: String,
+        /// The directory.
+        workspace: PathBuf,
+    },
     /// Another process works on the session.
     #[error("session {0} is busy: another process is working on it")]
     Busy(String),
@@ -64,12 +77,20 @@ pub enum SessionError {
 #[derive(Debug, Clone)]
 pub struct SessionStore {
     pub(super) dir: PathBuf,
+    /// The workspace; absent where the newest session is never wanted.
+    workspace: Option<PathBuf>,
 }
 
 impl SessionStore {
     /// Creates a store of sessions in directories below `dir`; creates no files yet.
     pub fn new(dir: PathBuf) -> Self {
-        Self { dir }
+        Self { dir, workspace: None }
+    }
+
+    /// Returns the store with the `workspace` to which its sessions belong.
+    #[must_use]
+    pub fn of_workspace(self, workspace: PathBuf) -> Self {
+        Self { workspace: Some(workspace), ..self }
     }
 
     /// Returns the directory of session `id`.
@@ -230,20 +251,38 @@ impl SessionStore {
         }
     }
 
-    /// Returns `id`, or without one the id of the newest session, for commands that only read it.
+    /// Returns the id of the newest session.
     ///
     /// # Errors
     /// When there is no session, or they cannot be listed.
-    pub fn id_or_newest(&self, id: Option<&str>) -> Result<String, SessionError> {
-        let given = id.map(str::to_owned);
-        given.map_or_else(|| self.list()?.next().ok_or(SessionError::NoSessions), Ok)
+    pub fn newest(&self) -> Result<String, SessionError> {
+        self.list()?.next().ok_or(SessionError::NoSessions)
+    }
+
+    /// Checks that session `id`, which nobody has named, belongs to the present directory of the workspace.
+    ///
+    /// # Errors
+    /// When it is older than that.
+    pub fn check_directory(&self, id: &str) -> Result<(), SessionError> {
+        match self.workspace.clone().filter(|workspace| self.is_older(id, workspace)) {
+            Some(workspace) => Err(SessionError::OfEarlierDirectory { id: id.to_owned(), workspace }),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks whether session `id` ended before `workspace` was created, so that it belongs to another directory, which was
+    /// renamed or removed. False where the file system does not tell.
+    fn is_older(&self, id: &str, workspace: &Path) -> bool {
+        let last = self.journal_path(id).ok().and_then(|path| path.metadata().ok()?.modified().ok());
+        let created = workspace.metadata().ok().and_then(|directory| directory.created().ok());
+        last.zip(created).is_some_and(|(last, created)| last < created)
     }
 
     /// Returns `id`, or without one the id of the newest session that was not imported: a file must not become what the user means
     /// without naming it.
     ///
     /// # Errors
-    /// When there is no such session, or they cannot be listed.
+    /// When there is no such session, it is older than the workspace directory, or they cannot be listed.
     pub fn id_or_newest_own(&self, id: Option<&str>) -> Result<String, SessionError> {
         if let Some(id) = id {
             return Ok(id.to_owned());
@@ -251,7 +290,7 @@ impl SessionStore {
         let mut imported = None;
         for id in self.list()? {
             if !self.is_imported(&id) {
-                return Ok(id);
+                return self.check_directory(&id).map(|()| id);
             }
             imported.get_or_insert(id);
         }
@@ -284,10 +323,13 @@ impl SessionStore {
     /// Returns `id`, or without one the id of the session that ended last.
     ///
     /// # Errors
-    /// As [`id_or_newest`](Self::id_or_newest).
+    /// When there is no session, it is older than the workspace directory, or they cannot be listed.
     pub fn id_or_last_ended(&self, id: Option<&str>) -> Result<String, SessionError> {
-        let last = || self.by_last_record()?.into_iter().next().ok_or(SessionError::NoSessions);
-        id.map_or_else(last, |id| Ok(id.to_owned()))
+        if let Some(id) = id {
+            return Ok(id.to_owned());
+        }
+        let id = self.by_last_record()?.into_iter().next().ok_or(SessionError::NoSessions)?;
+        self.check_directory(&id).map(|()| id)
     }
 
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
@@ -362,7 +404,7 @@ mod tests {
         let first = open_for_append(&store.journal_path("20260101-000000-aaaaaa").unwrap(), false).unwrap();
         first.set_modified(SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
         assert_eq!(store.id_or_last_ended(None).unwrap(), "20260101-000000-aaaaaa");
-        assert_eq!(store.id_or_newest(None).unwrap(), "20260102-000000-aaaaaa");
+        assert_eq!(store.newest().unwrap(), "20260102-000000-aaaaaa");
     }
 
     #[test]

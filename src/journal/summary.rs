@@ -19,6 +19,8 @@ const HEAD_RECORDS: usize = 64;
 pub struct SessionSummary {
     /// The first prompt; empty if there is none.
     pub task: String,
+    /// The workspace in which it began.
+    pub workspace: Option<String>,
     /// Time of the first record, in milliseconds since the Unix epoch.
     pub started_ms: u64,
     /// Time of the last record, in milliseconds since the Unix epoch.
@@ -66,6 +68,7 @@ impl SessionSummary {
         }
         self.last_ms = record.wall_ms;
         match record.event {
+            Event::SessionStart { workspace, .. } => self.workspace = Some(workspace),
             Event::RunStart { model, .. } => (self.model, self.end) = (Some(model), None),
             Event::UserMessage { text, origin: MessageOrigin::Prompt, .. } if self.task.is_empty() => {
                 self.task = text;

@@ -1,6 +1,6 @@
 //! Sessions: the journal, resuming, locks.
 
-use crate::support::run::{KEY, Lab, NO_BREAKERS, program};
+use crate::support::run::{KEY, Lab, NO_BREAKERS, Running, program};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -453,4 +453,59 @@ fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
     let dir = state.parent().unwrap();
     let kept: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(kept.len() == 1 && kept[0] != state, "{kept:?}");
+}
+
+// Fault A6
+#[test]
+fn a_renamed_project_finds_its_sessions_by_id() {
+    let lab = Lab::new().file("a.txt", "alpha\n").file("keep.txt", "x");
+    let write = "turns: [{calls: [{name: edit_file, arguments: {path: a.txt, old_str: alpha, new_str: beta}}]}, {text: first}]";
+    let started = lab.run(&Server::start(write), &["--mode", "yolo", "--json"]);
+    let id = started.exits(0).json()["session_id"].as_str().unwrap().to_owned();
+    let (old, new) = (lab.ws(), lab.outside().join("renamed"));
+    fs::rename(&old, &new).unwrap();
+    let other = lab.outside().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::create_dir(lab.outside().join("start")).unwrap();
+    let agent = |args: &[&str]| {
+        let mut command = lab.command(args);
+        command.current_dir(&new);
+        Running::new(command.stdin(std::process::Stdio::null()).spawn().unwrap()).finish()
+    };
+    let listed = agent(&["sessions", "list", "--all"]).exits(0).stdout;
+    assert!(
+        listed.contains(&format!(
+            "Of {}, which was renamed",
+            old.canonicalize().unwrap_or(old.clone()).display()
+        )) && listed.contains(&id),
+        "{listed}"
+    );
+    assert!(!agent(&["sessions", "list"]).exits(0).stdout.contains(&id));
+    let json = agent(&["sessions", "list", "--all", "--json"]).exits(0).json();
+    assert_eq!(json[0]["id"], id.as_str());
+    assert!(json[0]["workspace"].as_str().unwrap().ends_with("/ws"));
+    for args in [&["sessions", "show"][..], &["sessions", "export"], &["report"], &["replay"], &["diff"]] {
+        let done = agent(&[args, &[&id]].concat());
+        assert_eq!(done.code, Some(0), "{args:?}: {}", done.stderr);
+    }
+    let server = Server::start("turns: [{text: second}]");
+    let url = server.url();
+    let resumed =
+        agent(&["resume", &id, "go on", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY])
+            .exits(0);
+    assert!(resumed.stderr.contains("where nothing is any more: it continues here"), "{}", resumed.stderr);
+    assert!(server.requests()[0].body.to_string().contains("first"));
+    agent(&["undo", &id]).exits(0);
+    assert_eq!(fs::read_to_string(new.join("a.txt")).unwrap(), "alpha\n");
+    // A new project at the old path is another one, for which the sessions do not count as the last ones.
+    fs::create_dir(&old).unwrap();
+    let last = lab.resume(&Server::start("turns: [{text: third}]"), &["go on"]);
+    let is_told = last.stderr.contains("was created after the last session") && last.stderr.contains(&id);
+    assert!(last.code == Some(3) && is_told, "{}", last.stderr);
+    let elsewhere =
+        agent(&["resume", &id, "go on", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
+    let names_old = elsewhere.stderr.contains("belongs to another workspace, /")
+        && elsewhere.stderr.contains("/ws (work");
+    assert!(elsewhere.code == Some(3) && names_old, "{}", elsewhere.stderr);
+    assert!(agent(&["sessions", "show", "20200101-000000-aaaaaa"]).exits(3).stderr.contains("no session"));
 }

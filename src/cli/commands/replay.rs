@@ -5,7 +5,7 @@ use crate::cli::args::ReplayArgs;
 use crate::cli::commands::live_tools::WorkspaceCopy;
 use crate::cli::compose::app::{App, common_flags};
 use crate::cli::compose::output::print;
-use crate::cli::compose::session::session_store;
+use crate::cli::compose::session::{session_store, use_state_with};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::config::flags::Flags;
@@ -29,7 +29,9 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
 }
 
 fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
-    let settings = app.load_and_notify(&Flags { mode: args.mode, ..common_flags(&args.common) })?.settings;
+    let mut settings =
+        app.load_and_notify(&Flags { mode: args.mode, ..common_flags(&args.common) })?.settings;
+    use_state_with(&mut settings, args.session.as_deref());
     let store = session_store(&settings);
     let id = store.id_or_last_ended(args.session.as_deref())?;
     let reading = read::read(&store.journal_path(&id)?)

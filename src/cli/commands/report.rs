@@ -5,7 +5,7 @@ use crate::cli::commands::report_file::ReportFile;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
-use crate::cli::compose::session::session_store;
+use crate::cli::compose::session::{session_store, use_state_with};
 use crate::cli::compose::undo_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
@@ -56,7 +56,8 @@ pub struct ReportArgs {
 /// # Errors
 /// Fails for an unknown or unreadable session, and when the file or standard output cannot be written.
 pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
-    let settings = app.load_settings(&args.common)?.settings;
+    let mut settings = app.load_settings(&args.common)?.settings;
+    use_state_with(&mut settings, args.session.as_deref());
     let id = session_store(&settings).id_or_last_ended(args.session.as_deref())?;
     let report = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {

@@ -16,7 +16,7 @@ use crate::cli::compose::memory;
 use crate::cli::compose::model_chain::ModelChain;
 use crate::cli::compose::output_schema;
 use crate::cli::compose::preparation::Preparation;
-use crate::cli::compose::session::LockedSession;
+use crate::cli::compose::session::{LockedSession, use_state_with};
 use crate::cli::compose::skills::{self, OfferedSkills};
 use crate::cli::compose::subagents;
 use crate::cli::compose::toolbox::{permitted, toolbox_for};
@@ -256,8 +256,11 @@ fn load(app: &App, options: &RunOptions, task: &Task) -> CliResult<(LoadedConfig
     };
     let mut resumed_session = None;
     if let Task::Resume { id, .. } = task {
+        use_state_with(&mut loaded.settings, id.as_deref());
         let session = LockedSession::open(&loaded.settings, id.as_deref())?;
+        let state = loaded.settings.state.clone();
         loaded = app.load(&session.with_session_defaults(options.flags(), &loaded))?;
+        loaded.settings.state = state;
         resumed_session = Some(session);
     }
     options.bounds.apply(&mut loaded.settings);

@@ -14,13 +14,51 @@ use crate::journal::approvals::Approvals;
 use crate::journal::session_store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
 use crate::messages;
+use std::path::Path;
 
 /// Number of attempts to find an id that no other process uses in the same millisecond.
 const ID_TRIES: u32 = 5;
 
+/// Name of the directory of sessions in the state directory of a workspace.
+pub const SESSIONS: &str = "sessions";
+
 /// Returns the store of the workspace's sessions.
 pub fn session_store(settings: &Settings) -> SessionStore {
-    SessionStore::new(settings.state.join("sessions"))
+    SessionStore::new(settings.state.join(SESSIONS)).of_workspace(settings.workspace.clone())
+}
+
+/// Points `settings` to the state directory with session `id`, if only that of another workspace has it. A project that was
+/// renamed has its sessions there.
+pub fn use_state_with(settings: &mut Settings, id: Option<&str>) {
+    let has = |state: &Path, id| SessionStore::new(state.join(SESSIONS)).journal_path(id).is_ok();
+    let Some(id) = id.filter(|id| !has(&settings.state, id)) else { return };
+    let mut states = settings.directories.workspace_states().into_iter();
+    if let Some(state) = states.find(|state| has(state, id)) {
+        settings.state = state;
+    }
+}
+
+/// Checks whether the workspace `path` is a worktree in a state directory.
+pub fn is_in_state(settings: &Settings, path: &str) -> bool {
+    let state = &settings.directories.state;
+    Path::new(path).starts_with(state)
+        || state.canonicalize().is_ok_and(|real| Path::new(path).starts_with(real))
+}
+
+/// Checks that session `id`, which began in `began`, can work in the present workspace: it began there, or nothing is at that
+/// path any more and it was not a worktree.
+///
+/// # Errors
+/// Names the workspace of the session.
+pub fn check_workspace(settings: &Settings, id: &str, began: Option<&str>) -> Result<(), SessionError> {
+    let is_elsewhere = |path: &&str| {
+        Path::new(path) != settings.workspace && (Path::new(path).exists() || is_in_state(settings, path))
+    };
+    match began.filter(is_elsewhere) {
+        // The model has read files of the other workspace.
+        Some(other) => Err(unreadable(id, &messages::other_workspace(other))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the signer that proves that an approval in session `id` was given on this machine.
@@ -92,12 +130,7 @@ impl LockedSession {
         if about.next_seq == 0 {
             return Err(unreadable(&id, &"its journal holds no intact record").into());
         }
-        if let Some(other) =
-            about.workspace.as_ref().filter(|began| **began != settings.workspace.to_string_lossy())
-        {
-            // The model has read files of the other workspace.
-            return Err(unreadable(&id, &format!("it belongs to another workspace, {other}")).into());
-        }
+        check_workspace(settings, &id, about.workspace.as_deref())?;
         Ok(Self { id, journal, opened, about })
     }
 

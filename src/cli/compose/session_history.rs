@@ -4,7 +4,7 @@ use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::interrupted_calls;
-use crate::cli::compose::session::session_store;
+use crate::cli::compose::session::{check_workspace, is_in_state, session_store, use_state_with};
 use crate::cli::compose::undo_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
@@ -50,7 +50,8 @@ impl SessionHistory {
     /// # Errors
     /// Fails for an invalid configuration, and when there is no such session or it is unreadable.
     pub fn open_read_only(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
-        let settings = app.load_settings(common)?.settings;
+        let mut settings = app.load_settings(common)?.settings;
+        use_state_with(&mut settings, id);
         let store = session_store(&settings);
         let id = id.map_or_else(|| last_with_changes(app, &settings, &store), |id| Ok(id.to_owned()))?;
         Self::open(app, &settings, &store, id, Vec::new())
@@ -61,7 +62,8 @@ impl SessionHistory {
     /// # Errors
     /// Fails as [`open_read_only`](Self::open_read_only) does, and when another process uses the session or its journal cannot be written.
     pub fn open_locked(app: &App, common: &CommonArgs, id: Option<&str>) -> CliResult<Self> {
-        let settings = app.load_settings(common)?.settings;
+        let mut settings = app.load_settings(common)?.settings;
+        use_state_with(&mut settings, id);
         let store = session_store(&settings);
         let id = id.map_or_else(|| last_with_changes(app, &settings, &store), |id| Ok(id.to_owned()))?;
         let journal = store.open(&id)?;
@@ -79,8 +81,13 @@ impl SessionHistory {
         let is_held = !journal.is_empty();
         let mut reading = read::read(&store.journal_path(&id)?)
             .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
-        if let Some(gone) = gone_workspace(&reading.records).filter(|_| is_held) {
+        let began = workspace_of(&reading.records);
+        let is_gone = |path: &&str| is_in_state(settings, path) && !Path::new(path).exists();
+        if let Some(gone) = began.filter(is_gone).filter(|_| is_held) {
             return Err(CliError::new(FailureKind::Session, messages::session_workspace_gone(&id, gone)));
+        }
+        if settings.state != settings.directories.workspace_state(&settings.workspace) {
+            check_workspace(settings, &id, began)?;
         }
         let workspace = Workspace::open(&settings.workspace)
             .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
@@ -151,12 +158,7 @@ pub fn journal_write_error(error: EmitError) -> CliError {
 }
 
 /// Returns the workspace of a session if it does not exist, such as a worktree that was removed.
-fn gone_workspace(records: &[Record]) -> Option<&str> {
-    start_workspace(records).filter(|path| !Path::new(path).exists())
-}
-
-/// Returns the workspace in which a session started.
-fn start_workspace(records: &[Record]) -> Option<&str> {
+fn workspace_of(records: &[Record]) -> Option<&str> {
     records.iter().find_map(|record| match &record.event {
         Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
         _ => None,
@@ -172,7 +174,7 @@ fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> Cl
         let Some(reading) = store.journal_path(id).ok().and_then(|path| read::read(&path).ok()) else {
             return false;
         };
-        let is_elsewhere = start_workspace(&reading.records)
+        let is_elsewhere = workspace_of(&reading.records)
             .is_some_and(|path| Path::new(path).starts_with(&settings.state));
         let is_changed = || {
             let calls = UnfinishedCalls::from_records(&reading.records).into_interrupted();
@@ -182,6 +184,7 @@ fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> Cl
     };
     let none = || imported.into_iter().next().map_or(SessionError::NoSessions, SessionError::OnlyImported);
     let id = ids.iter().find(has_changes).or(ids.first()).ok_or_else(none)?;
+    store.check_directory(id)?;
     app.notify(Style::Plain, &messages::session_taken(id, settings.language));
     Ok(id.clone())
 }

@@ -1,5 +1,8 @@
 //! Sessions as lists show them.
 
+use crate::cli::compose::session::SESSIONS;
+use crate::config::environment::WORKTREES;
+use crate::config::settings::Settings;
 use crate::core::price::Usd;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::journal::session_store::SessionStore;
@@ -8,6 +11,7 @@ use crate::redactor::Redactor;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
+use std::path::Path;
 
 /// One session.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -30,6 +34,9 @@ pub struct ListedSession {
     pub last_ms: u64,
     /// The first prompt.
     pub task: String,
+    /// The workspace in which it began, if no directory is there any more; absent for the sessions of this workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
 }
 
 impl ListedSession {
@@ -51,6 +58,33 @@ impl ListedSession {
             began_ms: summary.started_ms,
             last_ms: summary.last_ms,
             task: redactor.text(&summary.task).into_owned(),
+            workspace: None,
         })
     }
+}
+
+/// Returns the sessions whose workspace is no longer at its path, because it was renamed or removed: by workspace, newest first.
+/// Sessions that cannot be read are left out.
+pub fn sessions_of_gone_workspaces(settings: &Settings, redactor: &Redactor) -> Vec<ListedSession> {
+    let states = settings.directories.workspace_states().into_iter().filter(|state| *state != settings.state);
+    let mut found = Vec::new();
+    for state in states {
+        let store = SessionStore::new(state.join(SESSIONS));
+        for id in store.list().into_iter().flatten() {
+            let summary = store.journal_path(&id).ok().and_then(|path| SessionSummary::read(&path).ok());
+            let workspace = summary.and_then(|summary| summary.workspace);
+            let Some(workspace) =
+                workspace.filter(|path| !Path::new(path).starts_with(state.join(WORKTREES)))
+            else {
+                continue;
+            };
+            if Path::new(&workspace).exists() {
+                // All others are there too, but for those in worktrees.
+                break;
+            }
+            let listed = ListedSession::read(&store, redactor, id);
+            found.extend(listed.ok().map(|listed| ListedSession { workspace: Some(workspace), ..listed }));
+        }
+    }
+    found
 }

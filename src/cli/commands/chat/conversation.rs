@@ -6,7 +6,7 @@ use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::tools::{self, SingleCall};
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
-use crate::cli::compose::session::LockedSession;
+use crate::cli::compose::session::{LockedSession, use_state_with};
 use crate::cli::compose::user_commands::UserCommands;
 use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
@@ -122,7 +122,8 @@ impl<'a> Conversation<'a> {
         let defaults = match &session {
             None => RunOptions::default(),
             Some(id) => {
-                let loaded = self.app.load(&self.options.flags())?;
+                let mut loaded = self.app.load(&self.options.flags())?;
+                use_state_with(&mut loaded.settings, Some(id));
                 let opened = LockedSession::open(&loaded.settings, Some(id))?;
                 let flags = opened.with_session_defaults(Flags::default(), &loaded);
                 let Flags { agent, model, approvals, .. } = flags;

@@ -272,7 +272,7 @@ impl Conversation<'_> {
     /// Continues in a copy of the session.
     fn fork(&mut self) -> CliResult<()> {
         if self.on_session(&["sessions", "fork"], "")? {
-            let fork = self.sessions()?.id_or_newest(None)?;
+            let fork = self.sessions()?.newest()?;
             let (ran, compact) = (std::mem::take(&mut self.ran), self.compact);
             self.change_session(Some(fork))?;
             // It is the same conversation.

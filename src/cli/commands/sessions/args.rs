@@ -68,7 +68,7 @@ pub struct ListArgs {
     /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// List all sessions
+    /// List all sessions, and those of workspaces that are no longer at their path
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
     /// Print JSON

@@ -3,8 +3,9 @@
 use super::args::ListArgs;
 use super::{CommandContext, TASK_CHARS, unreadable};
 use crate::cli::compose::output::print;
-use crate::cli::compose::session_list::ListedSession;
+use crate::cli::compose::session_list::{ListedSession, sessions_of_gone_workspaces};
 use crate::cli::error::{CliError, CliResult};
+use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::stop_reason::StopReason;
 use crate::messages;
@@ -12,15 +13,21 @@ use crate::report::json;
 use crate::terminal::one_line;
 use std::fmt::Write;
 
+/// Characters of the path of a workspace.
+const PATH_CHARS: usize = 1000;
+
 /// Prints the sessions; reads only those that are printed.
 ///
 /// # Errors
 /// Fails for an unreadable session, and when standard output cannot be written.
-pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
+pub fn list(context: &CommandContext<'_>, settings: &Settings, args: &ListArgs) -> CliResult<()> {
     let wanted = if args.all { usize::MAX } else { args.limit };
     let mut ids = context.store.list()?;
-    let entries =
+    let mut entries =
         ids.by_ref().take(wanted).map(|id| entry(context, id)).collect::<CliResult<Vec<ListedSession>>>()?;
+    if args.all {
+        entries.extend(sessions_of_gone_workspaces(settings, &context.redactor));
+    }
     if args.json {
         let line = json::line(&entries)
             .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() });
@@ -31,7 +38,13 @@ pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
     }
     let mut text =
         format!("{:<24} {:<16} {:<26} {:>5} {:>9}  TASK\n", "ID", "LAST (UTC)", "STATUS", "STEPS", "COST");
+    let mut workspace = None;
     for entry in &entries {
+        if entry.workspace.is_some() && entry.workspace != workspace {
+            workspace.clone_from(&entry.workspace);
+            let path = one_line(workspace.as_deref().unwrap_or_default(), PATH_CHARS);
+            let _infallible = writeln!(text, "{}", messages::sessions_of_gone_workspace(&path));
+        }
         let _infallible = writeln!(
             text,
             "{:<24} {:<16} {:<26} {:>5} {:>9}  {}",

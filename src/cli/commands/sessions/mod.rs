@@ -12,7 +12,7 @@ mod show;
 
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::App;
-use crate::cli::compose::session::session_store;
+use crate::cli::compose::session::{session_store, use_state_with};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
@@ -56,12 +56,18 @@ fn read_session(store: &SessionStore, id: &str) -> CliResult<JournalContents> {
 /// Fails for an invalid configuration, a session that is unknown, unreadable or locked, and when standard output cannot be
 /// written.
 pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> CliResult<()> {
-    let settings = app.load_settings(common)?.settings;
+    let mut settings = app.load_settings(common)?.settings;
+    if let SessionsCommand::Show { id }
+    | SessionsCommand::Fork { id, .. }
+    | SessionsCommand::Export { id, .. } = &command
+    {
+        use_state_with(&mut settings, Some(id));
+    }
     let store = session_store(&settings);
     let context = CommandContext { terminal: &app.terminal, store, redactor: app.redactor(&settings) };
     let new_id = || app.source.session_id();
     match command {
-        SessionsCommand::List(args) => list::list(&context, &args),
+        SessionsCommand::List(args) => list::list(&context, &settings, &args),
         SessionsCommand::Show { id } => show::show(&context, &id),
         SessionsCommand::Search { text, limit } => search::search(&context, &text, limit),
         SessionsCommand::Fork { id, to_step } => fork::fork(&context, &id, to_step, &new_id()),
