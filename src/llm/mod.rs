@@ -25,6 +25,7 @@ pub mod embedded_call;
 pub mod encoded_history;
 pub mod endpoint_overrides;
 pub mod error_action;
+pub mod finish_reason;
 pub mod framing;
 pub mod gemini;
 pub mod generation_settings;

@@ -58,9 +58,12 @@ const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (400, &["invalid_request_error", "invalid_prompt"]),
 ];
 
+/// Lower-case phrases by which xAI and Gemini report a wrong key with status 400, also through gateways.
+const KEY_PHRASES: [&str; 3] = ["incorrect api key", "invalid api key", "api key not valid"];
+
 /// Lower-case phrases by which servers report that a prompt is too long; the last ones are from xAI, Groq and Cerebras,
-/// Moonshot, Z.ai, `DashScope`, Copilot and TGI.
-const OVERFLOW_PHRASES: [&str; 18] = [
+/// Moonshot, Z.ai, `DashScope`, Copilot, TGI and Perplexity.
+const OVERFLOW_PHRASES: [&str; 20] = [
     "context_length_exceeded",
     "exceed_context_size",
     "maximum context length",
@@ -79,6 +82,8 @@ const OVERFLOW_PHRASES: [&str; 18] = [
     "range of input length",
     "prompt token count",
     "tokens + `max_new_tokens` must be",
+    "too_many_prompt_tokens",
+    "total length of all messages is too long",
 ];
 
 /// Field names of the output limit, and phrases by which servers report that it is too large, in lower case and without quotes.
@@ -161,6 +166,7 @@ impl ProviderError {
         }
         match status {
             401 | 403 => FailureKind::Auth,
+            400 if self.mentions_any(&KEY_PHRASES) => FailureKind::Auth,
             402 => FailureKind::Quota,
             408 => FailureKind::Timeout,
             429 => FailureKind::RateLimit,
@@ -329,6 +335,17 @@ mod tests {
         let billing = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low."}}"#;
         assert_eq!(class(400, billing), (FailureKind::Quota, false));
         assert_eq!(class(402, r#"{"error":{"type":"billing_error"}}"#), (FailureKind::Quota, false));
+        // Fault D6 a: xAI reports a wrong key so.
+        let key =
+            r#"{"code":"invalid-argument","error":"Incorrect API key provided. You can obtain one from C."}"#;
+        assert_eq!(class(400, key), (FailureKind::Auth, false));
+        // Fault D6 b: Perplexity's overflow.
+        for overflow in [
+            r#"{"error":{"message":"The total length of all messages is too long.","code":400}}"#,
+            r#"{"error":{"message":"m","type":"too_many_prompt_tokens","code":400}}"#,
+        ] {
+            assert_eq!(class(400, overflow), (FailureKind::ContextOverflow, false));
+        }
         let overflow = r#"{"error":"This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens"}"#;
         assert_eq!(class(400, overflow), (FailureKind::ContextOverflow, false));
         assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (FailureKind::ToolUseFailed, true));

@@ -62,6 +62,8 @@ pub struct ResponseBuilder<'a> {
     /// Whether content arrived after a finish reason, which then does not mark the end.
     has_content_after_finish: bool,
     usage: Option<Usage>,
+    /// Whether `usage` was reported before the answer, so that it counts the prompt alone.
+    is_usage_of_prompt: bool,
     done: bool,
 }
 
@@ -101,6 +103,7 @@ impl<'a> ResponseBuilder<'a> {
             finish: None,
             has_content_after_finish: false,
             usage: None,
+            is_usage_of_prompt: false,
             done: false,
         }
     }
@@ -215,11 +218,22 @@ impl<'a> ResponseBuilder<'a> {
     /// Stores the latest token counts.
     pub fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
+        self.is_usage_of_prompt = false;
     }
 
-    /// Returns the token counts so far, if the server reported any.
-    pub fn usage(&self) -> Option<Usage> {
-        self.usage
+    /// Stores the token counts that a server reports before its answer.
+    pub fn set_prompt_usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+        self.is_usage_of_prompt = true;
+    }
+
+    /// Adds the reported token counts to the `error` for which the answer is refused. Counts of the prompt alone are added only if the
+    /// request is not repeated: each repetition could cost as much as its longest answer, which is counted without a report.
+    pub fn refuse(&self, error: LlmError) -> LlmError {
+        let is_broken_off = error.kind == FailureKind::CutStream;
+        let is_whole = !self.is_usage_of_prompt || !error.retryable;
+        let reported = self.usage.filter(|_| is_whole && !is_broken_off);
+        LlmError { usage: error.usage.or(reported), ..error }
     }
 
     /// Checks whether no content has arrived.

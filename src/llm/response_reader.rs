@@ -10,7 +10,7 @@ use crate::llm::response_builder::ResponseBuilder;
 use crate::text::json_bounds;
 use serde::de::IgnoredAny;
 
-/// Number of bytes of a body that are inspected to detect its kind, and quoted if it is unknown.
+/// Number of bytes of a body that are quoted if it is neither a document nor a stream.
 const PREFIX_BYTES: usize = 512;
 /// Byte order mark with which Unicode text may start.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -32,7 +32,7 @@ pub struct ResponseReader {
     streamed: bool,
     decoder: Box<dyn Decoder>,
     kind: BodyKind,
-    /// The first bytes, up to [`PREFIX_BYTES`].
+    /// The first bytes, up to [`PREFIX_BYTES`], without the white space before them, which servers send while a request waits.
     prefix: Vec<u8>,
     any_event: bool,
 }
@@ -63,19 +63,17 @@ impl ResponseReader {
     /// # Errors
     /// When they violate the format, contain an error, or exceed a limit.
     pub fn push(&mut self, bytes: &[u8], answer: &mut ResponseBuilder<'_>) -> Result<Arrival, LlmError> {
-        let (first, rest) = bytes.split_at(bytes.len().min(PREFIX_BYTES - self.prefix.len()));
-        self.prefix.extend_from_slice(first);
-        if !matches!(self.kind, BodyKind::Undecided) {
-            return self.feed(bytes, answer);
-        }
-        let full = self.prefix.len() == PREFIX_BYTES;
-        let Some(form) = detect_kind(&self.prefix, self.framing, self.streamed, full) else {
-            return Ok(if bytes.contains(&b'\n') { Arrival::KeepAlive } else { Arrival::Partial });
+        let has_line_end = bytes.contains(&b'\n');
+        let start =
+            if self.prefix.is_empty() { bytes.iter().position(|byte| !is_blank(*byte)) } else { Some(0) };
+        let Some(bytes) = start.and_then(|start| bytes.get(start..)) else {
+            return Ok(if has_line_end { Arrival::KeepAlive } else { Arrival::Partial });
         };
-        self.kind = form;
-        let prefix = self.prefix.clone();
-        let first = self.feed(&prefix, answer)?;
-        Ok(first.max(self.feed(rest, answer)?))
+        self.prefix.extend(bytes.iter().take(PREFIX_BYTES - self.prefix.len()));
+        if let (BodyKind::Undecided, Some(first)) = (&self.kind, bytes.first()) {
+            self.kind = detect_kind(*first, self.framing, self.streamed);
+        }
+        self.feed(bytes, answer)
     }
 
     /// Checks whether `answer` is complete if the body ends here.
@@ -96,10 +94,11 @@ impl ResponseReader {
         match std::mem::replace(&mut self.kind, BodyKind::Undecided) {
             BodyKind::Undecided => Ok(()),
             BodyKind::Document(body) => {
-                let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
-                check_bounds(body)?;
-                let read = self.decoder.decode_body(body, answer);
-                read.map_err(|error| if is_truncated(&error, body) { truncated() } else { error })
+                check_bounds(&body)?;
+                let read = self.decoder.decode_body(&body, answer);
+                read.map_err(
+                    |error| if is_truncated(&error, &body) { truncated() } else { answer.refuse(error) },
+                )
             }
             BodyKind::Stream(mut frames) => {
                 let mut events = Vec::new();
@@ -164,33 +163,31 @@ impl ResponseReader {
                 break;
             }
             check_bounds(event.as_bytes())?;
-            self.decoder.decode_event(&event, answer)?;
+            self.decoder.decode_event(&event, answer).map_err(|error| answer.refuse(error))?;
         }
         Ok(())
     }
 }
 
-/// Detects the kind of a body from its prefix; `None` while it is ambiguous and not `full`. One JSON
-/// document or a web page is a document; in a stream of lines each line is a document.
-fn detect_kind(prefix: &[u8], framing: Framing, streamed: bool, full: bool) -> Option<BodyKind> {
-    let text = prefix.strip_prefix(BYTE_ORDER_MARK).unwrap_or(prefix).trim_ascii_start();
-    let undecided = text.is_empty() || BYTE_ORDER_MARK.starts_with(prefix);
-    if undecided && !full {
-        return None;
-    }
-    let document = match text.first() {
-        Some(b'{') => framing == Framing::Sse || !streamed,
-        first => matches!(first, Some(b'[' | b'<')),
+/// Checks whether `byte` is white space or part of a byte order mark.
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte)
+}
+
+/// Detects the kind of a body by its `first` byte. One JSON document or a web page is a document; in a stream of lines each line is
+/// a document.
+fn detect_kind(first: u8, framing: Framing, streamed: bool) -> BodyKind {
+    let is_document = match first {
+        b'{' => framing == Framing::Sse || !streamed,
+        first => matches!(first, b'[' | b'<'),
     };
-    Some(if document { BodyKind::Document(Vec::new()) } else { BodyKind::Stream(FrameDecoder::new(framing)) })
+    if is_document { BodyKind::Document(Vec::new()) } else { BodyKind::Stream(FrameDecoder::new(framing)) }
 }
 
 /// Checks whether a body without events consists of an event stream's lines, or of the prefix of one.
 fn is_event_stream(body: &[u8]) -> bool {
-    let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start();
     let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
-    let is_truncated = |field: &[u8]| field.starts_with(text) || BYTE_ORDER_MARK.starts_with(body);
-    fields.into_iter().any(|field| text.starts_with(field) || is_truncated(field))
+    fields.into_iter().any(|field| body.starts_with(field) || field.starts_with(body))
 }
 
 /// Checks whether an event or document is invalid because it is truncated.

@@ -37,6 +37,9 @@ pub(super) fn decode(
             format!("new{}", next.get())
         },
     };
-    let outcome = fed.and_then(|()| answer.finish(&context));
+    let outcome = match fed {
+        Ok(()) => answer.finish(&context),
+        Err(error) => Err(answer.refuse(error)),
+    };
     (shown, outcome)
 }

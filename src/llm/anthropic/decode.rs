@@ -4,11 +4,12 @@ use super::request::{REDACTED, SIGNATURE};
 use super::usage::UsageTotals;
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
-use crate::llm::LlmError;
+use crate::core::usage::Usage;
 use crate::llm::call_assembler::{CALLS_CAP, CallDelta};
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
 use crate::llm::response_builder::{CONTENT_CAP, ResponseBuilder, too_long};
+use crate::llm::{LlmError, finish_reason};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ const TYPE_CAP: usize = 40;
 #[derive(Debug, Default)]
 pub struct EventDecoder {
     usage_totals: UsageTotals,
+    /// Id of the message that has started.
+    message_id: Option<String>,
     /// Initial input of calls of which no piece has arrived: proxies send the input whole.
     inputs: BTreeMap<u64, String>,
     /// Number of blocks that have started and not ended.
@@ -44,14 +47,16 @@ impl Decoder for EventDecoder {
         if let Some(error) = error(&message) {
             return Err(error);
         }
+        if let Some(usage) = self.count(&message) {
+            answer.set_usage(usage);
+        }
         let Some(blocks) = message.get("content").and_then(Value::as_array) else {
             return Err(unexpected_format("Messages", body, "it has no `content`"));
         };
         for (slot, block) in (0..).zip(blocks) {
             self.start_block(slot, block, answer)?;
         }
-        self.count(&message, answer);
-        record_stop_reason(&message, answer);
+        record_stop_reason(&message, answer)?;
         self.complete(answer)
     }
 }
@@ -68,10 +73,7 @@ impl EventDecoder {
         }
         let slot = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         match event.get("type").and_then(Value::as_str) {
-            Some("message_start") => {
-                self.count(event.get("message").unwrap_or(&Value::Null), answer);
-                Ok(())
-            }
+            Some("message_start") => self.start_message(event.get("message").unwrap_or(&Value::Null), answer),
             Some("content_block_start") => {
                 self.open_blocks = self.open_blocks.saturating_add(1);
                 self.start_block(slot, event.get("content_block").unwrap_or(&Value::Null), answer)
@@ -81,15 +83,34 @@ impl EventDecoder {
             }
             Some("content_block_stop") => self.end_block(slot, answer),
             Some("message_delta") => {
-                self.count(event, answer);
-                record_stop_reason(event.get("delta").unwrap_or(&Value::Null), answer);
-                Ok(())
+                if let Some(usage) = self.count(event) {
+                    answer.set_usage(usage);
+                }
+                record_stop_reason(event.get("delta").unwrap_or(&Value::Null), answer)
             }
             Some("message_stop") => self.complete(answer),
             // `ping`, and events of later versions, which the format requires clients to ignore.
             Some(_) => Ok(()),
             None => Err(unexpected_format("Messages", data.as_bytes(), "an event has no `type`")),
         }
+    }
+
+    /// Reads the start of the message. Gateways that fail over to another server start another message, which does not continue
+    /// the content of the first.
+    fn start_message(&mut self, message: &Value, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
+        let id = message.get("id").and_then(Value::as_str);
+        if self.message_id.as_deref().is_some_and(|known| Some(known) != id) {
+            if !answer.is_empty() {
+                let what = "the server began another answer in the middle of this one";
+                return Err(LlmError::new(FailureKind::CutStream, what));
+            }
+            *self = Self::default();
+        }
+        self.message_id = id.map(str::to_owned);
+        if let Some(usage) = self.count(message) {
+            answer.set_prompt_usage(usage);
+        }
+        Ok(())
     }
 
     /// Reads a whole block, or the start of one.
@@ -166,10 +187,9 @@ impl EventDecoder {
         Ok(())
     }
 
-    fn count(&mut self, holder: &Value, answer: &mut ResponseBuilder<'_>) {
-        if let Some(usage) = self.usage_totals.read(holder.get("usage").unwrap_or(&Value::Null)) {
-            answer.set_usage(usage);
-        }
+    /// Returns the token counts so far, with those that `holder` reports.
+    fn count(&mut self, holder: &Value) -> Option<Usage> {
+        self.usage_totals.read(holder.get("usage").unwrap_or(&Value::Null))
     }
 }
 
@@ -205,22 +225,15 @@ fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder<'_>) -> 
 }
 
 /// Stores the finish reason if `holder` contains `stop_reason`.
-fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder<'_>) {
-    let reason = match holder.get("stop_reason").and_then(Value::as_str) {
-        None | Some("") => return,
-        Some("end_turn" | "stop_sequence") => FinishReason::Stop,
-        Some("tool_use") => FinishReason::ToolCalls,
-        Some("max_tokens") => FinishReason::Length,
-        Some("model_context_window_exceeded") => FinishReason::WindowFull,
-        Some("pause_turn") => FinishReason::Paused,
-        Some("refusal") => {
-            let explanation = holder.pointer("/stop_details/explanation").and_then(Value::as_str);
-            answer.push_refusal(explanation.unwrap_or_default());
-            FinishReason::Refusal
-        }
-        Some(other) => FinishReason::Other(other.to_owned()),
-    };
+fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
+    let name = holder.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
+    let Some(reason) = finish_reason::read(name, "")? else { return Ok(()) };
+    if reason == FinishReason::Refusal {
+        let explanation = holder.pointer("/stop_details/explanation").and_then(Value::as_str);
+        answer.push_refusal(explanation.unwrap_or_default());
+    }
     answer.set_finish_reason(reason);
+    Ok(())
 }
 
 /// Returns the input of a call that arrived whole; an empty one only announces possible pieces. Input that is not an object
@@ -234,9 +247,10 @@ fn input(value: &Value) -> Option<String> {
     }
 }
 
+/// Returns the error for content that this version does not know; a repeated answer would contain it too.
 fn unknown(what: &str, kind: &str) -> LlmError {
-    let kind = one_line(kind, TYPE_CAP);
-    LlmError::new(FailureKind::Malformed, format!("the answer holds a {what} of the unknown type `{kind}`"))
+    let message = format!("the answer holds a {what} of the unknown type `{}`", one_line(kind, TYPE_CAP));
+    LlmError { retryable: false, ..LlmError::new(FailureKind::Malformed, message) }
 }
 
 #[cfg(test)]

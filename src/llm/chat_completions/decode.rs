@@ -1,11 +1,10 @@
 //! Decodes Chat Completions events, or a whole body, into an answer.
 
 use super::{reasoning_details, usage};
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
 use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
+use crate::llm::finish_reason;
 use crate::llm::provider_error::{ProviderError, unexpected_format};
 use crate::llm::response_builder::ResponseBuilder;
 use serde::Deserialize;
@@ -68,6 +67,19 @@ struct Delta {
     function_call: Option<WireFunction>,
 }
 
+impl Delta {
+    /// Checks whether it has no content.
+    fn is_empty(&self) -> bool {
+        let is_blank =
+            |value: &&Value| value.is_null() || **value == "" || value.as_array().is_some_and(Vec::is_empty);
+        [&self.content, &self.reasoning_content, &self.reasoning, &self.reasoning_details, &self.refusal]
+            .iter()
+            .all(is_blank)
+            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.is_none()
+    }
+}
+
 /// A piece of a call in a stream, or a whole call in a body.
 #[derive(Default, Deserialize)]
 struct WireCall {
@@ -117,14 +129,14 @@ impl ChunkDecoder {
     fn chunk(&mut self, json: &[u8], whole: bool, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Chat Completions", json, why);
         let chunk: Chunk = serde_json::from_slice(json).map_err(|error| wrong(&error.to_string()))?;
+        if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
+            answer.set_usage(usage);
+        }
         if !chunk.error.is_null() {
             return Err(ProviderError::from_value(&chunk.error).to_stream_error());
         }
         if chunk.object == "error" {
             return Err(ProviderError::from_body(json).to_stream_error());
-        }
-        if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
-            answer.set_usage(usage);
         }
         // Events without choices contain usage or extensions of the server; a body without choices is not an answer.
         if whole && chunk.choices.is_none() {
@@ -132,17 +144,15 @@ impl ChunkDecoder {
         }
         let choices = chunk.choices.into_iter().flatten();
         for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
-            let reason = choice.finish_reason.as_str().filter(|reason| !reason.is_empty());
-            if let Some(delta) = choice.delta {
-                apply_delta(delta, answer)?;
-                self.deltas |= !answer.is_empty();
-            } else if let Some(message) = choice.message.filter(|_| !self.deltas) {
-                apply_delta(message, answer)?;
-            }
-            if let Some(reason) = reason {
-                let reason =
-                    finish_reason(reason).map_err(|error| LlmError { usage: answer.usage(), ..error });
-                answer.set_finish_reason(reason?);
+            let delta = choice.delta.filter(|delta| !delta.is_empty());
+            let message = choice.message.filter(|message| !self.deltas && !message.is_empty());
+            self.deltas |= delta.is_some();
+            // Some servers send both: the message is the content of a document, the delta that of an event.
+            let content = if whole { message.or(delta) } else { delta.or(message) };
+            content.map_or(Ok(()), |content| apply_delta(content, answer))?;
+            let reason = choice.finish_reason.as_str().unwrap_or_default();
+            if let Some(reason) = finish_reason::read(reason, "")? {
+                answer.set_finish_reason(reason);
             }
         }
         Ok(())
@@ -202,26 +212,6 @@ fn content_list(pieces: &[Value], answer: &mut ResponseBuilder<'_>) -> Result<()
         }
     }
     Ok(())
-}
-
-/// Maps a finish reason.
-///
-/// # Errors
-/// When the server could not finish the answer; a retry may succeed.
-fn finish_reason(reason: &str) -> Result<FinishReason, LlmError> {
-    Ok(match reason {
-        "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
-        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
-        "length" | "max_tokens" | "model_length" => FinishReason::Length,
-        "model_context_window_exceeded" => FinishReason::WindowFull,
-        "content_filter" | "sensitive" => FinishReason::ContentFilter,
-        "refusal" => FinishReason::Refusal,
-        "error" | "abort" | "aborted" | "network_error" | "insufficient_system_resource" => {
-            let message = format!("the server stopped the answer: `{reason}`");
-            return Err(LlmError::new(FailureKind::Server, message));
-        }
-        other => FinishReason::Other(other.to_owned()),
-    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use super::super::request::CODEC;
 use super::*;
+use crate::core::event::FinishReason;
+use crate::core::failure::FailureKind;
 use crate::llm::{Progress, Response, testing};
 use proptest::prelude::*;
 use serde_json::json;

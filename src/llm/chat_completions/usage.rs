@@ -4,10 +4,20 @@ use crate::core::usage::Usage;
 use crate::llm::token_count::token_count;
 use serde_json::Value;
 
+/// Where servers report cached tokens: `OpenAI`, `DeepSeek`, Mistral (twice), Moonshot and Together.
+const CACHED: [&[&str]; 5] = [
+    &["prompt_tokens_details", "cached_tokens"],
+    &["prompt_cache_hit_tokens"],
+    &["num_cached_tokens"],
+    &["prompt_token_details", "cached_tokens"],
+    &["cached_tokens"],
+];
+
 /// Reads a `usage` object; returns `None` if it contains no counts.
 ///
 /// `prompt_tokens` includes cached tokens, [`Usage`] counts them separately. Some servers (xAI) omit reasoning from
-/// `completion_tokens`; their total reveals this.
+/// `completion_tokens`, and some (charm-hyper, Grok on Azure) cached tokens from `prompt_tokens`; their total reveals this, or that
+/// more tokens were cached than the prompt has.
 pub fn read(usage: &Value) -> Option<Usage> {
     let prompt = token_count(usage, &["prompt_tokens"]);
     let completion = token_count(usage, &["completion_tokens"]);
@@ -15,20 +25,24 @@ pub fn read(usage: &Value) -> Option<Usage> {
         return None;
     }
     let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
-    let cached_read = token_count(usage, &["prompt_tokens_details", "cached_tokens"])
-        .or_else(|| token_count(usage, &["prompt_cache_hit_tokens"]))
-        .unwrap_or(0)
-        .min(prompt);
+    let cached =
+        CACHED.iter().filter_map(|names| token_count(usage, names)).find(|count| *count > 0).unwrap_or(0);
+    let reasoning = token_count(usage, &["completion_tokens_details", "reasoning_tokens"]).unwrap_or(0);
+    let total = token_count(usage, &["total_tokens"]);
+    let is_total = |parts: &[u64]| {
+        let sum = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part));
+        sum.is_some() && sum == total
+    };
+    let adds_both = is_total(&[prompt, completion, cached, reasoning]);
+    let adds_reasoning = reasoning > 0 && (adds_both || is_total(&[prompt, completion, reasoning]));
+    let adds_cached = cached > prompt
+        || cached > 0 && (adds_both || !adds_reasoning && is_total(&[prompt, completion, cached]));
+    let output = if adds_reasoning { completion.saturating_add(reasoning) } else { completion };
+    let prompt = if adds_cached { prompt.saturating_add(cached) } else { prompt };
+    let cached_read = cached.min(prompt);
     let cached_write = token_count(usage, &["prompt_tokens_details", "cache_write_tokens"])
         .unwrap_or(0)
         .min(prompt - cached_read);
-    let reasoning = token_count(usage, &["completion_tokens_details", "reasoning_tokens"]).unwrap_or(0);
-    let beside = prompt.checked_add(completion).and_then(|sum| sum.checked_add(reasoning));
-    let output = if reasoning > 0 && beside.is_some() && token_count(usage, &["total_tokens"]) == beside {
-        completion.saturating_add(reasoning)
-    } else {
-        completion
-    };
     Some(Usage {
         input: prompt - cached_read - cached_write,
         cached_read,
@@ -59,10 +73,37 @@ mod tests {
         assert_eq!(read(&usage).map(|usage| (usage.output, usage.reasoning)), Some((12, 7)));
     }
 
+    // Fault D5 b, c: Mistral and Moonshot have names of their own.
     #[test]
-    fn deepseek_names_its_cache_hits_differently() {
-        let usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "prompt_cache_hit_tokens": 4});
-        assert_eq!(read(&usage).map(|usage| (usage.input, usage.cached_read)), Some((6, 4)));
+    fn cached_tokens_are_read_under_each_name() {
+        for cached in [
+            json!({"prompt_cache_hit_tokens": 4}),
+            json!({"num_cached_tokens": 4, "prompt_tokens_details": {"cached_tokens": 0}}),
+            json!({"prompt_token_details": {"cached_tokens": 4}}),
+            json!({"cached_tokens": 4}),
+        ] {
+            let mut usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
+            usage.as_object_mut().unwrap().extend(cached.as_object().unwrap().clone());
+            assert_eq!(read(&usage).map(|usage| (usage.input, usage.cached_read)), Some((6, 4)), "{usage}");
+        }
+    }
+
+    // Fault D5 a: such prompts were counted as if all of them had been cached.
+    #[test]
+    fn cached_tokens_that_the_prompt_omits_are_added() {
+        for (prompt, completion, reasoning, cached, total, expected) in [
+            (720, 72, 28, 7104, 7896, (720, 7104, 72)),
+            (10, 5, 0, 161, 15, (10, 161, 5)),
+            (30, 5, 7, 20, 62, (30, 20, 12)),
+            (30, 5, 0, 20, 35, (10, 20, 5)),
+            (30, 5, 7, 7, 42, (23, 7, 12)),
+        ] {
+            let usage = json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total,
+                "prompt_tokens_details": {"cached_tokens": cached},
+                "completion_tokens_details": {"reasoning_tokens": reasoning}});
+            let found = read(&usage).map(|usage| (usage.input, usage.cached_read, usage.output));
+            assert_eq!(found, Some(expected), "{usage}");
+        }
     }
 
     #[test]

@@ -2,13 +2,12 @@
 
 use super::opaque::{CallOpaque, PartSignature, SignedContent};
 use super::{error, usage};
-use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
-use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{one_line, unexpected_format};
 use crate::llm::response_builder::ResponseBuilder;
+use crate::llm::{LlmError, finish_reason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -131,11 +130,11 @@ impl PartDecoder {
     fn chunk(&mut self, json: &str, whole: bool, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
         let wrong = |why: &str| unexpected_format("Gemini", json.as_bytes(), why);
         let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
-        if !chunk.error.is_null() {
-            return Err(error::stream_error(&chunk.error));
-        }
         if let Some(usage) = usage::read(&chunk.usage_metadata) {
             answer.set_usage(usage);
+        }
+        if !chunk.error.is_null() {
+            return Err(error::stream_error(&chunk.error));
         }
         if let Some(reason) = chunk.prompt_feedback.get("blockReason").and_then(Value::as_str) {
             let detail = detail_suffix(chunk.prompt_feedback.get("blockReasonMessage"));
@@ -151,8 +150,8 @@ impl PartDecoder {
                 self.part(part.get(), answer)?;
             }
             let reason = candidate.finish_reason.as_str().unwrap_or_default();
-            let finish = finish_reason(reason, &candidate.finish_message);
-            if let Some(reason) = finish.map_err(|error| LlmError { usage: answer.usage(), ..error })? {
+            let detail = detail_suffix(Some(&candidate.finish_message));
+            if let Some(reason) = finish_reason::read(reason, &detail)? {
                 answer.set_finish_reason(reason);
             }
         }
@@ -242,44 +241,6 @@ fn arguments(json: &str) -> Cow<'_, str> {
 
 fn to_opaque(data: &impl Serialize) -> Result<Value, LlmError> {
     serde_json::to_value(data).map_err(|error| LlmError::new(FailureKind::Internal, error.to_string()))
-}
-
-/// Maps a finish reason and adds Gemini's explanation; `None` if unspecified. Answers with calls finish with `STOP` too.
-fn finish_reason(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
-    Ok(Some(match reason {
-        "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
-        "STOP" => FinishReason::Stop,
-        "MAX_TOKENS" => FinishReason::Length,
-        "CONTINUATION" => FinishReason::Paused,
-        "SAFETY"
-        | "RECITATION"
-        | "LANGUAGE"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "MODEL_ARMOR"
-        | "IMAGE_SAFETY"
-        | "IMAGE_RECITATION"
-        | "IMAGE_PROHIBITED_CONTENT" => {
-            FinishReason::Filtered(format!("{reason}{}", detail_suffix(Some(message))))
-        }
-        // The model's calls are unusable; another attempt may be better.
-        "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
-            let message =
-                format!("the model's answer is unusable: `{reason}`{}", detail_suffix(Some(message)));
-            return Err(LlmError::new(FailureKind::ToolUseFailed, message));
-        }
-        "MISSING_THOUGHT_SIGNATURE" => {
-            let why =
-                "a signature of an earlier thought is missing, which a gateway in between may have dropped";
-            return Err(LlmError::new(
-                FailureKind::Request,
-                format!("{why}: `{reason}`{}", detail_suffix(Some(message))),
-            ));
-        }
-        // `OTHER` gives no details; `NO_IMAGE` and `IMAGE_OTHER` do not occur in text answers.
-        other => FinishReason::Other(format!("{other}{}", detail_suffix(Some(message)))),
-    }))
 }
 
 /// Returns the provider's explanation as a suffix of a message.

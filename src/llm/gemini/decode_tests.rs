@@ -3,6 +3,7 @@
 use super::super::Gemini;
 use super::super::opaque::CODEC;
 use super::*;
+use crate::core::event::FinishReason;
 use crate::core::message::Message;
 use crate::llm::codec::Encoder;
 use crate::llm::{Response, testing};

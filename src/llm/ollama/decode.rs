@@ -3,11 +3,11 @@
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
 use crate::core::usage::Usage;
-use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, unexpected_format};
 use crate::llm::response_builder::ResponseBuilder;
+use crate::llm::{LlmError, finish_reason};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -138,19 +138,17 @@ impl LineDecoder {
 
 /// Stores the finish reason; older servers send none.
 fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder<'_>) -> Result<(), LlmError> {
-    match reason {
-        Value::Null => {}
-        Value::String(reason) => match reason.as_str() {
-            "" => {}
-            "stop" => answer.set_finish_reason(FinishReason::Stop),
-            "length" => answer.set_finish_reason(FinishReason::Length),
-            "load" | "unload" => {
-                let message = format!("the server {reason}ed the model without an answer");
-                return Err(LlmError::new(FailureKind::EmptyAnswer, message));
-            }
-            other => answer.set_finish_reason(FinishReason::Other(other.to_owned())),
-        },
-        odd => answer.set_finish_reason(FinishReason::Other(odd.to_string())),
+    let reason = match reason {
+        Value::Null => None,
+        Value::String(reason) if matches!(reason.as_str(), "load" | "unload") => {
+            let message = format!("the server {reason}ed the model without an answer");
+            return Err(LlmError::new(FailureKind::EmptyAnswer, message));
+        }
+        Value::String(reason) => finish_reason::read(reason, "")?,
+        odd => Some(FinishReason::Other(odd.to_string())),
+    };
+    if let Some(reason) = reason {
+        answer.set_finish_reason(reason);
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use super::usage;
 use crate::core::event::FinishReason;
 use crate::core::failure::FailureKind;
-use crate::llm::LlmError;
 use crate::llm::call_assembler::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
 use crate::llm::request_parts::sanitized_id;
 use crate::llm::response_builder::ResponseBuilder;
+use crate::llm::{LlmError, finish_reason};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -158,12 +158,15 @@ impl EventDecoder {
         json: &[u8],
         answer: &mut ResponseBuilder<'_>,
     ) -> Result<(), LlmError> {
+        if let Some(usage) = usage::read(&reply.usage) {
+            answer.set_usage(usage);
+        }
         if !reply.error.is_null() {
             return Err(ProviderError::from_value(&reply.error).to_stream_error());
         }
-        let reason = match status {
+        let reason = match status.to_ascii_lowercase().as_str() {
             "completed" => FinishReason::Stop,
-            "incomplete" => reason(&reply.incomplete_details),
+            "incomplete" => reason(&reply.incomplete_details)?,
             "failed" => return Err(ProviderError::default().to_stream_error()),
             "cancelled" => return Err(LlmError::new(FailureKind::Server, "the server cancelled the answer")),
             "" => return Err(wrong(json, "it has no `status`")),
@@ -180,9 +183,6 @@ impl EventDecoder {
         }
         if let Some(unknown) = self.only_unknown() {
             return Err(wrong(json, &format!("it has no item but `{unknown}`")));
-        }
-        if let Some(usage) = usage::read(&reply.usage) {
-            answer.set_usage(usage);
         }
         answer.set_finish_reason(reason);
         answer.mark_complete();
@@ -330,13 +330,9 @@ fn replayable_reasoning(item: &Value) -> Option<Value> {
 }
 
 /// Returns the reason for an incomplete answer.
-fn reason(details: &Value) -> FinishReason {
-    match text(details, "reason") {
-        "max_output_tokens" => FinishReason::Length,
-        "content_filter" => FinishReason::ContentFilter,
-        "" => FinishReason::Other("incomplete".into()),
-        other => FinishReason::Other(other.to_owned()),
-    }
+fn reason(details: &Value) -> Result<FinishReason, LlmError> {
+    let reason = finish_reason::read(text(details, "reason"), "")?;
+    Ok(reason.unwrap_or_else(|| FinishReason::Other("incomplete".into())))
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
