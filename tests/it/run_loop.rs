@@ -3,7 +3,7 @@
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// A script that reads `a.txt` `n` times and then says `text`.
@@ -155,6 +155,23 @@ fn l17_an_answer_cut_by_its_length_is_continued_and_joined() {
     let server = Server::start(&cut);
     let done = lab().run(&server, &["--json"]).exits(2);
     assert_eq!(done.json()["stop_reason"], "truncated");
+}
+
+// Fault D8: `agent help exit-codes` describes both forms of a refusal.
+#[test]
+fn a_refused_request_is_a_failure_and_a_filtered_answer_is_partial_and_both_have_the_kind_refusal() {
+    let in_answer = json!({"error": {"message": "Content Exists Risk", "code": 400}}).to_string();
+    for (turn, code, status, reason) in [
+        (json!({"error": {"status": 400, "message": "Content Exists Risk"}}), 1, "failed", "llm_error"),
+        (json!({"fault": {"http": {"status": 200, "body": in_answer}}}), 1, "failed", "llm_error"),
+        (json!({"text": "oh", "finish": "content_filter"}), 2, "partial", "content_filter"),
+        (json!({"text": "oh", "finish": "refusal"}), 2, "partial", "content_filter"),
+    ] {
+        let server = Server::start(&json!({ "turns": [turn] }).to_string());
+        let json = lab().run(&server, &["--json"]).exits(code).json();
+        assert_eq!((&json["status"], &json["stop_reason"]), (&json!(status), &json!(reason)));
+        assert_eq!((&json["error"]["kind"], server.requests().len()), (&json!("refusal"), 1));
+    }
 }
 
 #[test]
