@@ -5,6 +5,7 @@ use super::definition::{ListedTool, MAX_LISTING_BYTES, MAX_TOOLS, harmless};
 use super::hosted::{HostedServer, HostedTransport};
 use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
+use super::result::LenientTransport;
 use super::{ServerSpec, StdioServer, Transport};
 use crate::process::launch::CommandSpec;
 use crate::process::server_process::ServerHandle;
@@ -44,6 +45,15 @@ pub struct Connection {
     program: Option<Program>,
     /// The protocol version that both speak.
     pub protocol: String,
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The server answered, but not in the form of the protocol; a description of the answer.
+    Unreadable(String),
+    /// Any other failure; a description.
+    Failed(String),
 }
 
 /// The program of a server.
@@ -99,7 +109,7 @@ impl Connection {
     }
 
     async fn to_hosted(client: Client, server: &HostedServer) -> Result<Self, String> {
-        let transport = HostedTransport::new(server.clone());
+        let transport = LenientTransport(HostedTransport::new(server.clone()));
         match client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await {
             Ok(service) => Self::new(service, None),
             Err(ClientInitializeError::JsonRpcError(error)) => Err(answered(&error)),
@@ -139,7 +149,7 @@ impl Connection {
         let process = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         endings.lock().unwrap_or_else(PoisonError::into_inner).push(process.handle.ending());
         let (output, violation) = LineFilter::new(process.stdout);
-        let transport = AsyncRwTransport::new_client(output, process.stdin);
+        let transport = LenientTransport(AsyncRwTransport::new_client(output, process.stdin));
         let program = Program { process: process.handle, violation };
         match client.serve_with_lifecycle(transport, lifecycle).await {
             Ok(service) => Self::new(service, Some(program)),
@@ -193,14 +203,19 @@ impl Connection {
     /// Calls a tool. Dropping the future cancels the call at the server.
     ///
     /// # Errors
-    /// A description of the failure.
-    pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<CallToolResult, String> {
+    /// Why there is no result.
+    pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<CallToolResult, CallError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         // The service also answers what the server asks during the call.
         let service = self.service.read().await;
         match http::retried(|| service.call_tool(params.clone())).await {
             Ok(result) => Ok(result),
-            Err(error) => Err(self.explain(&error).await),
+            Err(error) => {
+                let was_answered =
+                    matches!(error, ServiceError::UnexpectedResponse) || http::is_unreadable_answer(&error);
+                let why = self.explain(&error).await;
+                Err(if was_answered { CallError::Unreadable(why) } else { CallError::Failed(why) })
+            }
         }
     }
 
@@ -239,7 +254,7 @@ fn short(error: &impl std::error::Error) -> String {
 }
 
 /// Describes an answer that is no result of the request.
-const UNEXPECTED: &str = "its answer does not have the form that MCP requires";
+const UNEXPECTED: &str = "it does not have the form that MCP requires";
 
 /// Describes an error that a server has answered with.
 fn answered(error: &ErrorData) -> String {

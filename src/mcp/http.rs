@@ -4,6 +4,7 @@ use super::client::{Client, newest_or_older};
 use super::definition::harmless;
 use super::login::authorization;
 use super::login_store::{Login, LoginStore};
+use super::result::LenientTransport;
 use crate::core::secret::Secret;
 use crate::http::{own_origin, root_cause};
 use crate::text::lines::one_line;
@@ -131,7 +132,7 @@ impl HttpServer {
         if let Some(token) = token {
             config = config.auth_header(token.expose());
         }
-        let transport = StreamableHttpClientTransport::with_client(http, config);
+        let transport = LenientTransport(StreamableHttpClientTransport::with_client(http, config));
         client.serve_with_lifecycle(transport, lifecycle).await
     }
 }
@@ -171,6 +172,20 @@ pub async fn retried<T, Request: Future<Output = Result<T, ServiceError>>>(
 /// Describes a failed request to `server`; `None` if the failure is not one of HTTP.
 pub fn explain(server: &str, error: &ServiceError) -> Option<String> {
     in_request(error).map(|error| explain_transport(server, error))
+}
+
+/// Checks whether a request failed because its answer cannot be read.
+pub fn is_unreadable_answer(error: &ServiceError) -> bool {
+    match in_request(error) {
+        // The text of any other status begins with it.
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) => !text.starts_with("HTTP "),
+        Some(
+            StreamableHttpError::UnexpectedContentType(_)
+            | StreamableHttpError::ResponseBodyTooLarge { .. }
+            | StreamableHttpError::Deserialize(_),
+        ) => true,
+        _ => false,
+    }
 }
 
 fn explain_handshake(server: &str, error: &ClientInitializeError) -> String {
@@ -236,6 +251,10 @@ fn explain_transport(server: &str, error: &TransportError) -> String {
         ),
         (true, None) => format!("it needs a login; the user can log in with `agent mcp login {server}`"),
         (false, _) => match error {
+            // The breakers recognise these words.
+            StreamableHttpError::HttpStatus(status) => {
+                format!("it is temporarily unavailable: it answered with HTTP status {}", status.status)
+            }
             // Its text contains the address, which may contain a key.
             StreamableHttpError::Client(error) => {
                 one_line(&harmless(&format!("the request failed: {}", root_cause(error))), ERROR_CHARS)

@@ -1,6 +1,6 @@
 //! A server of a run: starts in the background, is called when its tools are checked, and is started once more after a crash.
 
-use super::connection::{Connection, Listing};
+use super::connection::{CallError, Connection, Listing};
 use super::{ServerSpec, Transport};
 use crate::process::protected::ProtectedChange;
 use crate::process::server_process::ServerEnding;
@@ -111,7 +111,11 @@ impl Server {
         let limit = self.spec.call_timeout;
         match tokio::time::timeout(limit, started.connection.call(name, arguments)).await {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(why)) => Err(self.failed(&started, &why)),
+            Ok(Err(CallError::Failed(why))) => Err(self.failed(&started, &why)),
+            Ok(Err(CallError::Unreadable(why))) => Err(format!(
+                "The MCP server `{server}` answered, but its answer cannot be read: {why}. The call may have had its effect: \
+                 check that before you repeat it."
+            )),
             Err(_) => Err(timed_out(server, limit)),
         }
     }
@@ -128,7 +132,7 @@ impl Server {
     fn failed(&self, started: &Arc<StartedServer>, why: &str) -> String {
         let server = &self.spec.name;
         if !started.connection.is_closed() {
-            return format!("The MCP server `{server}` did not run the call: {why}");
+            return format!("The call to the MCP server `{server}` failed: {why}");
         }
         let is_current = matches!(&*self.state.borrow(), Some(Ok(current)) if Arc::ptr_eq(current, started));
         if is_current && self.restarts.get() < MAX_RESTARTS {

@@ -2,11 +2,11 @@
 
 use crate::support::kernel::{here, kernels};
 use crate::support::mcp::{
-    SERVER, YOLO, call, configure, done, echo, lab, lab_with, model as server, names, processes_with,
-    results, run, run_args, with_search,
+    PEER, SERVER, YOLO, call, configure, done, echo, lab, lab_with, model as server, names, peers,
+    processes_with, results, run, run_args, with_search,
 };
-use crate::support::run::Lab;
-use serde_json::json;
+use crate::support::run::{KEY, Lab};
+use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -365,3 +365,35 @@ fn an_agent_with_a_list_of_tools_gets_those_of_a_server_by_a_pattern_only() {
         assert_eq!(finished.stderr.contains("there is no tool"), tools == "'*'", "{}", finished.stderr);
     }
 }
+
+/// A lab whose server `s` has these functions, and what the model reads after one call of its tool.
+fn result_of(functions: &str, tool: &str, arguments: &Value) -> String {
+    let lab = peers(&[("s", functions, "")]);
+    let model = server(&[call(&format!("mcp__s__{tool}"), arguments), done()]);
+    run(&lab, &model, &YOLO).exits(0);
+    results(&model.requests()[1])
+}
+
+// Fault A9: only the text reached the model.
+#[test]
+fn structured_content_reaches_the_model_beside_a_text() {
+    let answer = r#"{"content":[{"type":"text","text":"2 items."}],"structuredContent":{"items":[7,8]}}"#;
+    let read = result_of(&format!("at_call() {{ answer '{answer}'; }}"), "echo", &json!({"text": "x"}));
+    assert!(read.contains("2 items.") && read.contains(r#"{\"items\":[7,8]}"#), "{read}");
+}
+
+// Fault A10: the model was informed that these calls had not run, and repeated them.
+#[test]
+fn an_answer_with_unknown_parts_is_read_and_an_unreadable_one_is_told_from_a_call_that_did_not_run() {
+    for (answer, expected) in [
+        (r#"{"content":[{"text":"created ticket 42"},{"type":"tool_card"}]}"#, "created ticket 42"),
+        (r#"{"toolResult":"created ticket 42"}"#, "created ticket 42"),
+        (r#""created ticket 42""#, "created ticket 42"),
+        (r#"{"content":null,"isError":true}"#, "the tool reports an error without a description"),
+        (r#"{"odd":1}"#, "answered, but its answer cannot be read"),
+    ] {
+        let read = result_of(&format!("at_call() {{ answer '{answer}'; }}"), "echo", &json!({"text": "x"}));
+        assert!(read.contains(expected) && !read.contains("did not run"), "{answer}: {read}");
+    }
+}
+

@@ -410,22 +410,22 @@ fn hostile_bodies() -> Vec<Hostile> {
             "an event over 16 MiB",
             "tools/call",
             |_, _| raw(EVENTS, &format!("data: {}\n\n", "x".repeat(17 << 20))),
-            "did not",
+            "the MCP server `test` failed",
         ),
         case(
             "a page",
             "tools/call",
             |_, _| raw("text/html", "<h1>\u{1b}]0;owned\u{7}</h1>"),
-            "did not run the call",
+            "its answer cannot be read",
         ),
         case(
             "no type",
             "tools/call",
             |_, _| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned(),
-            "did not run the call",
+            "its answer cannot be read",
         ),
-        case("no JSON", "tools/call", |_, _| raw(JSON, "{\u{1b}[31m"), "did not run the call"),
-        case("an empty answer", "tools/call", |_, _| raw(JSON, ""), "did not run the call"),
+        case("no JSON", "tools/call", |_, _| raw(JSON, "{\u{1b}[31m"), "its answer cannot be read"),
+        case("an empty answer", "tools/call", |_, _| raw(JSON, ""), "its answer cannot be read"),
         case(
             "another id",
             "tools/call",
@@ -436,13 +436,13 @@ fn hostile_bodies() -> Vec<Hostile> {
             "no status line",
             "tools/call",
             |_, _| "\u{1b}]52;c;x\u{7}\r\n\r\n".to_owned(),
-            "did not run the call",
+            "the MCP server `test` failed",
         ),
         case(
             "a head without end",
             "tools/call",
             |_, _| format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 20)),
-            "did not run the call",
+            "the MCP server `test` failed",
         ),
     ]
 }
@@ -466,7 +466,7 @@ fn hostile_answers() -> Vec<Hostile> {
             "another file",
             "tools/call",
             |_, _| status("307 Temporary Redirect", "location: file:///etc/passwd\r\n"),
-            "did not run the call",
+            "the MCP server `test` failed",
         ),
         case(
             "401 without more",
@@ -613,4 +613,23 @@ fn m01_a_login_at_a_server_that_says_nothing_ends() {
     let service = McpService::answering(|_, _| Some(endless(JSON, "{")));
     let done = lab(&service, "start_timeout_seconds: 1").agent(&["mcp", "login", "test"]).exits(1);
     assert!(done.stderr.contains("did not answer within 1 s"), "{}", done.stderr);
+}
+
+// Fault B7: overloads of MCP servers counted as errors of the model.
+#[test]
+fn errors_of_a_server_that_go_by_themselves_do_not_end_a_run() {
+    for error in ["500 Internal Server Error", "502 Bad Gateway"] {
+        let service = McpService::answering(move |request, _| {
+            (request.message() == "tools/call").then(|| status(error, ""))
+        });
+        let lab =
+            Lab::new().config(&format!("{}loop: {{max_consecutive_errors: 2}}\n", config(&service, "")));
+        let calls = ["a", "b", "c", "d"]
+            .map(|text| json!({"calls": [{"name": "mcp__test__echo", "arguments": {"text": text}}]}));
+        let turns: Vec<_> = calls.into_iter().chain([json!({"text": "done"})]).collect();
+        let model = Server::start(&json!({ "turns": turns }).to_string());
+        lab.run(&model, &["--mode", "yolo"]).exits(0);
+        let read = results(&model).concat();
+        assert!(read.contains("temporarily unavailable") && !read.contains("did not run"), "{read}");
+    }
 }
