@@ -4,7 +4,7 @@ use crate::core::message::ToolCall;
 use crate::engine::hook_dispatch::CallView;
 use crate::engine::{Engine, call_arguments};
 use crate::tools::toolbox::CALL_TOOL;
-use crate::tools::{Access, Plan, Tool};
+use crate::tools::{Access, Plan, Tool, argument_conversion};
 use serde_json::Value;
 
 /// A call with parsed arguments and plan, or the reason why they are invalid.
@@ -73,8 +73,10 @@ impl Engine {
     fn plan_call<'a>(&'a self, call: &ToolCall) -> Result<PlannedCall<'a>, String> {
         let mut tool = self.toolbox.get(&call.name)?;
         let mut args = call_arguments::parse(&call.arguments)?;
+        argument_conversion::convert(&mut args, &tool.parameters());
         if call.name == CALL_TOOL {
             (tool, args) = self.toolbox.called_by_name(tool, &args)?;
+            argument_conversion::convert(&mut args, &tool.parameters());
         }
         Ok(PlannedCall { tool, plan: tool.plan(&args)?, args })
     }

@@ -142,21 +142,26 @@ fn type_error(name: &str, schema: &Value, value: &Value) -> Option<String> {
         return Some(format!("argument '{name}' must be one of {}", choices.join(", ")));
     }
     let wanted = schema.get("type").and_then(Value::as_str)?;
-    let fits = match wanted {
+    if !fits_type(value, wanted) {
+        return Some(format!("argument '{name}' must be of type {wanted}, not {}", kind(value)));
+    }
+    let least = schema.get("minimum").and_then(Value::as_i64)?;
+    (value.as_i64().is_some_and(|value| value < least))
+        .then(|| format!("argument '{name}' must be at least {least}"))
+}
+
+/// Checks whether `value` has the type `name` of JSON Schema.
+pub fn fits_type(value: &Value, name: &str) -> bool {
+    match name {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "number" => value.is_number(),
         "integer" => value.is_i64() || value.is_u64(),
         "array" => value.is_array(),
         "object" => value.is_object(),
+        "null" => value.is_null(),
         _ => true,
-    };
-    if !fits {
-        return Some(format!("argument '{name}' must be of type {wanted}, not {}", kind(value)));
     }
-    let least = schema.get("minimum").and_then(Value::as_i64)?;
-    (value.as_i64().is_some_and(|value| value < least))
-        .then(|| format!("argument '{name}' must be at least {least}"))
 }
 
 fn kind(value: &Value) -> &'static str {

@@ -1,6 +1,7 @@
 //! The tools that the model can call, and the traits and types that each tool implements and uses.
 
 pub mod apply_patch;
+pub mod argument_conversion;
 pub mod arguments;
 pub mod background;
 pub mod command_output;

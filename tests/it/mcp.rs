@@ -397,3 +397,17 @@ fn an_answer_with_unknown_parts_is_read_and_an_unreadable_one_is_told_from_a_cal
     }
 }
 
+// Fault A15: the server got the text, and refused it or not.
+#[test]
+fn a_number_in_a_text_reaches_the_server_and_a_built_in_tool_as_a_number() {
+    let functions = r#"schema='{"type":"object","properties":{"n":{"type":"integer"}}}'
+at_call() { case "$line" in *'"n":2}'*) text "a number" ;; *) text "no number" ;; esac; }"#;
+    assert!(result_of(functions, "echo", &json!({"n": "2"})).contains("a number"));
+    let lab = Lab::new().file("a.txt", "One\none\none\n");
+    let arguments = json!({"text": "one", "path": "a.txt", "max_results": "2", "case_sensitive": "false"});
+    let model = server(&[call("grep", &arguments), done()]);
+    run(&lab, &model, &YOLO).exits(0);
+    let read = results(&model.requests()[1]);
+    assert!(read.contains("2:") && !read.contains("3:") && !read.contains("Invalid"), "{read}");
+}
+
