@@ -136,6 +136,7 @@ pub async fn connect(
         refuses_schemas: Cell::default(),
         has_answered: Cell::default(),
         was_refused: Cell::default(),
+        refused_tools: RefCell::default(),
     }))
 }
 

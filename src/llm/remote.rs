@@ -15,16 +15,25 @@ use crate::llm::response_reader::{Arrival, ResponseReader};
 use crate::llm::retry::RetryAdvice;
 use crate::llm::retry_policy::RetryPolicy;
 use crate::llm::tagged_call::TaggedCallParser;
-use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
+use crate::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use crate::runtime::clock::Clock;
 use crate::text::delimiter::Delimiter;
+use crate::tools::toolbox::MCP_PREFIX;
 use futures_util::future::{FutureExt, LocalBoxFuture};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// `OpenAI`'s error for a model that does not support Chat Completions.
 const RESPONSES_ONLY_PHRASE: &str = "only supported in v1/responses";
+
+/// Maximum number of tools that are left out because the server refused them; each costs a request.
+const MAX_REFUSED_TOOLS: usize = 8;
+
+/// Texts before the position of a tool in the errors of Gemini (whose list of tools contains one list), `OpenAI` and Anthropic.
+const TOOL_LISTS: [&str; 4] = ["function_declarations[", "functionDeclarations[", "tools[", "tools."];
 
 /// Shortest key that is redacted in server messages, in bytes. Real keys have at least twenty; shorter ones (`none`, `1`)
 /// are placeholders for local servers, and redacting them would garble every message.
@@ -72,6 +81,8 @@ pub struct RemoteModel {
     pub has_answered: Cell<bool>,
     /// Whether it has refused a connection.
     pub was_refused: Cell<bool>,
+    /// Names of the tools of MCP servers that the server has refused.
+    pub refused_tools: RefCell<BTreeSet<String>>,
 }
 
 impl LlmClient for RemoteModel {
@@ -116,32 +127,41 @@ impl LlmClient for RemoteModel {
         Some(hasher.update(body.as_bytes()).finalize().to_hex().to_string())
     }
 
-    /// Sends the request. If the server refuses the schema, the schema is omitted from then on, because strict modes differ.
+    /// Sends the request. If the server refuses the schema of the answer or a tool of an MCP server, that is omitted from then on.
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
         async move {
-            let open = Request { schema: None, ..*request };
-            let request = if self.refuses_schemas.get() { &open } else { request };
-            match self.complete_with_retries(request, progress).await {
-                Err(error)
-                    if error.kind == FailureKind::Request
-                        && self.encode(request)? != self.encode(&open)? =>
-                {
-                    progress(Progress::Retry {
-                        attempt: 1,
-                        retry: 1,
-                        max_retries: 1,
-                        discarded: false,
-                        delay: Duration::ZERO,
-                        error: &error,
-                    });
-                    self.refuses_schemas.set(true);
-                    self.complete_with_retries(&open, progress).await
-                }
-                outcome => outcome,
+            loop {
+                let tools = self.accepted_tools(request.tools);
+                let schema = request.schema.filter(|_| !self.refuses_schemas.get());
+                let sent = Request { schema, tools: &tools, ..*request };
+                let error = match self.complete_with_retries(&sent, progress).await {
+                    Err(error) if error.kind == FailureKind::Request => error,
+                    outcome => return outcome,
+                };
+                let error = match refused_tool(&error.message, &tools) {
+                    Some(name) if self.refused_tools.borrow().len() < MAX_REFUSED_TOOLS => {
+                        self.refused_tools.borrow_mut().insert(name.to_owned());
+                        let message = format!("{name} is left out from now on: {}", error.message);
+                        LlmError { message, ..error }
+                    }
+                    _ if self.encode(&sent)? != self.encode(&Request { schema: None, ..sent })? => {
+                        self.refuses_schemas.set(true);
+                        error
+                    }
+                    _ => return Err(error),
+                };
+                progress(Progress::Retry {
+                    attempt: 1,
+                    retry: 1,
+                    max_retries: 1,
+                    discarded: false,
+                    delay: Duration::ZERO,
+                    error: &error,
+                });
             }
         }
         .boxed_local()
@@ -149,6 +169,15 @@ impl LlmClient for RemoteModel {
 }
 
 impl RemoteModel {
+    /// Returns the tools without those that the server has refused.
+    fn accepted_tools<'a>(&self, tools: &'a [ToolDefinition]) -> Cow<'a, [ToolDefinition]> {
+        let refused = self.refused_tools.borrow();
+        if refused.is_empty() {
+            return Cow::Borrowed(tools);
+        }
+        tools.iter().filter(|tool| !refused.contains(&tool.name)).cloned().collect()
+    }
+
     /// Sends the request, with retries. An answer that is streamed only because the server requires it is shown when complete.
     async fn complete_with_retries(
         &self,
@@ -324,6 +353,19 @@ impl RemoteModel {
     }
 }
 
+/// Returns the tool of an MCP server that an error message names, by its name (`OpenAI`) or its position in the request (Anthropic, Gemini).
+fn refused_tool<'a>(message: &str, tools: &'a [ToolDefinition]) -> Option<&'a str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let mut words = message.split(|c: char| !is_part(c));
+    let named = words.find_map(|word| tools.iter().find(|tool| tool.name == word));
+    let at = |list: &&str| {
+        let rest = message.split_once(*list)?.1;
+        tools.get(rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()?)
+    };
+    let tool = named.or_else(|| TOOL_LISTS.iter().find_map(at))?;
+    Some(tool.name.as_str()).filter(|name| name.starts_with(MCP_PREFIX))
+}
+
 /// Returns the error that ended `answer`. An answer that has started may be billed, so a later overload error of the server is
 /// not treated as a rejected request.
 fn stream_error(answer: &ResponseBuilder<'_>, error: LlmError) -> LlmError {
@@ -332,5 +374,35 @@ fn stream_error(answer: &ResponseBuilder<'_>, error: LlmError) -> LlmError {
             LlmError { kind: FailureKind::Server, ..error }
         }
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // Fault A8: the answer 400 to one tool ended the run for all of them.
+    #[test]
+    fn the_tool_that_a_server_refuses_is_found_by_its_name_or_its_position() {
+        let tool = |name: &str| ToolDefinition {
+            name: name.into(),
+            description: "".into(),
+            parameters: json!({}).into(),
+        };
+        let tools = ["grep", "mcp__s__a", "mcp__s__ab"].map(tool);
+        for (message, expected) in [
+            ("h answered 400: Invalid schema for function 'mcp__s__ab': In context=()", Some("mcp__s__ab")),
+            ("h answered 400: tools.1.custom.input_schema: JSON schema is invalid", Some("mcp__s__a")),
+            ("* GenerateContentRequest.tools[0].function_declarations[2].parameters: x", Some("mcp__s__ab")),
+            ("Invalid 'tools[1].function.parameters'", Some("mcp__s__a")),
+            ("tools.0.custom.input_schema: x", None),
+            ("Invalid schema for function 'grep'", None),
+            ("tools.17: x", None),
+            ("tools: too many", None),
+            ("Invalid schema for function 'mcp__s__abc'", None),
+        ] {
+            assert_eq!(refused_tool(message, &tools), expected, "{message}");
+        }
     }
 }

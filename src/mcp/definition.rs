@@ -1,5 +1,6 @@
 //! The tools of a server as the model sees them: names that every model accepts, and texts without control characters.
 
+use super::schema_repair;
 use crate::redactor::Redactor;
 use crate::text::invisible;
 use crate::tools::toolbox::MCP_PREFIX;
@@ -17,6 +18,8 @@ const MAX_NAME_CHARS: usize = 64;
 const HASH_DIGITS: usize = 8;
 /// Separates the names of server and tool in the name of a tool for the model.
 pub const SEPARATOR: &str = "__";
+/// The type of the arguments of every tool.
+const OBJECT: &str = "object";
 /// Maximum characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 4_000;
 
@@ -66,14 +69,21 @@ impl ListedTool {
         format!("Tool of the MCP server `{server}`. {}", text.trim())
     }
 
-    /// Returns the schema for the model: an object schema, without control characters in its texts.
+    /// Checks whether its arguments are an object, as MCP requires. No model server accepts other ones.
+    pub fn takes_object(&self) -> bool {
+        match self.schema.get("type") {
+            None | Some(Value::Null) => true,
+            Some(Value::Array(types)) => types.iter().any(|name| name == OBJECT),
+            Some(name) => name == OBJECT,
+        }
+    }
+
+    /// Returns the schema for the model: an object schema, without control characters in its texts, and without what model servers
+    /// refuse.
     pub fn schema_for_model(&self) -> Value {
         let mut schema = self.schema.clone();
         visit_texts(&mut schema, &mut |text| *text = harmless(text));
-        if let Some(keys) = schema.as_object_mut() {
-            keys.entry("type").or_insert_with(|| "object".into());
-            keys.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
-        }
+        schema_repair::repair(&mut schema);
         schema
     }
 }

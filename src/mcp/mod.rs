@@ -2,7 +2,7 @@
 //!
 //! A [`server::Server`] starts in the background, lists its tools and is called by [`tool::McpTool`]. Everything that it says is
 //! data: names and descriptions are made harmless ([`definition`]), results too ([`result`]), and tools that changed since the
-//! user saw them are withheld ([`pins`]). The protocol is that of the crate `rmcp`. A server is a program that the agent starts, or a
+//! user saw them are withheld ([`pins`]). Schemas that model servers would refuse are repaired ([`schema_repair`]). The protocol is that of the crate `rmcp`. A server is a program that the agent starts, or a
 //! service that it reaches over HTTP ([`http`]), for which the user may log in ([`login`]).
 
 pub mod client;
@@ -17,6 +17,7 @@ pub mod login_store;
 pub mod npx;
 pub mod pins;
 pub mod result;
+pub mod schema_repair;
 pub mod search;
 pub mod server;
 pub mod tool;

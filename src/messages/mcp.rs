@@ -49,6 +49,13 @@ pub fn mcp_name_taken(server: &str, tool: &str) -> String {
     )
 }
 
+/// A tool whose arguments are not an object.
+pub fn mcp_no_object(server: &str, tool: &str) -> String {
+    format!(
+        "MCP server {server}: the tool {tool} is not offered, because the `type` of its `inputSchema` is not `object`"
+    )
+}
+
 /// A package without a fixed version; `base` is its name.
 pub fn mcp_unpinned_package(name: &str, package: &str, base: &str) -> String {
     format!(

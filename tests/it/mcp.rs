@@ -411,3 +411,48 @@ at_call() { case "$line" in *'"n":2}'*) text "a number" ;; *) text "no number" ;
     assert!(read.contains("2:") && !read.contains("3:") && !read.contains("Invalid"), "{read}");
 }
 
+// Fault A8: a request with one of these schemas was refused, which ended the run.
+#[test]
+fn a_tool_that_no_model_server_accepts_is_not_offered_and_other_schemas_are_repaired() {
+    let functions = r#"at_list() {
+  list='{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"string","enum":null}},"anyOf":[{"required":["a"]}]}'
+  answer '{"tools":['"$(tool text x '{"type":"string"}'),$(tool list x "$list")"']}'
+}"#;
+    let lab = peers(&[("s", functions, "")]);
+    let model = server(&[done()]);
+    let finished = run(&lab, &model, &YOLO).exits(0);
+    let request = &model.requests()[0];
+    assert!(finished.stderr.contains("the tool text is not offered"), "{}", finished.stderr);
+    let tools = request.body["tools"].as_array().unwrap();
+    assert!(!names(request).contains(&"mcp__s__text".to_owned()));
+    let list = tools.iter().find(|tool| tool["function"]["name"] == "mcp__s__list").unwrap();
+    let expected = json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}, "b": {"type": "string"}}});
+    assert_eq!(list["function"]["parameters"], expected);
+}
+
+// Fault A8: the answer 400 to one tool ended the run for all of them.
+#[test]
+fn a_tool_that_the_model_server_refuses_is_left_out_and_the_run_goes_on() {
+    let lab = lab(&json!({"TOOLS": "alpha beta"}), "");
+    let refused = |name: &str| {
+        let message =
+            format!("Invalid schema for function 'mcp__test__{name}': schema must have type 'object'");
+        json!({"error": {"status": 400, "message": message}})
+    };
+    let model = server(&[refused("alpha"), refused("beta"), echo("hello"), done()]);
+    let finished = run(&lab, &model, &YOLO).exits(0);
+    let requests = model.requests();
+    let offered: Vec<Vec<String>> = requests
+        .iter()
+        .map(|request| names(request).into_iter().filter(|name| name.starts_with("mcp__")).collect())
+        .collect();
+    let [all, two, one, still] = offered.as_slice() else { panic!("{offered:?}") };
+    assert_eq!((all.len(), two.len(), one.len(), still.len()), (3, 2, 1, 1));
+    assert!(results(&requests[3]).contains("echo: hello"));
+    assert!(finished.stderr.contains("mcp__test__alpha is left out from now on"), "{}", finished.stderr);
+    // An error that names no tool of a server ends the run as before.
+    let model = server(&[json!({"error": {"status": 400, "message": "Invalid value for 'temperature'"}})]);
+    run(&lab, &model, &YOLO).exits(1);
+    assert_eq!(model.requests().len(), 1);
+}
+

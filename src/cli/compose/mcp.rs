@@ -63,6 +63,8 @@ pub struct McpServers {
     pub tools: Vec<McpTool>,
     /// Notices for the user.
     pub notices: Vec<String>,
+    /// Those about servers that could not be started.
+    pub unusable: Vec<String>,
 }
 
 /// A server of a run.
@@ -129,7 +131,7 @@ impl McpServers {
             let spec = match spec(app, settings, launcher, (name, server), answers.clone()) {
                 Ok(spec) => spec,
                 Err(why) => {
-                    this.notices.push(messages::mcp_server_unusable(name, &why));
+                    this.unusable.push(messages::mcp_server_unusable(name, &why));
                     continue;
                 }
             };
@@ -185,7 +187,7 @@ impl McpServers {
                     used.pins = Some(pins);
                     has_changed = true;
                 }
-                Err(why) => self.notices.push(messages::mcp_server_unusable(&name, &why)),
+                Err(why) => self.unusable.push(messages::mcp_server_unusable(&name, &why)),
             }
         }
         if has_changed && let Err(error) = pin_store(settings).store(all_pins.clone()) {
@@ -214,8 +216,10 @@ impl McpServers {
                 self.notices.push(messages::mcp_tools_withheld(name, &withheld.join(", ")));
             }
             let wanted = pins.offered().filter(|listed| is_wanted(&used.settings, listed));
+            let (wanted, forbidden): (Vec<_>, Vec<_>) = wanted.partition(|listed| listed.takes_object());
+            self.notices.extend(forbidden.iter().map(|listed| messages::mcp_no_object(name, &listed.name)));
             // A secret may be known now that was not when the tools were accepted.
-            for listed in wanted.filter_map(|listed| listed.clone().screened(redactor)) {
+            for listed in wanted.into_iter().filter_map(|listed| listed.clone().screened(redactor)) {
                 if names.insert(name_for_model(name, &listed.name)) {
                     let access = access(&used.settings, &listed);
                     tools.push(McpTool::new(Rc::clone(&used.server), listed, access));
@@ -277,7 +281,7 @@ impl McpServers {
 
     /// Shows the notices so far.
     pub fn show_notices(&mut self, app: &App) {
-        for text in self.notices.drain(..) {
+        for text in self.unusable.drain(..).chain(self.notices.drain(..)) {
             app.notify(Style::Warning, &app.redact(&text));
         }
     }

@@ -97,7 +97,7 @@ at_list() { answer '{"tools":['"$(tool echo)"','"$(tool big x '{"type":"object",
 # user: form that MCP requires
 at_list() { answer '{"tools":['"$(tool echo x '"string"')"']}'; }
 ## a schema of another type
-# model: called
+# user: the tool echo is not offered
 at_list() { answer '{"tools":['"$(tool echo x '{"type":["array",7],"properties":[],"required":"all"}')"']}'; }
 ## absurd numbers in a schema
 # model: called
