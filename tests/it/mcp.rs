@@ -456,3 +456,57 @@ fn a_tool_that_the_model_server_refuses_is_left_out_and_the_run_goes_on() {
     assert_eq!(model.requests().len(), 1);
 }
 
+/// A lab with a repository that contains the program of the server `s`, which reads a file of it; the server `gone` cannot start.
+fn repository_with_server() -> Lab {
+    let lab = Lab::new().file("server.sh", reading_server()).file("a.txt", "first\n").config(
+        "mcp: {servers: {s: {command: /bin/sh, args: [server.sh]}, gone: {command: /nowhere/server}}}\n",
+    );
+    lab.commit_all();
+    lab
+}
+
+fn reading_server() -> String {
+    PEER.replace("\n# CASE\n", "\nat_call() { text \"$(cat a.txt)\"; }\n")
+}
+
+// Fault B1: a worktree is in the state directory, which servers that only read the workspace could not see.
+#[test]
+fn a_server_that_reads_the_workspace_starts_in_worktrees_and_one_that_cannot_start_is_reported() {
+    let commands: [&[&str]; 3] =
+        [&["parallel", "look"], &["loop", "look", "--check", "true", "--worktree"], &["worker", "--drain"]];
+    for words in commands {
+        let lab = repository_with_server();
+        if words[0] == "worker" {
+            lab.agent(&["submit", "look"]).exits(0);
+        }
+        let model = server(&[call("mcp__s__echo", &json!({})), json!({"text": "done COMPLETE"})]);
+        let url = model.url();
+        let options = ["--mode", "yolo", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+        let finished = lab.agent(&[words, &options].concat()).exits(0);
+        assert!(results(&model.requests()[1]).contains("first"), "{words:?}: {}", finished.stderr);
+        assert!(finished.stderr.contains("MCP server gone is not used"), "{words:?}: {}", finished.stderr);
+    }
+}
+
+// Fault B1: as above, for the repositories of `agent eval`.
+#[test]
+fn a_server_that_reads_the_workspace_starts_in_the_repositories_of_eval() {
+    let lab = repository_with_server();
+    let task = lab.outside().join("tasks/look");
+    fs::create_dir_all(task.join("workspace")).unwrap();
+    fs::write(task.join("task.yaml"), "prompt: look\nchecks: test -e a.txt\n").unwrap();
+    fs::write(task.join("workspace/a.txt"), "first\n").unwrap();
+    fs::write(task.join("workspace/server.sh"), reading_server()).unwrap();
+    let models = ["one", "two"].map(|name| {
+        let file = lab.outside().join(format!("{name}.yaml"));
+        fs::write(&file, "turns: [{calls: [{name: mcp__s__echo, arguments: {}}]}, {text: done}]").unwrap();
+        format!("scripted:{}", file.display())
+    });
+    let tasks = lab.outside().join("tasks").display().to_string();
+    let words = ["eval", "--mode", "yolo", "--tasks", &tasks, "--models", &models.join(","), "--json"];
+    let finished = lab.agent(&words).exits(0);
+    assert!(finished.stderr.contains("MCP server gone is not used"), "{}", finished.stderr);
+    for run in finished.json()["runs"].as_array().unwrap() {
+        assert_eq!(run["tools_used"][0]["success"], true, "{run}");
+    }
+}

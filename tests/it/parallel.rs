@@ -81,6 +81,23 @@ fn a06_each_task_has_a_worktree_and_a_branch_and_the_users_files_stay() {
     assert_eq!(before, (git(&lab, &["rev-parse", "HEAD"]), git(&lab, &["status", "--porcelain"])));
 }
 
+// Fault B1, found beside it: below the hidden state directory, nothing was protected.
+#[test]
+fn a_command_cannot_change_protected_files_of_a_worktree() {
+    let lab = Lab::new().file(".claude/settings.json", "{}\n").file("a.txt", "first\n");
+    lab.commit_all();
+    let command = "f=.cla; echo x >> ${f}ude/settings.json; echo x >> a.txt";
+    let script = json!({"turns": [
+        {"calls": [{"name": "run_command", "arguments": {"command": command}}]},
+        {"text": "done"},
+    ]});
+    std::fs::write(lab.outside().join("m.yaml"), script.to_string()).unwrap();
+    let json = parallel(&lab, &["change", "--model", &model(&lab, "m"), "--json"]).exits(0).json();
+    let branch = runs(&json)[0]["worktree"]["branch"].as_str().unwrap().to_owned();
+    assert_eq!(git(&lab, &["show", &format!("{branch}:a.txt")]), "first\nx");
+    assert_eq!(git(&lab, &["show", &format!("{branch}:.claude/settings.json")]), "{}");
+}
+
 #[test]
 fn a06_more_tasks_than_workers_wait_and_none_is_left_out() {
     let lab = writes(repository(), "b.txt", "b");

@@ -1,6 +1,7 @@
 //! Landlock rules: file access rights that the kernel enforces for this process and everything that it starts.
 
 use super::mount_plan::open_real;
+use super::policy::is_below;
 use super::{SHARED_TEMP_DIRS, SandboxPolicy, View};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -51,7 +52,9 @@ pub fn restrict(policy: &SandboxPolicy, view: View) -> io::Result<()> {
     for path in changed.chain(places.iter().map(PathBuf::from)).chain([policy.temporary.clone()]) {
         rules = allow(rules, &path, all)?;
     }
-    for path in parts_without(hidden, Path::new("/")) {
+    // Such as the worktree of a run, which is below the state directory.
+    let visible = policy.visible.iter().filter(|path| is_below(path, hidden)).cloned();
+    for path in parts_without(hidden, Path::new("/")).into_iter().chain(visible) {
         rules = allow(rules, &path, AccessFs::from_read(NEWEST))?;
     }
     let status = rules.restrict_self().map_err(io::Error::other)?;

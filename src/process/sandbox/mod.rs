@@ -46,7 +46,8 @@ pub struct SandboxPolicy {
     /// Paths that are unchangeable as long as their parent directory exists. They are compared afterwards, because a mount
     /// would also pin the parent directory.
     pub compared: Vec<PathBuf>,
-    /// Directories that are visible inside of covered ones, such as those of programs.
+    /// Directories that are visible inside of covered ones, such as those of programs, and inside of hidden ones, such as the worktree of a
+    /// run.
     pub visible: Vec<PathBuf>,
     /// Files and directories that the command cannot see.
     pub hidden: Vec<PathBuf>,

@@ -1,5 +1,6 @@
 //! Computes the changes of a command's file system view relative to a read-only copy of the host's.
 
+use super::policy::is_below;
 use super::{SHARED_TEMP_DIRS, SandboxPolicy};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
@@ -58,7 +59,7 @@ pub(super) fn plan(policy: &SandboxPolicy) -> BTreeMap<PathBuf, MountChange> {
         .visible
         .iter()
         .map(PathBuf::as_path)
-        .filter(|path| is_in_replaced_dir(path, policy))
+        .filter(|path| is_in_replaced_dir(path, policy) || is_below(path, &policy.hidden))
         .chain(in_run);
     for path in visible.filter(|path| path.exists()) {
         changes

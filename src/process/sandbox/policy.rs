@@ -92,23 +92,32 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
             .chain(workspace_if(WorkspaceAccess::None)),
     );
     let read_only = protected.into_iter().chain(link_targets).chain(trusted).chain(own_files);
-    // Hidden paths cannot be changed either, and other programs may change them meanwhile.
-    let read_only = read_only.filter(|path| !hidden.iter().any(|hidden| path.starts_with(hidden))).collect();
+    // Hidden paths cannot be changed either, and other programs may change them meanwhile. A worktree below one is not hidden.
+    let is_in_worktree = |path: &Path, hidden: &PathBuf| {
+        path.starts_with(workspace) && is_below(workspace, std::slice::from_ref(hidden))
+    };
+    let is_hidden =
+        |path: &Path| hidden.iter().any(|hidden| path.starts_with(hidden) && !is_in_worktree(path, hidden));
+    let read_only = read_only.filter(|path| !is_hidden(path)).collect();
+    let visible = programs
+        .chain(home.map(Path::to_owned))
+        .chain(own)
+        .chain(repositories::repositories_around(workspace));
+    let visible = existing_real_paths(visible).into_iter().filter(|path| !is_below(path, &hidden));
     SandboxPolicy {
         writable: existing_real_paths(writable),
         read_only,
-        visible: existing_real_paths(
-            programs
-                .chain(home.map(Path::to_owned))
-                .chain(own)
-                .chain(workspace_if(WorkspaceAccess::Read))
-                .chain(repositories::repositories_around(workspace)),
-        ),
+        visible: visible.chain(existing_real_paths(workspace_if(WorkspaceAccess::Read))).collect(),
         hidden,
         temporary: temporary.to_owned(),
         network: settings.network,
         compared: Vec::new(),
     }
+}
+
+/// Checks whether `path` is in one of `directories`.
+pub(super) fn is_below(path: &Path, directories: &[PathBuf]) -> bool {
+    directories.iter().any(|directory| path.starts_with(directory) && path != directory)
 }
 
 /// Returns startup and configuration files in the home directory, if the home directory is writable as a whole.
