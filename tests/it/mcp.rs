@@ -488,6 +488,24 @@ fn a_server_that_reads_the_workspace_starts_in_worktrees_and_one_that_cannot_sta
     }
 }
 
+// Fault B1, found beside it: each worktree accepted the tools anew, also those that had changed.
+#[test]
+fn tools_that_were_accepted_in_a_workspace_are_those_of_its_worktrees() {
+    let lab = repository_with_server();
+    let model = server(&[done()]);
+    assert!(run(&lab, &model, &YOLO).exits(0).stderr.contains("MCP server s: first contact"));
+    let changed = reading_server().replace("Repeats a text.", "Repeats a text, and more.");
+    fs::write(lab.ws().join("server.sh"), changed).unwrap();
+    lab.git(&["commit", "-qam", "changed"]);
+    let model = server(&[call("mcp__s__echo", &json!({})), json!({"text": "done COMPLETE"})]);
+    let url = model.url();
+    let words = ["loop", "look", "--check", "true", "--worktree", "--mode", "yolo"];
+    let options = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let finished = lab.agent(&[words.as_slice(), &options].concat()).exits(0);
+    assert!(!finished.stderr.contains("first contact"), "{}", finished.stderr);
+    assert!(results(&model.requests()[1]).contains("has changed since the user accepted it"));
+}
+
 // Fault B1: as above, for the repositories of `agent eval`.
 #[test]
 fn a_server_that_reads_the_workspace_starts_in_the_repositories_of_eval() {

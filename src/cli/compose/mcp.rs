@@ -433,7 +433,9 @@ fn stdio(
     });
     let argv: Vec<String> = std::iter::once(command).chain(&server.args).cloned().collect();
     let names: Vec<&String> = server.env.keys().collect();
-    let identity = json!([argv, cwd, names]);
+    // The tools that were accepted in a workspace are accepted in its worktrees.
+    let place = cwd.strip_prefix(&settings.workspace).unwrap_or(&cwd);
+    let identity = json!([argv, place, names]);
     let launcher = launcher.for_server(confinement);
     Ok((Transport::Stdio(StdioServer { argv, cwd, env, launcher, endings: Arc::default() }), identity))
 }
