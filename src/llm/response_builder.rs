@@ -62,8 +62,8 @@ pub struct ResponseBuilder<'a> {
     /// Whether content arrived after a finish reason, which then does not mark the end.
     has_content_after_finish: bool,
     usage: Option<Usage>,
-    /// Whether `usage` was reported before the answer, so that it counts the prompt alone.
-    is_usage_of_prompt: bool,
+    /// Token counts that were reported before the answer, so that they are those of the prompt.
+    prompt_usage: Option<Usage>,
     done: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> ResponseBuilder<'a> {
             finish: None,
             has_content_after_finish: false,
             usage: None,
-            is_usage_of_prompt: false,
+            prompt_usage: None,
             done: false,
         }
     }
@@ -218,22 +218,21 @@ impl<'a> ResponseBuilder<'a> {
     /// Stores the latest token counts.
     pub fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
-        self.is_usage_of_prompt = false;
     }
 
     /// Stores the token counts that a server reports before its answer.
     pub fn set_prompt_usage(&mut self, usage: Usage) {
-        self.usage = Some(usage);
-        self.is_usage_of_prompt = true;
+        self.prompt_usage = Some(usage);
     }
 
     /// Adds the reported token counts to the `error` for which the answer is refused. Counts of the prompt alone are added only if the
     /// request is not repeated: each repetition could cost as much as its longest answer, which is counted without a report.
     pub fn refuse(&self, error: LlmError) -> LlmError {
-        let is_broken_off = error.kind == FailureKind::CutStream;
-        let is_whole = !self.is_usage_of_prompt || !error.retryable;
-        let reported = self.usage.filter(|_| is_whole && !is_broken_off);
-        LlmError { usage: error.usage.or(reported), ..error }
+        if error.kind == FailureKind::CutStream {
+            return error;
+        }
+        let prompt_usage = self.prompt_usage.filter(|_| !error.retryable);
+        LlmError { usage: error.usage.or(self.usage).or(prompt_usage), ..error }
     }
 
     /// Checks whether no content has arrived.
@@ -281,7 +280,7 @@ impl<'a> ResponseBuilder<'a> {
             self.blocks.push(Block { slot: u64::MAX, kind: Kind::Text, text, opaque: Value::Null });
         }
         let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, context);
-        let usage = self.usage;
+        let usage = self.usage.or(self.prompt_usage);
         Ok(Response { message: self.into_message(calls), finish, usage, is_cached: false })
     }
 

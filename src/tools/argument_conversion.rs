@@ -38,7 +38,9 @@ fn convert_part(value: &mut Value, schema: &Value, root: &Value) {
         }
         Value::Array(items) => {
             if let Some(schema) = variants.iter().find_map(|variant| variant.get("items")) {
-                items.iter_mut().for_each(|item| convert_part(item, schema, root));
+                for item in items {
+                    convert_part(item, schema, root);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

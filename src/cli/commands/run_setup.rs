@@ -36,7 +36,6 @@ use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::report::OutputFormat;
-use crate::terminal::Style;
 use crate::tools::hub::HubAccess;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::use_skill::UseSkill;
@@ -158,12 +157,7 @@ impl RunSetup {
         let mut mcp = McpServers::start(app, &settings, &launcher, mcp_options).await;
         let toolbox = permitted(mcp.add_to(toolbox, &settings, &redactor), &settings);
         refuse_without_grants(options, &mcp.tools, &mut settings);
-        if options.quiet {
-            // The log of a quiet run, such as each of those at the same time, omits notices.
-            mcp.unusable.iter().for_each(|text| app.notify(Style::Warning, &redactor.text(text)));
-        }
-        notices.append(&mut mcp.unusable);
-        notices.append(&mut mcp.notices);
+        notices.extend(mcp.take_notices(app, options.quiet));
         let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
         Ok(Self {
             started_at,

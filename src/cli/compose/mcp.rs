@@ -279,9 +279,18 @@ impl McpServers {
         notices
     }
 
+    /// Returns the notices so far for the log of a run. One that `is_quiet`, such as each of those at the same time, omits notices, so
+    /// servers that could not be started are reported here.
+    pub fn take_notices(&mut self, app: &App, is_quiet: bool) -> Vec<String> {
+        for text in self.unusable.iter().filter(|_| is_quiet) {
+            app.notify(Style::Warning, &app.redact(text));
+        }
+        self.unusable.drain(..).chain(self.notices.drain(..)).collect()
+    }
+
     /// Shows the notices so far.
     pub fn show_notices(&mut self, app: &App) {
-        for text in self.unusable.drain(..).chain(self.notices.drain(..)) {
+        for text in self.take_notices(app, false) {
             app.notify(Style::Warning, &app.redact(&text));
         }
     }

@@ -92,13 +92,8 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
             .chain(workspace_if(WorkspaceAccess::None)),
     );
     let read_only = protected.into_iter().chain(link_targets).chain(trusted).chain(own_files);
-    // Hidden paths cannot be changed either, and other programs may change them meanwhile. A worktree below one is not hidden.
-    let is_in_worktree = |path: &Path, hidden: &PathBuf| {
-        path.starts_with(workspace) && is_below(workspace, std::slice::from_ref(hidden))
-    };
-    let is_hidden =
-        |path: &Path| hidden.iter().any(|hidden| path.starts_with(hidden) && !is_in_worktree(path, hidden));
-    let read_only = read_only.filter(|path| !is_hidden(path)).collect();
+    // Hidden paths cannot be changed either, and other programs may change them meanwhile.
+    let read_only = read_only.filter(|path| !is_hidden(path, &hidden, workspace)).collect();
     let visible = programs
         .chain(home.map(Path::to_owned))
         .chain(own)
@@ -113,6 +108,14 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
         network: settings.network,
         compared: Vec::new(),
     }
+}
+
+/// Checks whether `path` is hidden. A `workspace` below a hidden directory, such as a worktree, is not.
+fn is_hidden(path: &Path, hidden: &[PathBuf], workspace: &Path) -> bool {
+    hidden
+        .iter()
+        .filter(|hidden| path.starts_with(hidden))
+        .any(|hidden| !path.starts_with(workspace) || !is_below(workspace, std::slice::from_ref(hidden)))
 }
 
 /// Checks whether `path` is in one of `directories`.
