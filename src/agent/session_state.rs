@@ -8,6 +8,7 @@ use crate::engine::guardrails::counts::SessionCounts;
 use crate::journal::file_history::FileHistory;
 use crate::journal::interrupted_calls::UnfinishedCalls;
 use crate::journal::offered_tools::OfferedTools;
+use crate::journal::played_turns::PlayedTurns;
 use crate::journal::read::{self, JournalContents};
 use crate::journal::saved_state::{self, SavedState, SavedStateError, next_at};
 use crate::tools::background::PreviousCommands;
@@ -56,6 +57,8 @@ pub struct SessionInfo {
     pub has_system: bool,
     /// Whether a call of it has waited for approval.
     pub pauses: bool,
+    /// The turns that its scripted models have played.
+    pub played_turns: PlayedTurns,
     /// Sequence number of the next record; 0 for an empty journal.
     pub next_seq: u64,
 }
@@ -79,6 +82,7 @@ impl SessionInfo {
     /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         self.next_seq = record.seq.saturating_add(1);
+        self.played_turns.apply(&record.event);
         match &record.event {
             Event::SessionStart { workspace, .. } if self.workspace.is_none() => {
                 self.workspace = Some(workspace.clone());

@@ -11,6 +11,7 @@ pub mod interrupted_calls;
 pub mod kept_results;
 pub mod memory;
 pub mod offered_tools;
+pub mod played_turns;
 pub mod read;
 pub mod retention;
 pub mod saved_state;

@@ -147,8 +147,10 @@ fn open_scripted(
     source: Rc<Clock>,
 ) -> Result<Box<dyn LlmClient>, ConnectError> {
     let accepts_images = options.images.unwrap_or(true);
-    ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source)
-        .map(|model| -> Box<dyn LlmClient> { Box::new(model.with_images(accepts_images)) })
+    let opened = ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source);
+    opened
+        .map(|model| model.with_images(accepts_images).with_played_turns(options.played_turns))
+        .map(|model| -> Box<dyn LlmClient> { Box::new(model) })
         .map_err(|error| ConnectError::new(FailureKind::Config, error.to_string()))
 }
 

@@ -39,6 +39,8 @@ pub struct ModelOptions {
     pub deadlines: Deadlines,
     /// Whether to look for a server on this machine if no model is chosen; true only on a terminal.
     pub probe_local: bool,
+    /// Number of turns of a script that the session has played before.
+    pub played_turns: usize,
     /// Provider table rows of the user.
     pub provider_overrides: ProviderOverrides,
 }
@@ -59,6 +61,7 @@ impl Default for ModelOptions {
             max_retry_after: DEFAULT_MAX_RETRY_AFTER,
             deadlines: Deadlines::default(),
             probe_local: false,
+            played_turns: 0,
             provider_overrides: ProviderOverrides::new(),
         }
     }

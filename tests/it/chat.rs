@@ -71,6 +71,22 @@ fn chat_each_message_is_a_run_on_one_session_and_only_the_answers_are_on_stdout(
     assert_eq!(user_messages(&more.requests()[0]), ["\"one\"", "\"two\"", "\"three\""]);
 }
 
+// Fault C1: each message started the script again.
+#[test]
+fn chat_a_scripted_model_goes_on_with_its_script() {
+    let lab = Lab::new().file("script.yaml", "turns: [{text: first}, {text: second}]");
+    let words = ["chat", "--model", "scripted:script.yaml"];
+    let mut chat = AtTerminal::launch_controlled(&lab.command(&words));
+    for (number, text) in [(1, "one\r"), (2, "two\r"), (3, "three\r")] {
+        chat.prompt(number);
+        chat.types(text);
+    }
+    let shown = chat.prompt(4);
+    assert!(shown.contains("the script is used up: it has 2 turns"), "{shown}");
+    chat.types(END);
+    assert_eq!(chat.finish().stdout, "first\nsecond\n");
+}
+
 #[test]
 fn chat_undo_undoes_the_last_message_and_then_the_one_before() {
     let lab = Lab::new().file("a.txt", "one\n");

@@ -3,6 +3,7 @@
 use crate::support::run::{Finished, KEY, Lab, Running};
 use crate::support::schema;
 use crate::support::server::Server;
+use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
 use rusqlite::{Connection, TransactionBehavior};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -160,6 +161,26 @@ fn with_killed_worker() -> Lab {
     running.finish();
     assert_eq!(state(&lab, "a"), "claimed");
     lab
+}
+
+// Fault C1: the script of a killed worker began again, and its calls ran twice.
+#[test]
+fn a_scripted_model_goes_on_with_its_script_when_its_worker_was_killed() {
+    let (lab, seconds) = (repository(), unique_seconds());
+    let turns = format!(
+        "  - calls: [{{name: run_command, arguments: {{command: echo line >> log.txt}}}}]
+  - calls: [{{name: run_command, arguments: {{command: sleep {seconds}}}}}]\n"
+    );
+    let model = model(&lab, "script", &turns);
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let running = lab.start(&["worker", "--mode", "yolo", "--model", &model, "--drain"]);
+    wait_for_sleepers(&seconds, 1);
+    running.signal(Signal::KILL);
+    running.finish();
+    worker(&lab, &model, &["--drain"]).exits(0);
+    let task = task(&lab, "a");
+    assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)));
+    assert_eq!((lab.git(&["show", "agent/task/a:log.txt"]), survivors(&seconds)), ("line\n".into(), 0));
 }
 
 #[test]

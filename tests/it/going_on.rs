@@ -175,3 +175,36 @@ fn l13_each_run_of_a_session_has_its_own_tokens_and_calls() {
     stopped(&lab.resume(&server, &["go on", "--json"]).exits(2), "budget_exceeded", "tokens");
     assert_eq!(server.requests().len(), 0);
 }
+
+// Fault C1: a resumed session started its script again.
+#[test]
+fn a_scripted_model_goes_on_with_its_script_whatever_its_requests_were_for() {
+    let look = "calls: [{name: list_files, arguments: {path: '.'}}]";
+    let subagent = "calls: [{name: dispatch_subagent, arguments: {task: look}}]";
+    let down = "error: {kind: overloaded, retry_after: 0.001}";
+    let next = "{text: next}";
+    let cases: &[(&str, &[&str])] = &[
+        (&format!("{{text: one}}, {next}"), &[]),
+        (&format!("{{{down}}}, {{text: one}}, {next}"), &[]),
+        (&format!("{{{look}, repeat: 3}}, {{text: one}}, {next}"), &[]),
+        (&format!("{{{subagent}}}, {{text: seen}}, {{text: one}}, {next}"), &[]),
+        (&format!("{{{look}}}, {{text: closing}}, {next}"), &["--max-steps", "1"]),
+        (
+            &format!("{{text: one}}, {{text: '{{\"completed\": true, \"confidence\": 1}}'}}, {next}"),
+            &["--self-eval", "basic"],
+        ),
+        // The other model has given the answer, and gives the next one.
+        (&format!("{{{down}, repeat: 4}}"), &[]),
+    ];
+    for (turns, args) in cases {
+        let lab = Lab::new()
+            .file("script.yaml", format!("turns: [{turns}]"))
+            .file("other.yaml", "turns: [{text: one}, {text: next}]")
+            .config("llm: {retries: 1, fallback: ['scripted:other.yaml']}");
+        let run = ["run", "task", "--model", "scripted:script.yaml", "--mode", "yolo"];
+        let first = lab.agent(&[&run[..], args].concat());
+        assert!([0, 2].contains(&first.code.unwrap()), "{turns}: {}", first.stderr);
+        let resumed = lab.agent(&["resume", "--last", "more", "--model", "scripted:script.yaml"]);
+        assert_eq!(resumed.stdout, "next\n", "{turns}: {}", resumed.stderr);
+    }
+}

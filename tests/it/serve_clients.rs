@@ -5,7 +5,10 @@ use std::process::Command;
 
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
 
+/// For two messages of a session.
 const SCRIPT: &str = "turns:
+  - calls: [{name: write_file, arguments: {path: new.txt, content: \"text\\n\"}}]
+  - text: done
   - calls: [{name: write_file, arguments: {path: new.txt, content: \"text\\n\"}}]
   - text: done
 ";

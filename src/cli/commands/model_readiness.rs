@@ -6,6 +6,7 @@ use crate::cli::compose::costs::Prices;
 use crate::config::settings::Settings;
 use crate::core::secret::Secret;
 use crate::http::{Deadlines, Endpoint};
+use crate::journal::played_turns::PlayedTurns;
 use crate::llm::codec::Codec;
 use crate::llm::connect::{self, EnvLookup, ModelChoice, ModelTarget, choose};
 use crate::llm::discovery::{self, Header};
@@ -72,7 +73,7 @@ pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool
             report.readiness(online).await
         }
         Err(error) if !scripted => Readiness::not_ready(&error),
-        Ok(_) | Err(_) => match compose::connect_model(app, settings).await {
+        Ok(_) | Err(_) => match compose::connect_model(app, settings, &PlayedTurns::default()).await {
             Ok(llm) => Readiness::ready(llm.model()),
             Err(error) => Readiness::not_ready(&error),
         },

@@ -30,6 +30,7 @@ use crate::core::message::HistoryMessage;
 use crate::core::review::REVIEW_SCHEMA;
 use crate::core::skill::Skill;
 use crate::engine::rules::PolicyRule;
+use crate::journal::played_turns::PlayedTurns;
 use crate::llm::LlmClient;
 use crate::mcp::tool::McpTool;
 use crate::messages;
@@ -134,7 +135,9 @@ impl RunSetup {
         let launcher = compose::launcher(app, &settings)?;
         let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
-        let (models, caps, review) = connect_models(app, &settings, &host).await?;
+        let played =
+            resumed_session.as_ref().map_or_else(PlayedTurns::default, |it| it.about.played_turns.clone());
+        let (models, caps, review) = connect_models(app, &settings, &host, &played).await?;
         notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
@@ -231,10 +234,11 @@ async fn connect_models(
     app: &App,
     settings: &Settings,
     host: &Rc<OnceCell<SubagentHost>>,
+    played: &PlayedTurns,
 ) -> CliResult<(ModelChain, SpendingCaps, ReviewSetup)> {
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
-    let models = ModelChain::connect(app, settings, &caps, &prices).await?;
-    let review = ReviewSetup::connect(app, settings, (&caps, &prices), host).await?;
+    let models = ModelChain::connect(app, settings, &caps, &prices, played).await?;
+    let review = ReviewSetup::connect(app, settings, (&caps, &prices), host, played).await?;
     Ok((models, caps, review))
 }
 

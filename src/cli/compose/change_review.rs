@@ -20,6 +20,7 @@ use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::Engine;
 use crate::engine::reviewer::{ReviewRequest, Reviewer};
 use crate::journal::file_history::{FileHistory, Restoration};
+use crate::journal::played_turns::PlayedTurns;
 use crate::journal::read::for_each_record;
 use crate::messages;
 use crate::runtime::emitter::EmitError;
@@ -71,10 +72,11 @@ impl ReviewSetup {
         settings: &Settings,
         (caps, prices): (&SpendingCaps, &Prices),
         host: &Rc<OnceCell<SubagentHost>>,
+        played: &PlayedTurns,
     ) -> CliResult<Self> {
         let review = &settings.auto_review;
         let model = match review.review_model.as_deref().filter(|_| review.enabled) {
-            Some(name) => Some(connect_model(app, settings, (caps, prices), name).await?),
+            Some(name) => Some(connect_model(app, settings, (caps, prices), name, played).await?),
             None => None,
         };
         Ok(Self { host: Rc::clone(host), model })
@@ -116,10 +118,11 @@ async fn connect_model(
     settings: &Settings,
     (caps, prices): (&SpendingCaps, &Prices),
     name: &str,
+    played: &PlayedTurns,
 ) -> CliResult<SubagentModel> {
     let mut own = fallback_settings(settings, name, prices)?;
     own.llm.fallback.clear();
-    let connected = ModelChain::connect(app, &own, caps, prices).await;
+    let connected = ModelChain::connect(app, &own, caps, prices, played).await;
     let ModelChain { clients, terms } = connected.map_err(|error| {
         CliError::new(error.kind, messages::review_model_unusable(name, &error.to_string()))
     })?;

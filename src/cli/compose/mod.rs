@@ -66,6 +66,7 @@ use crate::engine::skill_set::SkillSet;
 use crate::engine::{Engine, EngineOptions};
 use crate::http::Deadlines;
 use crate::journal::kept_results::KeptResults;
+use crate::journal::played_turns::PlayedTurns;
 use crate::llm::connect::connect;
 use crate::llm::model_options::ModelOptions;
 use crate::llm::response_cache::{self, CachedModel};
@@ -294,12 +295,17 @@ pub fn arm_interrupt(
     }))
 }
 
-/// Connects the configured model.
+/// Connects the configured model; `played` are the turns that scripted models have played in the session.
 ///
 /// # Errors
 /// Fails when no model is configured or found, or its API key is missing.
-pub async fn connect_model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
-    let options = model_options(app, settings);
+pub async fn connect_model(
+    app: &App,
+    settings: &Settings,
+    played: &PlayedTurns,
+) -> CliResult<Box<dyn LlmClient>> {
+    let played_turns = settings.llm.model.as_deref().map_or(0, |model| played.of(model));
+    let options = ModelOptions { played_turns, ..model_options(app, settings) };
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
     let model = connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })?;
@@ -333,6 +339,7 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
         },
         // Only on a terminal, where the user sees the result; a script must not depend on guessing.
         probe_local: app.terminal.can_ask(),
+        played_turns: 0,
         provider_overrides: llm.providers.clone(),
     }
 }

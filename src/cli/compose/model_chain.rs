@@ -8,6 +8,7 @@ use crate::config::schema::Llm;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::limits::{FallbackChain, ModelTerms, SpendingCaps, Window, WindowSource};
+use crate::journal::played_turns::PlayedTurns;
 use crate::llm::LlmClient;
 use crate::llm::model_table::{ModelInfo, look_up};
 use crate::llm::provider_table::{self, Provider};
@@ -29,7 +30,8 @@ pub struct ModelChain {
 }
 
 impl ModelChain {
-    /// Connects the models named in `settings`; `caps` determine the maximum answer length.
+    /// Connects the models named in `settings`; `caps` determine the maximum answer length, `played` the next turns of scripted
+    /// models.
     ///
     /// # Errors
     /// Fails when a model does not exist, lacks its API key, or has no known price for the budget.
@@ -38,20 +40,21 @@ impl ModelChain {
         settings: &Settings,
         caps: &SpendingCaps,
         prices: &Prices,
+        played: &PlayedTurns,
     ) -> CliResult<Self> {
         let fallbacks = &settings.llm.fallback;
         if fallbacks.len() > MAX_FALLBACKS {
             let message = format!("llm.fallback: at most {MAX_FALLBACKS} models, not {}", fallbacks.len());
             return Err(CliError::new(FailureKind::Config, message));
         }
-        let client = compose::connect_model(app, settings).await?;
+        let client = compose::connect_model(app, settings, played).await?;
         let of = |settings: &Settings, client: &dyn LlmClient| terms(settings, caps, prices, client);
         let mut terms = FallbackChain { first: of(settings, client.as_ref())?, fallbacks: Vec::new() };
         let mut clients = FallbackChain { first: Rc::from(client), fallbacks: Vec::new() };
         for name in fallbacks {
             let settings = fallback_settings(settings, name, prices)?;
-            let client =
-                compose::connect_model(app, &settings).await.map_err(|error| fallback_error(name, &error))?;
+            let client = compose::connect_model(app, &settings, played).await;
+            let client = client.map_err(|error| fallback_error(name, &error))?;
             terms
                 .fallbacks
                 .push(of(&settings, client.as_ref()).map_err(|error| fallback_error(name, &error))?);

@@ -17,7 +17,7 @@ const SCRIPT_CAP: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Turns that answer the first request, the second, and so on.
+    /// Turns that answer the first request of a session, the second, and so on.
     pub turns: Vec<Turn>,
 }
 
@@ -222,7 +222,10 @@ impl Script {
 
     /// Returns the error message for request `number`, counted from 0, if it has no turn.
     pub fn exhausted_message(&self, number: usize) -> String {
-        format!("the script is over: it has {} turns, and this is request {}", self.length(), number + 1)
+        let (turns, request) = (self.length(), number + 1);
+        format!(
+            "the script is used up: it has {turns} turns, and this is request {request} of the session; add turns"
+        )
     }
 }
 

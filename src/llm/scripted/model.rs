@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The wire format used between script and codec.
 const FORMAT: WireFormat = WireFormat::ChatCompletions;
 
-/// Plays a [`Script`], one turn per request; a repeated request takes the next turn.
+/// Plays a [`Script`], one turn per request of the session; a repeated request takes the next turn.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
@@ -67,6 +67,12 @@ impl ScriptedModel {
     #[must_use]
     pub fn with_images(self, accepts_images: bool) -> Self {
         Self { accepts_images, ..self }
+    }
+
+    /// Continues the script after the first `count` turns, which the session has played before.
+    #[must_use]
+    pub fn with_played_turns(self, count: usize) -> Self {
+        Self { next: Cell::new(count), ..self }
     }
 
     async fn play(
@@ -216,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_plays_text_calls_and_usage_and_then_is_over() {
+    fn a_script_plays_text_calls_and_usage_and_then_is_used_up() {
         let yaml = "turns:\n\
             - {text: hi, calls: [{name: read_file, arguments: {path: a}}], chunk: 1, usage: {input: 3, output: 2}}\n\
             - {text: bye, finish: length}";
@@ -228,7 +234,7 @@ mod tests {
         assert_eq!(first.usage.unwrap().prompt_tokens(), 3);
         assert_eq!(answers[1].as_ref().unwrap().finish, FinishReason::Length);
         let over = answers[2].as_ref().unwrap_err();
-        assert!(over.message.contains("over") && !over.retryable, "{over}");
+        assert!(over.message.contains("used up") && !over.retryable, "{over}");
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server that answers request after request with the turns of a script.
+    /// Starts a server that answers request after request with the turns of a script. `scripted:FILE` does the same, but for requests that
+    /// were interrupted: only the program knows of them, and asks for the same turn again.
     pub fn start(script: &str) -> Self {
         Self::serving(&[("", script)], Order::Requests)
     }

@@ -13,6 +13,7 @@ use crate::config::pipeline::Debate;
 use crate::core::failure::FailureKind;
 use crate::core::run_result::{Output, RunResult};
 use crate::core::work::Consolidation;
+use crate::journal::played_turns::PlayedTurns;
 use crate::messages;
 use crate::terminal::{Style, one_line};
 use crate::text::excerpt;
@@ -57,7 +58,7 @@ pub async fn check_distinct(app: &App, options: &RunOptions, debate: &Debate) ->
     let mut names = Vec::new();
     for model in debate.models.iter().chain([&debate.judge]) {
         let settings = app.load(&with_model(options, model).flags())?.settings;
-        let name = compose::connect_model(app, &settings).await?.model().to_owned();
+        let name = compose::connect_model(app, &settings, &PlayedTurns::default()).await?.model().to_owned();
         if names.contains(&name) {
             return Err(usage(messages::same_model_twice(&name)));
         }
