@@ -294,7 +294,7 @@ pub struct CheckpointSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tools {
-    /// Which calls of one answer run at the same time.
+    /// Which calls of one answer run at the same time: none, reads (up to 4), or all (up to 8).
     #[schemars(extend("x-scope" = "needs-trust", "x-stricter" = "lower"))]
     pub parallel: Parallelism,
     /// The format of tool results for the model.

@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum number of read-only calls that run at the same time.
 const MAX_PARALLEL_READS: usize = 4;
+/// The same for calls of any kind (`tools.parallel: all`); an answer may have many times as many.
+const MAX_PARALLEL_CALLS: usize = 8;
 
 impl Engine {
     /// Runs the calls of one turn and emits a result for each. `left` is the remaining time of the run.
@@ -94,7 +96,7 @@ impl Engine {
         let permits = match self.options.parallel {
             Parallelism::Off => 1,
             Parallelism::Reads => MAX_PARALLEL_READS,
-            Parallelism::All => group.len().max(1),
+            Parallelism::All => MAX_PARALLEL_CALLS,
         };
         let permits = Semaphore::new(permits);
         let written: Vec<BTreeSet<String>> =

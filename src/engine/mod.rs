@@ -80,9 +80,9 @@ use tokio_util::sync::CancellationToken;
 pub enum Parallelism {
     /// None: calls run one after another.
     Off,
-    /// Consecutive read-only calls; all others run alone, in the model's order.
+    /// Consecutive read-only calls, up to 4 at a time; all others run alone, in the model's order.
     Reads,
-    /// All calls; those that write the same path run in the model's order.
+    /// All calls, up to 8 at a time; those that write the same path run in the model's order.
     All,
 }
 

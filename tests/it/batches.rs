@@ -194,6 +194,20 @@ fn t25_under_all_four_commands_wait_for_each_other() {
     }
 }
 
+// Fault B10: there was no maximum.
+#[test]
+fn under_all_eight_calls_run_together_and_never_more() {
+    let lab = lab("all");
+    let _meeting = Meeting::new(&lab, 8);
+    let calls: Vec<Value> =
+        (0..12).map(|number| command(&format!("c{number}"), &format!("{MEET}; echo met"))).collect();
+    for (id, text) in run(&lab, &calls) {
+        assert!(text.contains("met"), "{id}: {text}");
+    }
+    let order = order(&lab);
+    assert_eq!(most_at_once(&order), 8, "{order:?}");
+}
+
 #[test]
 fn t25_under_reads_four_read_only_calls_run_together_and_never_more() {
     let (lab, _meeting) = lab_where_reads_meet("reads", 4);
