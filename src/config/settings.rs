@@ -224,6 +224,7 @@ impl Settings {
             allowed_only: document.commands.allowed_only,
             trusts_sandbox: false,
             rules: document.policy.rules.clone(),
+            missing_grants: BTreeMap::new(),
             root: workspace.to_string_lossy().into_owned(),
             language: document.language,
         }

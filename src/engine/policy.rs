@@ -14,6 +14,7 @@ use crate::tools::toolbox::{CALL_TOOL, MCP_PREFIX, TOOL_SEARCH};
 use crate::tools::{Access, Plan};
 use crate::workspace::FileProtection;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Permission mode: what the agent may do without approval, from least to most.
@@ -55,6 +56,8 @@ pub struct PolicyOptions {
     pub trusts_sandbox: bool,
     /// The configured rules, in order.
     pub rules: Vec<PolicyRule>,
+    /// Tools for which an agent of a Hub has no grant, each with the grant.
+    pub missing_grants: BTreeMap<String, String>,
     /// The workspace's path, so that absolute paths below it match relative patterns.
     pub root: String,
     /// Language of refusals and of the reasons for questions.
@@ -204,6 +207,9 @@ impl Policy {
             let reason =
                 messages::tool_not_allowed(&self.options.agent, tool, &allowed, self.options.language);
             return Some(deny("agent.allowed_tools", reason));
+        }
+        if let Some(grant) = self.options.missing_grants.get(tool) {
+            return Some(deny("fleet.grants", messages::missing_grant(grant)));
         }
         plan.touched_files
             .iter()

@@ -3,6 +3,7 @@
 use super::*;
 use crate::tools::TouchedFile;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn options(mode: Mode) -> PolicyOptions {
     PolicyOptions {
@@ -15,6 +16,7 @@ fn options(mode: Mode) -> PolicyOptions {
         trusts_sandbox: false,
         allowed_only: false,
         rules: Vec::new(),
+        missing_grants: BTreeMap::new(),
         root: "/srv/shop".into(),
         language: Language::En,
     }

@@ -60,11 +60,6 @@ impl PolicyRule {
         Self { tool: Some(tool.to_owned()), ..Self::all(Action::Allow) }
     }
 
-    /// Creates a rule that denies them for a reason.
-    pub fn deny(tool: &str, reason: String) -> Self {
-        Self { tool: Some(tool.to_owned()), reason: Some(reason), ..Self::all(Action::Deny) }
-    }
-
     fn all(action: Action) -> Self {
         Self { action, tool: None, path: None, command: None, host: None, agent: None, reason: None }
     }

@@ -118,7 +118,7 @@ pub fn hub_dev_started(url: &str, key: Option<(&str, &str)>) -> String {
 
 /// A call needs a grant that the agent does not have.
 pub fn missing_grant(grant: &str) -> String {
-    format!("Error: Missing grant {grant}")
+    format!("Missing grant {grant}")
 }
 
 /// An agent asks for a grant that `fleet.grants` does not allow.

@@ -29,11 +29,9 @@ use crate::core::limits::{FallbackChain, Limits, SpendingCaps};
 use crate::core::message::HistoryMessage;
 use crate::core::review::REVIEW_SCHEMA;
 use crate::core::skill::Skill;
-use crate::engine::rules::PolicyRule;
 use crate::journal::played_turns::PlayedTurns;
 use crate::llm::LlmClient;
 use crate::mcp::tool::McpTool;
-use crate::messages;
 use crate::process::launch::Launcher;
 use crate::redactor::Redactor;
 use crate::report::OutputFormat;
@@ -196,15 +194,8 @@ fn hub_tools(options: &RunOptions) -> impl Iterator<Item = Box<dyn Tool>> {
 /// Refuses the calls of tools of MCP servers for which an agent of a Hub has no grant.
 fn refuse_without_grants(options: &RunOptions, tools: &[McpTool], settings: &mut Settings) {
     let Some(grants) = &options.grants else { return };
-    let rules: Vec<PolicyRule> = tools
-        .iter()
-        .filter_map(|tool| {
-            let needed = needed_grant(settings, tool);
-            let reason = messages::missing_grant(&needed);
-            (!grants.has(&needed)).then(|| PolicyRule::deny(&globset::escape(tool.name()), reason))
-        })
-        .collect();
-    settings.policy.rules.splice(0..0, rules);
+    let needed = tools.iter().map(|tool| (tool.name().to_owned(), needed_grant(settings, tool)));
+    settings.policy.missing_grants = needed.filter(|(_, grant)| !grants.has(grant)).collect();
 }
 
 /// Returns the grant that a tool of an MCP server needs. The configuration names it as the server or as the model does.

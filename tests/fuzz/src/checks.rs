@@ -27,6 +27,7 @@ use agent::text::patch::parse;
 use agent::text::shell;
 use agent::tools::{Access, Plan};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The longest message of an error, in characters; it stands on one line of a terminal.
@@ -335,6 +336,7 @@ fn compiled(rules: &[PolicyRule]) -> Option<Policy> {
         allowed_only: false,
         trusts_sandbox: true,
         rules: rules.to_vec(),
+        missing_grants: BTreeMap::new(),
         root: "/srv/shop".to_owned(),
         language: Language::En,
     });
