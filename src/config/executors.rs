@@ -76,7 +76,7 @@ pub struct ExecutorVariable {
     /// Name of an environment variable of yours.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "variable"))]
     pub from: Option<String>,
-    /// The value itself.
+    /// The value itself, in which the same is replaced as in arguments; one that is empty then is left out.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub value: Option<String>,
 }
@@ -103,7 +103,8 @@ pub struct Executor {
     /// The program, on `PATH` or an absolute path.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "filled"))]
     pub command: Option<String>,
-    /// Its arguments, in which `{prompt}`, `{system_prompt}`, `{model}`, its `{provider}` and `{home}` are replaced. No shell reads them.
+    /// Its arguments, in which `{prompt}`, `{system_prompt}`, `{model}`, its `{provider}` and `{model_name}`, and `{home}` are replaced. No shell
+    /// reads them.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub args: Option<Vec<String>>,
     /// Arguments after them for a task that names a model.
@@ -164,6 +165,23 @@ impl Executor {
         self.command.iter().cloned().chain(args.chain(model_args).map(|word| inputs.fill(word))).collect()
     }
 
+    /// Returns its environment variables; `variable` reads those of the user, and one that is not set is left out.
+    pub fn variables(
+        &self,
+        inputs: &ExecutorInputs<'_>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> BTreeMap<String, String> {
+        let value = |source: &ExecutorVariable| match (&source.from, &source.value) {
+            (Some(name), _) => variable(name),
+            (None, Some(text)) => {
+                Some(inputs.fill(text)).filter(|value| !value.is_empty() || text.is_empty())
+            }
+            (None, None) => None,
+        };
+        let env = self.env.iter().flatten();
+        env.filter_map(|(name, source)| Some((name.clone(), value(source)?))).collect()
+    }
+
     /// Returns the paths of files below its home directory, and their texts.
     pub fn files(&self, inputs: &ExecutorInputs<'_>) -> Vec<(&str, String)> {
         self.files.iter().flatten().map(|file| (file.path.as_str(), inputs.fill(&file.text))).collect()
@@ -199,14 +217,16 @@ impl ExecutorInputs<'_> {
     /// Returns `template` with these in place of their names. What is put in is not looked at again.
     fn fill(&self, template: &str) -> String {
         let model = self.model.unwrap_or_default();
-        let provider = model.split_once('/').map_or("", |(provider, _)| provider);
+        let (provider, name) = model.split_once('/').unwrap_or(("", model));
         let [system_prompt, system_prompt_json] = SYSTEM_PROMPT;
-        let values: [(&str, Cow<'_, str>); 6] = [
+        let values: [(&str, Cow<'_, str>); 8] = [
             (PROMPT, self.prompt.into()),
             (system_prompt, self.system_prompt.into()),
             (system_prompt_json, serde_json::Value::from(self.system_prompt).to_string().into()),
             ("{model}", model.into()),
             ("{provider}", provider.into()),
+            ("{provider|openai}", if provider.is_empty() { "openai" } else { provider }.into()),
+            ("{model_name}", name.into()),
             ("{home}", self.home.into()),
         ];
         let mut filled = String::new();
@@ -310,5 +330,20 @@ mod tests {
         let filled =
             inputs.fill("{{prompt}} {x} {system_prompt_json}{system_prompt} {provider} {model} {home}/{");
         assert_eq!(filled, "{{model}} {x} \"a\\n\\\"b\\\"\"a\n\"b\" p p/m /h/{");
+    }
+
+    // Fault B12.
+    #[test]
+    fn a_model_without_a_provider_is_one_of_openai_for_goose_and_no_model_is_no_variable() {
+        let goose = executor(&users("goose: {}"), "goose").unwrap();
+        let given = |model| {
+            let inputs = ExecutorInputs { model, ..ExecutorInputs::default() };
+            let mut variables = goose.variables(&inputs, |_| None);
+            ["GOOSE_PROVIDER", "GOOSE_MODEL"].map(|name| variables.remove(name).unwrap_or_default())
+        };
+        assert_eq!(given(Some("anthropic/claude")), ["anthropic", "claude"]);
+        assert_eq!(given(Some("openrouter/a/b")), ["openrouter", "a/b"]);
+        assert_eq!(given(Some("gpt")), ["openai", "gpt"]);
+        assert_eq!(given(None), ["openai", ""]);
     }
 }

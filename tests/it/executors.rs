@@ -242,6 +242,7 @@ fn a20_a_prompt_that_is_too_long_for_an_argument_is_refused() {
     assert!(task["state"] == "failed" && cause.contains("`fleet.executors.fake.prompt: stdin`"), "{cause}");
 }
 
+// Fault B12: executors got the model with its provider, and goose always that of OpenAI.
 #[test]
 fn a20_the_executors_of_the_seed_are_called_with_its_flags_variables_and_files_and_their_tokens_are_read() {
     let of = |executor: &str, line: &str| {
@@ -258,7 +259,7 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_variables_and_files_a
     check(
         "claude-code-seed",
         "Tokens used: 12 input, 3 output",
-        "@anthropic/claude-code --print --system-prompt ~/.claude-system-prompt.md --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model p/m",
+        "@anthropic/claude-code --print --system-prompt ~/.claude-system-prompt.md --max-tokens 4096 --allowedTools Read,Write,Edit,Bash,Glob,Grep,Task,WebFetch --message fix it --model m",
         r#"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_MCP_CONFIG={"mcpServers": {}}"#,
     );
     let profile = check(
@@ -269,7 +270,7 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_variables_and_files_a
     );
     assert_eq!(
         profile.split_whitespace().collect::<Vec<_>>().join(" "),
-        r#"agent: provider: "p" model: "p/m" extensions: [developer, github, web-search] system_prompt: """#
+        r#"agent: provider: "p" model: "m" extensions: [developer, github, web-search] system_prompt: """#
     );
     check(
         "aider-seed",
@@ -280,7 +281,7 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_variables_and_files_a
     check(
         "opencode-seed",
         r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 3}}"#,
-        "--headless --prompt fix it --output-format json --model p/m --provider p",
+        "--headless --prompt fix it --output-format json --model m --provider p",
         "OPENCODE_AUTO_APPROVE=1 OPENCODE_NO_TUI=1",
     );
     let (task, _) = of("opencode-seed", "Tokens: 12 in, 3 out");
@@ -290,29 +291,34 @@ fn a20_the_executors_of_the_seed_are_called_with_its_flags_variables_and_files_a
     );
 }
 
+// Fault B12: executors got the model with its provider, and goose always that of OpenAI.
 #[test]
 fn a20_the_built_in_executors_are_called_with_the_flags_of_today() {
-    let programs = Programs::new(&["claude-code", "goose", "aider", "opencode"], "done", "NONE");
+    let programs = Programs::new(&["claude-code", "goose", "aider", "opencode"], "done", "GOOSE_[A-Z]*");
     let called = |executor: &str| {
-        let (_, [args, stdin, ..]) = programs.called(executor, "--do it");
-        (args, stdin)
+        let (_, [args, stdin, env, _]) = programs.called(executor, "--do it");
+        (args, stdin, env)
     };
-    let (args, stdin) = called("claude-code");
+    let (args, stdin, _) = called("claude-code");
     assert_eq!(
         (args.as_str(), stdin.as_str()),
-        ("-p --output-format json --dangerously-skip-permissions --model p/m ", "--do it")
+        ("-p --output-format json --dangerously-skip-permissions --model m ", "--do it")
     );
     assert_eq!(
         called("goose"),
-        ("run --no-session --instructions - --model p/m ".to_owned(), "--do it".to_owned())
+        (
+            "run --no-session --instructions - ".to_owned(),
+            "--do it".to_owned(),
+            "GOOSE_MODE=auto GOOSE_MODEL=m GOOSE_PROVIDER=p ".to_owned()
+        )
     );
-    let (args, stdin) = called("aider");
+    let (args, stdin, _) = called("aider");
     assert!(
         args.starts_with("--yes-always --no-git ") && args.ends_with(" --message=--do it --model p/m "),
         "{args}"
     );
     assert_eq!(stdin, "");
-    assert_eq!(called("opencode"), ("run --model p/m ".to_owned(), "--do it".to_owned()));
+    assert_eq!(called("opencode"), ("run --model p/m ".to_owned(), "--do it".to_owned(), String::new()));
 }
 
 #[test]

@@ -126,7 +126,9 @@ impl<'a> ExecutorRun<'a> {
         settings.sandbox.allowed_hosts = self.executor.allowed_hosts.clone().unwrap_or_default();
         settings.sandbox.writable.push(home_text.to_string());
         let launcher = compose::launcher(self.app, &settings)?;
-        let launcher = launcher.as_ref().clone().with_mapped_variables(self.variables());
+        let variable = |name: &str| self.app.environment.get(name).map(str::to_owned);
+        let variables = self.executor.variables(&inputs, variable);
+        let launcher = launcher.as_ref().clone().with_mapped_variables(variables);
         let mut argv = self.executor.argv(&inputs);
         if let Some(first) = argv.first_mut() {
             *first = program;
@@ -163,17 +165,6 @@ impl<'a> ExecutorRun<'a> {
             create_new(&path, true)?.write_all(text.as_bytes())?;
         }
         Ok(())
-    }
-
-    /// Returns the variables that are mapped for it; one that the user has not set is left out.
-    fn variables(&self) -> BTreeMap<String, String> {
-        let value = |name: &String| self.app.environment.get(name).map(str::to_owned);
-        let env = self.executor.env.iter().flatten();
-        env.filter_map(|(name, source)| {
-            let value = source.from.as_ref().map_or_else(|| source.value.clone(), value)?;
-            Some((name.clone(), value))
-        })
-        .collect()
     }
 
     fn result(&self, ended: &CommandOutcome, limit: Duration) -> CliResult<RunResult> {
