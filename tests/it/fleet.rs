@@ -360,14 +360,45 @@ fn a_second_signal_ends_a_worker_at_once() {
     running.finish().exits(130);
 }
 
+const REFUSES_KEY: &str = "turns: [{fault: {http: {status: 401, body: no}}, repeat: 9}]";
+
 #[test]
-fn a_key_that_is_refused_fails_a_task_without_another_attempt() {
+fn a_key_that_is_refused_for_the_model_of_a_task_fails_the_task_without_another_attempt() {
     let lab = repository();
-    submit(&lab, &["x", "--id", "a"]).exits(0);
-    let server = Server::start("turns: [{fault: {http: {status: 401, body: no}}, repeat: 9}]");
+    submit(&lab, &["x", "--id", "a", "--model", "mistral/other"]).exits(0);
+    let server = Server::start(REFUSES_KEY);
     start_worker(&lab, &server, &["--drain"]).finish().exits(0);
     let task = task(&lab, "a");
     assert_eq!((&task["state"], &task["attempt"], server.requests().len()), (&json!("failed"), &json!(1), 1));
+}
+
+// Each task of the queue failed in turn.
+#[test]
+fn a_worker_with_a_wrong_key_or_configuration_gives_its_task_back_and_ends() {
+    let lab = repository();
+    for id in ["a", "b"] {
+        submit(&lab, &["x", "--id", id]).exits(0);
+    }
+    let queued = [("a".to_owned(), "queued".to_owned()), ("b".to_owned(), "queued".to_owned())];
+    let server = Server::start(REFUSES_KEY);
+    let done = start_worker(&lab, &server, &["--drain"]).finish().exits(4);
+    assert!(done.stderr.contains("key"), "{}", done.stderr);
+    assert_eq!((states(&lab), server.requests().len()), (queued.to_vec(), 1));
+    for (model, code, why) in [
+        ("openai/mock", 4, "OPENAI_API_KEY"),
+        ("unknown/mock", 3, "the provider `unknown` is not known"),
+        ("scripted:/missing.yaml", 3, "/missing.yaml"),
+    ] {
+        let done = worker(&lab, model, &["--drain"]).exits(code);
+        assert!(done.stderr.contains(why), "{}", done.stderr);
+        assert_eq!(states(&lab), queued, "{model}");
+    }
+    assert_eq!(task(&lab, "a")["failed_attempts"], 0);
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+    // What is wrong in a task fails that task alone.
+    submit(&lab, &["x", "--id", "c", "--model", "unknown/mock", "--priority", "high"]).exits(0);
+    worker(&lab, &appends(&lab), &["--drain"]).exits(0);
+    assert_eq!(["a", "b", "c"].map(|id| state(&lab, id)), ["done", "done", "failed"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::cli::commands::fleet::attempt_directory::{
 };
 use crate::cli::commands::fleet::bundle::{clone, directory_in, store_result};
 use crate::cli::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
-use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
+use crate::cli::commands::fleet::context::{WorkerContext, is_worker_fault, may_pass};
 use crate::cli::commands::fleet::executor::ExecutorRun;
 use crate::cli::commands::fleet::long_prompt::with_prompt;
 use crate::cli::commands::fleet::stored_session::store_session;
@@ -19,6 +19,7 @@ use crate::cli::compose::directories;
 use crate::cli::compose::preparation::Preparation;
 use crate::cli::compose::session::session_store;
 use crate::cli::error::{CliError, CliResult};
+use crate::config::agent_definition::OWN;
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskState, branch_name};
@@ -61,6 +62,13 @@ impl<'a> Attempt<'a> {
         };
         let Err(error) = ended else { return Ok(()) };
         if self.is_not_recorded(&error) {
+            return Err(error);
+        }
+        let spec = &self.task.spec;
+        let uses_own_model = spec.model.is_none() && spec.executor.as_deref().is_none_or(|name| name == OWN);
+        let error = self.worker.attribute(error, uses_own_model).await;
+        if is_worker_fault(&error) {
+            self.claim().give_back().await?;
             return Err(error);
         }
         // The money of all tasks together is used up, or the worker ends, which says nothing about this one.
@@ -253,6 +261,9 @@ impl<'a> Attempt<'a> {
         if result.status != Status::Success {
             if self.worker.stop.is_cancelled() {
                 return self.claim().give_back().await;
+            }
+            if let Some(fault) = self.worker.key_fault(&result) {
+                return Err(fault);
             }
             return self.claim().finish(ending_of_run(&result), Some(&result)).await.map(drop);
         }

@@ -2,15 +2,21 @@
 
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::run_args::RunOptions;
+use crate::cli::compose;
 use crate::cli::compose::app::App;
+use crate::cli::compose::costs;
+use crate::cli::compose::model_chain::ModelChain;
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::core::hub::Lane;
 use crate::core::language::Language;
+use crate::core::run_result::RunResult;
+use crate::core::stop_reason::StopReason;
 use crate::fleet::backoff::wait_after;
 use crate::fleet::error::QueueError;
 use crate::fleet::metrics::{Figure, Metrics};
 use crate::fleet::queue::Queue;
+use crate::journal::played_turns::PlayedTurns;
 use crate::terminal::Style;
 use std::cell::Cell;
 use tokio::sync::Mutex;
@@ -41,7 +47,70 @@ pub struct WorkerContext<'a> {
     pub hub: Option<HubContext>,
 }
 
+/// An error of the worker itself, with which it would fail every task: its key or its configuration is wrong. The task is given back, and the
+/// worker ends.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct WorkerFault(String);
+
+/// Checks whether an error is one of the worker, and not of the task.
+pub fn is_worker_fault(error: &CliError) -> bool {
+    error.cause.is::<WorkerFault>()
+}
+
+/// Returns the error for a key of the worker that was refused, with the message.
+pub fn key_refused(message: &str) -> CliError {
+    CliError { kind: FailureKind::Auth, cause: WorkerFault(message.to_owned()).into() }
+}
+
 impl WorkerContext<'_> {
+    /// Returns the error of an attempt that could not start, as one of the worker if that could not start without the task either;
+    /// `uses_own_model` is whether the task uses the model of the worker.
+    pub async fn attribute(&self, error: CliError, uses_own_model: bool) -> CliError {
+        if is_worker_fault(&error) || !matches!(error.kind, FailureKind::Auth | FailureKind::Config) {
+            return error;
+        }
+        match self.try_start(uses_own_model).await {
+            Err(own) if matches!(own.kind, FailureKind::Auth | FailureKind::Config) => {
+                let cause = WorkerFault(own.to_string()).into();
+                CliError { kind: own.kind, cause }
+            }
+            _ => error,
+        }
+    }
+
+    /// Does what a run does before it starts, with the worker's own settings: loads them, and connects the models if the task
+    /// `uses_own_model`.
+    async fn try_start(&self, uses_own_model: bool) -> CliResult<()> {
+        let settings = self.app.load(&self.options.flags())?.settings;
+        compose::launcher(self.app, &settings)?;
+        if uses_own_model {
+            let (caps, prices) = (costs::caps(&settings)?, costs::user_prices(&settings.costs)?);
+            ModelChain::connect(self.app, &settings, &caps, &prices, &PlayedTurns::default()).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the error of the worker if the provider of its own models has refused its key in a run.
+    pub fn key_fault(&self, result: &RunResult) -> Option<CliError> {
+        let error = result.error.as_ref().filter(|_| result.stop_reason == Some(StopReason::AuthError))?;
+        let llm = self.app.load(&self.options.flags()).ok()?.settings.llm;
+        let provider = |model: &str| match model.split_once('/') {
+            Some((provider, _)) if !provider.starts_with("scripted:") => Some(provider.to_owned()),
+            Some(_) => Some(model.to_owned()),
+            None => None,
+        };
+        let used = result.model.as_deref().and_then(provider);
+        // Without a model of its own, all are named by tasks, for which it has the keys.
+        let is_own = llm.model.is_none()
+            || llm
+                .model
+                .iter()
+                .chain(&llm.fallback)
+                .any(|own| provider(own).is_none_or(|own| Some(own) == used));
+        is_own.then(|| key_refused(&error.message))
+    }
+
     /// Returns the seconds since the Unix epoch.
     pub fn now(&self) -> u64 {
         self.app.source.unix_time().as_secs()

@@ -3,7 +3,7 @@
 use crate::cli::commands::fleet::attempt::{Attempt, settle};
 use crate::cli::commands::fleet::attempt_directory::{known_directories, remove_abandoned};
 use crate::cli::commands::fleet::claim::AttemptRun;
-use crate::cli::commands::fleet::context::WorkerContext;
+use crate::cli::commands::fleet::context::{WorkerContext, is_worker_fault};
 use crate::cli::commands::fleet::monitor::{self, Listening, Monitor};
 use crate::cli::commands::fleet::records::{directories, open_queue};
 use crate::cli::commands::fleet::shared_budget::{Reservation, SharedBudget};
@@ -365,12 +365,17 @@ impl<'a> Worker<'a> {
         let text = messages::task_started(&task.id, task.attempt, &task.spec.prompt, self.context.language);
         self.context.log(Style::Bold, &text);
         let (metrics, run) = (TaskMetrics::begin(&self.context, &task), AttemptRun::default());
-        match (&task.spec.activation, &self.context.hub) {
+        let performed = match (&task.spec.activation, &self.context.hub) {
             (Some(activation), Some(hub)) => {
-                Box::pin(activation::perform(&self.context, hub, (&task, activation), &run)).await?;
+                Box::pin(activation::perform(&self.context, hub, (&task, activation), &run)).await
             }
-            _ => Box::pin(Attempt::new(&self.context, &task, &run).perform()).await?,
+            _ => Box::pin(Attempt::new(&self.context, &task, &run).perform()).await,
+        };
+        if performed.as_ref().is_err_and(is_worker_fault) {
+            self.settle_budget(reserved, &run).await?;
+            return performed.map(|()| None);
         }
+        performed?;
         let read = async || match self.context.queue.record(&task.id).await {
             Err(QueueError::Unknown(_)) => Ok(None),
             task => task.map(Some),
