@@ -1,6 +1,7 @@
 //! Workers, and the server of the queue, are killed and stopped while they work: each task is done, and its effect appears once.
 //!
-//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks and three seeds.
+//! Time is the subject: a seed decides when something is killed. `AGENT_TEST_ALL_CRASHES=1` does so with 1,000 tasks and three seeds, and with
+//! 300 tasks of scripted models.
 
 use crate::nats_server::NatsServer;
 use crate::support::disturbed::{DisturbedWorkers, millis};
@@ -32,7 +33,7 @@ const TURNS: &str = "turns:
 /// Tasks in a queue, and those who are at work.
 pub struct Fleet {
     pub lab: Lab,
-    _model: Server,
+    _model: Option<Server>,
     pub nats: Option<NatsServer>,
     workers: DisturbedWorkers,
     tasks: u64,
@@ -41,25 +42,35 @@ pub struct Fleet {
 impl Fleet {
     /// Submits tasks and starts workers. The queue is that of the server, or `queue`.
     pub fn start(nats: Option<NatsServer>, queue: &str, tasks: u64) -> Self {
-        let queue = nats.as_ref().map_or_else(|| queue.to_owned(), NatsServer::url);
-        let lab = Lab::new()
-            .file("a.txt", "first\n")
-            .config(&format!("fleet: {{queue: {queue}, lease_seconds: 3}}"));
-        lab.commit_all();
-        let file = lab.outside().join("tasks.jsonl");
-        let mut lines = String::new();
-        for number in 0..tasks {
-            writeln!(lines, "{}", json!({"prompt": "x", "id": format!("t{number}"), "max_attempts": 100}))
-                .unwrap();
-        }
-        fs::write(&file, lines).unwrap();
-        lab.agent(&["submit", "-f", file.to_str().unwrap()]).exits(0);
+        let lab = lab(nats.as_ref(), queue);
+        submit(&lab, tasks, |number| json!({"prompt": "x", "id": format!("t{number}"), "max_attempts": 100}));
         let model = Server::following(TURNS);
         let url = model.url();
         let words = ["worker", "--drain", "--jobs", "2", "--mode", "yolo", "--model", "openai/mock"];
         let words = [&words[..], &["--api-base", &url, "--api-key", KEY]].concat();
         let workers = DisturbedWorkers::start(&lab, WORKERS, &words);
-        Self { lab, _model: model, nats, workers, tasks }
+        Self { lab, _model: Some(model), nats, workers, tasks }
+    }
+
+    /// The same with scripted models and three workers. Each task adds its line to a file, whether it is there or not; then it checks that,
+    /// as the result of a command that was interrupted advises.
+    fn start_scripted(nats: Option<NatsServer>, tasks: u64) -> Self {
+        let lab = lab(nats.as_ref(), "null");
+        submit(&lab, tasks, |number| {
+            let script = lab.outside().join(format!("t{number}.yaml"));
+            let add = format!("echo line {number} >> out.txt");
+            let check = format!("grep -qsx 'line {number}' out.txt || {add}");
+            let commands = [add, check.clone(), format!("{check}; true"), format!("{check}; :")];
+            let turn = |command: String| json!({"calls": [{"name": "run_command", "arguments": {"command": command}}]});
+            let mut turns: Vec<Value> = commands.into_iter().map(turn).collect();
+            turns.push(json!({"text": "done"}));
+            fs::write(&script, json!({ "turns": turns }).to_string()).unwrap();
+            let model = format!("scripted:{}", script.display());
+            json!({"prompt": "x", "id": format!("t{number}"), "max_attempts": 100, "model": model})
+        });
+        let words = ["worker", "--drain", "--jobs", "2", "--mode", "yolo"];
+        let workers = DisturbedWorkers::start(&lab, 3, &words);
+        Self { lab, _model: None, nats, workers, tasks }
     }
 
     /// Waits until the first tasks are done.
@@ -140,6 +151,23 @@ impl Fleet {
     }
 }
 
+/// A repository, and a home whose queue is that of the server, or `queue`.
+fn lab(nats: Option<&NatsServer>, queue: &str) -> Lab {
+    let queue = nats.map_or_else(|| queue.to_owned(), NatsServer::url);
+    let config = format!("fleet: {{queue: {queue}, lease_seconds: 3}}");
+    let lab = Lab::new().file("a.txt", "first\n").config(&config);
+    lab.commit_all();
+    lab
+}
+
+fn submit(lab: &Lab, tasks: u64, task: impl Fn(u64) -> Value) {
+    let file = lab.outside().join("tasks.jsonl");
+    let mut lines = String::new();
+    (0..tasks).for_each(|number| writeln!(lines, "{}", task(number)).unwrap());
+    fs::write(&file, lines).unwrap();
+    lab.agent(&["submit", "-f", file.to_str().unwrap()]).exits(0);
+}
+
 /// Checks that each task is done, and that its effect is on its branch once.
 pub fn check(lab: &Lab, done: &[Value], tasks: u64) {
     assert_eq!(done.len() as u64, tasks);
@@ -172,6 +200,43 @@ fn each_task_is_done_once(nats: impl Fn() -> Option<NatsServer>) {
             "seed {seed}: {tasks} tasks, {attempts} attempts, {kills} workers killed or stopped, {restarts} restarts of the server, {:?}",
             began.elapsed()
         );
+    }
+}
+
+/// Kills three workers of scripted models until everything is done, and checks that each branch has its line exactly once.
+fn each_line_is_on_its_branch_once(nats: impl Fn() -> Option<NatsServer>) {
+    let tasks = points(12, 300);
+    let (mut random, began) = (Random(41), Instant::now());
+    let mut fleet = Fleet::start_scripted(nats(), tasks);
+    let (kills, restarts) = fleet.disturb_until_done(&mut random);
+    let (lab, done) = fleet.finish();
+    let lines = |task: &Value| lab.git(&["show", &format!("{}:out.txt", task["branch"].as_str().unwrap())]);
+    let wrong: Vec<String> = done
+        .iter()
+        .filter(|task| {
+            task["state"] != "done" || lines(task) != format!("line {}\n", &task["id"].as_str().unwrap()[1..])
+        })
+        .map(|task| format!("{}: {} {} {:?}", task["id"], task["state"], task["cause"], task["attempt"]))
+        .collect();
+    let attempts: u64 = done.iter().map(|task| task["attempt"].as_u64().unwrap()).sum();
+    eprintln!(
+        "{tasks} tasks, {attempts} attempts, {kills} workers killed or stopped, {restarts} restarts of the server, {:?}",
+        began.elapsed()
+    );
+    assert_eq!((done.len() as u64, wrong), (tasks, Vec::new()));
+}
+
+// Fault C1: the script of a killed worker began again.
+#[test]
+fn the_command_of_a_scripted_task_runs_once_though_workers_of_a_database_are_killed() {
+    each_line_is_on_its_branch_once(|| None);
+}
+
+// Fault C1: the script of a killed worker began again.
+#[test]
+fn the_command_of_a_scripted_task_runs_once_though_workers_and_the_server_are_killed() {
+    if NatsServer::start().is_some() {
+        each_line_is_on_its_branch_once(NatsServer::start);
     }
 }
 
