@@ -185,6 +185,15 @@ impl AgentState {
         }
     }
 
+    /// Notes that the agent has this number of comments in the thread of `post` on the Hub, which this queue need not have posted.
+    pub fn count_on_hub(&mut self, post: &str, comments: u32) {
+        let known = self.threads.iter().find(|(known, _)| known == post).map_or(0, |(_, count)| *count);
+        if comments > known {
+            self.threads.retain(|(known, _)| known != post);
+            push(&mut self.threads, (post.to_owned(), comments), MAX_THREADS);
+        }
+    }
+
     /// Checks whether the agent may post to `target`.
     ///
     /// # Errors

@@ -124,6 +124,14 @@ pub struct Post {
     pub comments: Vec<Comment>,
 }
 
+impl Post {
+    /// Returns the number of comments of an agent.
+    pub fn comments_of(&self, agent: &str) -> u32 {
+        let own = self.comments.iter().filter(|comment| comment.author.id == agent);
+        u32::try_from(own.count()).unwrap_or(u32::MAX)
+    }
+}
+
 /// A comment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -173,6 +181,17 @@ impl Default for BudgetHealth {
 }
 
 impl BudgetHealth {
+    /// Returns what is used of each limit, as text; `None` without limits.
+    pub fn used_of_limits(&self) -> Option<String> {
+        let used = |limit: Option<f64>, used: Option<f64>, period: &str| {
+            Some(format!("{:.2} of {:.2} US dollars are used {period}", used.unwrap_or_default(), limit?))
+        };
+        let day = used(self.daily_limit, self.daily_used, "today");
+        let month = used(self.monthly_limit, self.monthly_used, "this month");
+        let periods: Vec<String> = day.into_iter().chain(month).collect();
+        (!periods.is_empty()).then(|| periods.join(", "))
+    }
+
     /// Returns why the agent may not be activated.
     pub fn refusal(&self) -> Option<String> {
         let is_used_up = |limit: Option<f64>, used: Option<f64>| {
@@ -253,5 +272,15 @@ mod tests {
         assert!(of(json!({"daily_limit": 2.0, "daily_used": 2.0})).unwrap().contains("today"));
         assert!(of(json!({"monthly_limit": 2, "monthly_used": 3})).unwrap().contains("this month"));
         assert!(of(json!({"healthy": false})).is_some());
+    }
+
+    // Fault B6.
+    #[test]
+    fn what_is_used_of_a_budget_is_told_for_each_limit() {
+        let of = |value| serde_json::from_value::<BudgetHealth>(value).unwrap().used_of_limits();
+        assert_eq!(of(json!({"daily_used": 1})), None);
+        let both = json!({"daily_limit": 2, "daily_used": 0.5, "monthly_limit": 20});
+        let text = "0.50 of 2.00 US dollars are used today, 0.00 of 20.00 US dollars are used this month";
+        assert_eq!(of(both).as_deref(), Some(text));
     }
 }

@@ -271,6 +271,38 @@ fn b04_without_budget_no_model_is_called_and_that_is_no_failure() {
     }
 }
 
+// It failed, whether the key of the models or that of the Hub was refused.
+#[test]
+fn an_activation_of_a_worker_with_a_wrong_key_is_given_back() {
+    let place = Place::new();
+    place.mention("@bob?");
+    place.feed();
+    let server = Server::start("turns: [{fault: {http: {status: 401, body: no}}, repeat: 9}]");
+    place.worker(&server, &["--once"]).exits(4);
+    place.hub.fault("GET /api/v1/system/budget-health", Fault::Status(401), usize::MAX);
+    place.worker(&server, &["--once"]).exits(4);
+    let task = &place.tasks()[0];
+    assert_eq!((&task["state"], &task["failed_attempts"]), (&json!("queued"), &json!(0)));
+    assert_eq!((server.requests().len(), place.hub.calls("POST /api/v1/posts").len()), (1, 0));
+}
+
+// Fault B6: the prompt had no word of the budget.
+#[test]
+fn the_prompt_of_an_activation_has_the_budget_of_its_agent() {
+    for (budget, text) in [
+        (json!({"daily_limit": 2, "daily_used": 0.5}), "0.50 of 2.00 US dollars are used today."),
+        (json!({}), "The Hub sets no limit."),
+    ] {
+        let place = Place::new();
+        place.mention("@bob?");
+        place.hub.budget("bob", budget);
+        let server = Server::start("turns: [{text: The answer.}]");
+        place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+        let prompt = prompt(&server, 0);
+        assert!(prompt.contains(&format!("## Budget\\n\\n{text}\\n\\n## Thread Context")), "{prompt}");
+    }
+}
+
 #[test]
 fn b05_an_activation_has_ten_iterations_and_a_limit_of_tokens() {
     let limits = [("usage: {input: 10, output: 5}, ", 10..=11, "max_steps"), ("", 5..=10, "budget_exceeded")];
@@ -332,7 +364,7 @@ fn b07_a_failure_is_reported_once_without_secrets_and_b11_the_agent_was_active()
     let place = Place::new();
     place.mention("@bob?");
     place.feed();
-    let script = format!("turns: [{{fault: {{http: {{status: 401, body: \"bad key {KEY}\"}}}}, repeat: 9}}]");
+    let script = format!("turns: [{{fault: {{http: {{status: 400, body: \"bad key {KEY}\"}}}}, repeat: 9}}]");
     let server = Server::start(&script);
     place.worker(&server, &["--once"]).exits(2);
     let reports: Vec<Value> =
@@ -511,6 +543,9 @@ fn b12_a_tool_of_a_server_needs_its_grant_whatever_a_thread_says() {
         let read = prompt(&server, turn);
         let last = read.rsplit("Error: Missing grant ").next().unwrap();
         assert!(read.contains("Missing grant") && last.starts_with(grant), "{read}");
+        // Fault B25: a rule was named that the user does not have.
+        let result = server.requests()[turn].body["messages"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(result["content"], format!("Error: Missing grant {grant}"));
     }
 }
 

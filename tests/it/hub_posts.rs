@@ -41,6 +41,49 @@ fn b18_a_notification_that_cannot_be_marked_as_read_is_answered_once() {
     assert_eq!(states, ["failed", "failed", "done"]);
 }
 
+// Fault B3: the summary was dropped, the notification stayed unread, and was tried three times.
+#[test]
+fn the_summary_at_a_limit_is_the_answer_and_a_run_without_one_fails() {
+    let agent = ALWAYS.replace("behavior: {", "behavior: {max_iterations: 1, ");
+    let look = "{calls: [{name: hub_search, arguments: {query: monad}}]}";
+    for (closing, comments) in [("{text: THE SUMMARY}", 1), ("{error: {kind: request}}", 0)] {
+        let place = Place::new().with_agent(&agent, "You are Bob.");
+        let (post, notification) = place.mention("@bob?");
+        let server = Server::start(&format!("turns: [{look}, {closing}]"));
+        place.worker(&server, &["--agent", "bob", "--once"]).exits(if comments == 1 { 0 } else { 2 });
+        let posted = place.hub.comments(&post);
+        assert_eq!(
+            (posted.len(), place.hub.was_read(&notification)),
+            (comments, comments == 1),
+            "{posted:?}"
+        );
+        assert!(posted.iter().all(|(_, text)| text == "THE SUMMARY"), "{posted:?}");
+        assert_eq!((states(&place).len(), server.requests().len()), (1, 2));
+    }
+}
+
+// Fault B13: only what this queue had posted was counted.
+#[test]
+fn comments_on_the_hub_count_for_the_limit_of_a_thread_whoever_posted_them() {
+    let place =
+        Place::new().with_agent(&ALWAYS.replace("limits: {", "limits: {max_responses_per_thread: 3, "), "");
+    let (full, read) = place.mention("@bob?");
+    (1..=3).for_each(|number| place.hub.comment("bob", &full, &format!("Answer {number}")));
+    let server = Server::start(&format!(
+        "turns:\n  - calls: [{{name: hub_post, arguments: {{content: more, reply_to: {full}}}}}]\n  - text: The answer.\n"
+    ));
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!((place.hub.was_read(&read), server.requests().len()), (true, 0), "no model was called");
+    // The tool keeps the limit too, and comments of others do not count.
+    let other = place.hub.post("ann", "Hello");
+    (1..=3).for_each(|number| place.hub.comment("ann", &other, &format!("Comment {number}")));
+    place.hub.notify("bob", "mention", &other, "@bob?");
+    place.worker(&server, &["--agent", "bob", "--once"]).exits(0);
+    assert_eq!((place.hub.comments(&full).len(), place.hub.comments(&other).len()), (3, 4));
+    let told = server.requests()[1].body.to_string();
+    assert!(told.contains("the limit of 3 comments in a thread is reached"), "{told}");
+}
+
 #[test]
 fn b18_another_queue_has_other_keys() {
     let place = place();

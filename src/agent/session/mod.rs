@@ -162,6 +162,13 @@ struct Closing {
     text: Option<String>,
 }
 
+impl Closing {
+    /// Returns the model's closing summary, unless it is empty.
+    fn summary(&self) -> Option<&str> {
+        self.text.as_deref().filter(|text| !text.trim().is_empty())
+    }
+}
+
 /// Stages of a closing, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum ClosingStage {

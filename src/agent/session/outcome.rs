@@ -74,11 +74,10 @@ impl Session {
     }
 
     fn outcome(&self, reason: StopReason, error: Option<Failure>, limit: Option<LimitReached>) -> RunOutcome {
-        let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
-        let summary = summary.filter(|text| !text.trim().is_empty());
+        let summary = self.run.closing.as_ref().and_then(Closing::summary);
         let output = match (summary, self.best_output()) {
             (None, Some(best)) if self.keeps_best(reason) => best,
-            (Some(text), _) => text.as_str().into(),
+            (Some(text), _) => text.into(),
             // An error message is not an answer: it is in `error` and on standard error.
             (None, _) if reason.status() == Status::Failed => Output::default(),
             (None, _) => {
@@ -86,6 +85,12 @@ impl Session {
             }
         };
         RunOutcome { reason, output, limit, error, status: reason.status() }
+    }
+
+    /// Whether a limit has ended the run, and the model has written a closing summary.
+    pub fn has_summary_at_limit(&self) -> bool {
+        let closing = self.run.closing.as_ref().filter(|closing| closing.limit.is_some());
+        closing.and_then(Closing::summary).is_some()
     }
 
     pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> NextAction {

@@ -103,6 +103,8 @@ fn is_from_stdin(prompt: Option<&str>) -> bool {
 pub struct FinishedRun {
     /// Its result.
     pub result: RunResult,
+    /// Whether a limit ended the run and its output is the model's closing summary.
+    pub has_summary: bool,
     /// Whether the answer was already shown.
     pub shown: AnswerShown,
     /// The settings that were in force.
@@ -247,7 +249,8 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
     let result = with_messages_and_notices(app, options, &settings, (&agent, setup.mcp), run).await;
     let first_step = opened.state.history.last_step();
     let spent = agent.session.borrow().spent_in_run();
-    Ok(FinishedRun { result, shown: answer_shown, settings, spent, first_step, telemetry })
+    let has_summary = agent.session.borrow().has_summary_at_limit();
+    Ok(FinishedRun { result, has_summary, shown: answer_shown, settings, spent, first_step, telemetry })
 }
 
 /// Performs `run` with the messages that the user of a chat types meanwhile, and with the notices of MCP servers, which it ends.

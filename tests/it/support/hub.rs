@@ -120,6 +120,12 @@ impl Hub {
         create_post(&mut self.state(), &post)["id"].as_str().unwrap().to_owned()
     }
 
+    /// Adds a comment that no queue of a test has posted.
+    pub fn comment(&self, author: &str, post: &str, content: &str) {
+        let comment = json!({"agent_id": author, "content": content});
+        write(&mut self.state(), &["posts", post, "comments"], &comment).unwrap();
+    }
+
     /// Notifies an agent of a text in the thread of a post, and returns the id of the notification.
     pub fn notify(&self, agent: &str, kind: &str, post: &str, content: &str) -> String {
         let id = format!("n{}", self.state().next + 1);

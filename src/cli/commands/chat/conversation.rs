@@ -229,7 +229,7 @@ impl<'a> Conversation<'a> {
 
     /// Prints the rest of a run's output, and updates the conversation.
     fn finish(&mut self, finished: FinishedRun) -> Next {
-        let FinishedRun { result, shown, settings, spent, first_step, telemetry } = finished;
+        let FinishedRun { result, shown, settings, spent, first_step, telemetry, .. } = finished;
         self.ran.clear();
         (self.draft, self.compact) = (None, false);
         // The answers are removed once, not before each message.

@@ -1,7 +1,7 @@
 //! One activation of an agent of a Hub: reads what it is about, runs the agent, posts the answer, and tells the Hub.
 
 use crate::cli::commands::fleet::claim::{AttemptRun, Claim, ending_of, ending_of_run};
-use crate::cli::commands::fleet::context::WorkerContext;
+use crate::cli::commands::fleet::context::{WorkerContext, is_worker_fault, key_refused};
 use crate::cli::commands::hub::context::HubContext;
 use crate::cli::commands::hub::outbox::{NotPosted, Outbox};
 use crate::cli::commands::hub::prompt::{
@@ -13,10 +13,10 @@ use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, check_id};
 use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
-use crate::core::stop_reason::Status;
 use crate::fleet::transitions::Ending;
 use crate::hub::agent_state::{AgentState, PostRefusal};
-use crate::hub::api::Notification;
+use crate::hub::api::{BudgetHealth, Notification, Post};
+use crate::hub::client::HubError;
 use crate::hub::feed::{feed, start, state_key};
 use crate::messages;
 use crate::terminal::Style;
@@ -126,7 +126,18 @@ impl ActivationRun<'_> {
         if worker.stop.is_cancelled() && !is_done {
             return self.claim.give_back().await;
         }
+        let ended = match ended {
+            Err(error) => {
+                let has_own_model = self.definition.model.is_none() || worker.options.model.is_some();
+                Err(worker.attribute(error, has_own_model && self.definition.executor.is_none()).await)
+            }
+            ended => ended,
+        };
         let Ended { ending, has_more } = match ended {
+            Err(error) if is_worker_fault(&error) => {
+                self.claim.give_back().await?;
+                return Err(error);
+            }
             Ok(ended) => ended,
             Err(error) if error.kind == FailureKind::Quota => return self.claim.give_back().await,
             Err(error) => Ended { ending: ending_of(error.kind, error.to_string()), has_more: false },
@@ -160,23 +171,25 @@ impl ActivationRun<'_> {
         if !worker.until_answered(started).await? {
             return Ok(Ended::not_done("a later activation of the agent has begun"));
         }
-        match self.hub.client.budget(agent).await {
-            Err(error) => return Ok(Ended::not_done(format!("the budget cannot be asked for: {error}"))),
-            Ok(budget) => {
-                self.note_budget(&budget);
-                if let Some(why) = budget.refusal() {
-                    return Ok(Ended::not_done(format!("the budget of the agent: {why}")));
-                }
+        let budget = match self.hub.client.budget(agent).await {
+            Err(HubError::Refused(401, why)) => {
+                return Err(key_refused(&format!("the Hub refuses the key: {why}")));
             }
+            Err(error) => return Ok(Ended::not_done(format!("the budget cannot be asked for: {error}"))),
+            Ok(budget) => budget,
+        };
+        self.note_budget(&budget);
+        if let Some(why) = budget.refusal() {
+            return Ok(Ended::not_done(format!("the budget of the agent: {why}")));
         }
         match self.activation.kind {
-            ActivationKind::Notification => self.answer(interrupt).await,
-            ActivationKind::Exploration => self.explore(interrupt).await,
+            ActivationKind::Notification => self.answer(&budget, interrupt).await,
+            ActivationKind::Exploration => self.explore(&budget, interrupt).await,
         }
     }
 
     /// Answers one notification.
-    async fn answer(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+    async fn answer(&self, budget: &BudgetHealth, interrupt: &CancellationToken) -> CliResult<Ended> {
         if !self.may_post() {
             return Ok(Ended::not_done(messages::missing_grant("hub:write")));
         }
@@ -203,10 +216,14 @@ impl ActivationRun<'_> {
             }
             thread => thread?,
         };
-        let prompt = notification_prompt(&self.marks(), &thread, notification);
+        if self.is_thread_full(&notification.post_id, &thread).await? {
+            self.mark_read(&[notification]).await?;
+            return Ok(Ended::done(has_more));
+        }
+        let prompt = notification_prompt(&self.marks(), budget, &thread, notification);
         let about = (format!("{}\n{}", thread_text(&thread), notification.content), thread.community);
-        let result = Box::pin(self.run(prompt, about, interrupt)).await?;
-        if result.status != Status::Success {
+        let (result, has_answer) = Box::pin(self.run(prompt, about, interrupt)).await?;
+        if !has_answer {
             return Ok(Ended { ending: ending_of_run(result), has_more });
         }
         let answer = result.output.text();
@@ -281,6 +298,19 @@ impl ActivationRun<'_> {
         is_answered && !notification.post_id.is_empty()
     }
 
+    /// Checks whether the comments of the agent in a thread, those of the Hub among them, reach its limit.
+    async fn is_thread_full(&self, id: &str, thread: &Post) -> CliResult<bool> {
+        let (worker, agent) = (self.claim.worker, &self.activation.agent);
+        let target = PostTarget::Comment { post: id.to_owned() };
+        let check = |state: &mut AgentState| {
+            state.count_on_hub(id, thread.comments_of(agent));
+            state.check_post(&target, &self.definition.limits, worker.now())
+        };
+        let key = state_key(agent);
+        let checked = worker.until_answered(async || worker.queue.change_value(&key, check).await).await?;
+        Ok(matches!(checked, Err(PostRefusal::Thread(_))))
+    }
+
     /// Lets the agent wait until a time, in seconds since the Unix epoch.
     async fn wait_until(&self, until: u64) -> CliResult<()> {
         let (worker, key) = (self.claim.worker, state_key(&self.activation.agent));
@@ -339,7 +369,7 @@ impl ActivationRun<'_> {
     }
 
     /// Lets the agent look for posts to answer.
-    async fn explore(&self, interrupt: &CancellationToken) -> CliResult<Ended> {
+    async fn explore(&self, budget: &BudgetHealth, interrupt: &CancellationToken) -> CliResult<Ended> {
         if !self.definition.explores {
             return Ok(Ended::not_done("its definition does not enable behavior.discovery"));
         }
@@ -350,10 +380,9 @@ impl ActivationRun<'_> {
             return Ok(Ended::done(false));
         }
         let about = (posts_text(&found), String::new());
-        let prompt = exploration_prompt(&self.marks(), &found);
-        let result = Box::pin(self.run(prompt, about, interrupt)).await?;
-        let is_success = result.status == Status::Success;
-        let ending = if is_success { Ending::Done(None) } else { ending_of_run(result) };
+        let prompt = exploration_prompt(&self.marks(), budget, &found);
+        let (result, has_answer) = Box::pin(self.run(prompt, about, interrupt)).await?;
+        let ending = if has_answer { Ending::Done(None) } else { ending_of_run(result) };
         Ok(Ended { ending, has_more: false })
     }
 

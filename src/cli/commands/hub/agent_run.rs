@@ -7,6 +7,7 @@ use crate::cli::commands::hub::activation::ActivationRun;
 use crate::cli::commands::hub::prompt::{posts_text, thread_text};
 use crate::cli::commands::hub::skills;
 use crate::cli::commands::hub::workspace::Workspace;
+use crate::cli::commands::run::FinishedRun;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::work::workers::concurrent_options;
@@ -17,6 +18,7 @@ use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskSpec;
 use crate::core::hub::PostTarget;
 use crate::core::run_result::RunResult;
+use crate::core::stop_reason::Status;
 use crate::engine::approver::NoApprover;
 use crate::engine::rules::PolicyRule;
 use crate::tools::hub::{HubAccess, HubQuestion, HubRequest};
@@ -32,19 +34,24 @@ const MAX_TOKENS: u64 = 100_000;
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 impl ActivationRun<'_> {
-    /// Runs the agent in an empty directory with the skills for a text and its community, and answers its requests to the Hub.
+    /// Runs the agent in an empty directory with the skills for a text and its community, and answers its requests to the Hub. Returns also
+    /// whether its output is an answer: it was done, or has summed up at a limit.
     pub(super) async fn run(
         &self,
         prompt: String,
         about: (String, String),
         interrupt: &CancellationToken,
-    ) -> CliResult<&RunResult> {
+    ) -> CliResult<(&RunResult, bool)> {
         let workspace = Workspace::create(self.claim, &self.activation.agent)?;
-        let ran = match &self.definition.executor {
-            Some(name) => Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await,
-            None => Box::pin(self.run_in(&workspace.path(), prompt, about, interrupt)).await,
+        let (result, has_summary) = match &self.definition.executor {
+            Some(name) => (Box::pin(self.run_executor(name, &workspace, prompt, interrupt)).await?, false),
+            None => Box::pin(self.run_in(&workspace.path(), prompt, about, interrupt)).await?,
         };
-        ran.map(|result| self.claim.run.end(result))
+        let result = self.claim.run.end(result);
+        if let Some(fault) = self.claim.worker.key_fault(result) {
+            return Err(fault);
+        }
+        Ok((result, has_summary || result.status == Status::Success))
     }
 
     /// Lets another program do it (`fleet.executors`); its text is the answer.
@@ -79,7 +86,7 @@ impl ActivationRun<'_> {
         prompt: String,
         about: (String, String),
         interrupt: &CancellationToken,
-    ) -> CliResult<RunResult> {
+    ) -> CliResult<(RunResult, bool)> {
         let (questions, mut asked) = mpsc::unbounded_channel();
         let may_read = self.grants.has("hub:read");
         let mut options =
@@ -113,10 +120,10 @@ impl ActivationRun<'_> {
             }
         };
         let (finished, ()) = tokio::join!(run, serve);
-        let result = finished?.result;
+        let FinishedRun { result, has_summary, .. } = finished?;
         self.claim.run.end(result.clone());
         store_session((self.claim.worker, self.claim.task), &settings, &result).await?;
-        Ok(result)
+        Ok((result, has_summary))
     }
 
     /// Answers a request of the model.

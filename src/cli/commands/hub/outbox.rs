@@ -58,6 +58,15 @@ impl From<CliError> for NotPosted {
     }
 }
 
+/// What an agent has posted in one place before.
+#[derive(Default)]
+struct EarlierPosts {
+    /// Ids of those with the text that is looked for.
+    same_texts: Vec<String>,
+    /// Number of its comments in the thread.
+    comments: u32,
+}
+
 /// The posts of an attempt.
 pub struct Outbox<'a> {
     claim: Claim<'a>,
@@ -168,12 +177,13 @@ impl<'a> Outbox<'a> {
             }
         }
         let content = self.bounded(content, MAX_POST_BYTES);
-        let earlier = match self.same_texts(&target, &content).await {
+        let earlier = match self.earlier_posts(&target, &content).await {
             Err(error) if error.may_pass() => return Err(NotPosted::Later(error.to_string())),
             // A place that does not exist is refused when the post is sent.
             found => found.unwrap_or_default(),
         };
-        self.reserve(&key, &target).await?;
+        self.reserve(&key, &target, earlier.comments).await?;
+        let earlier = earlier.same_texts;
         let post = OutboxPost { key, target, content, earlier, state: PostState::Intended };
         self.record(&post).await?;
         match self.send(&post).await {
@@ -182,10 +192,13 @@ impl<'a> Outbox<'a> {
         }
     }
 
-    /// Counts a post for the limits of the agent.
-    async fn reserve(&self, key: &str, target: &PostTarget) -> Result<(), NotPosted> {
+    /// Counts a post for the limits of the agent, which has `comments` in its thread on the Hub.
+    async fn reserve(&self, key: &str, target: &PostTarget, comments: u32) -> Result<(), NotPosted> {
         let (worker, now) = (self.claim.worker, self.claim.worker.now());
         let reserve = |state: &mut AgentState| {
+            if let PostTarget::Comment { post } = target {
+                state.count_on_hub(post, comments);
+            }
             if !key.ends_with(ERROR_KEY) {
                 return state.reserve(key, target, &self.limits, now);
             }
@@ -240,26 +253,29 @@ impl<'a> Outbox<'a> {
 
     /// Looks for a post on the Hub.
     async fn find(&self, post: &OutboxPost) -> Result<Option<String>, NotPosted> {
-        match self.same_texts(&post.target, &post.content).await {
-            Ok(found) => Ok(found.into_iter().find(|id| !post.earlier.contains(id))),
+        match self.earlier_posts(&post.target, &post.content).await {
+            Ok(found) => Ok(found.same_texts.into_iter().find(|id| !post.earlier.contains(id))),
             Err(error) if error.may_pass() => Err(NotPosted::Later(error.to_string())),
             Err(error) => Err(self.give_up(post, error.to_string()).await),
         }
     }
 
-    /// Returns the ids of what the agent has posted with this text in this place.
-    async fn same_texts(&self, target: &PostTarget, content: &str) -> Result<Vec<String>, HubError> {
+    /// Returns what the agent has posted in this place; `content` is the text that is looked for.
+    async fn earlier_posts(&self, target: &PostTarget, content: &str) -> Result<EarlierPosts, HubError> {
         let is_same = |author: &str, text: &str| author == self.agent && text.trim() == content;
         Ok(match target {
             PostTarget::Comment { post } => {
-                let comments = self.hub.thread(post).await?.comments.into_iter();
-                comments.filter(|one| is_same(&one.author.id, &one.content)).map(|one| one.id).collect()
+                let thread = self.hub.thread(post).await?;
+                let comments = thread.comments_of(self.agent);
+                let same = thread.comments.into_iter().filter(|one| is_same(&one.author.id, &one.content));
+                EarlierPosts { same_texts: same.map(|one| one.id).collect(), comments }
             }
             PostTarget::Post { title, community } => {
                 let text: String = title.as_deref().unwrap_or(content).chars().take(SEARCH_CHARS).collect();
                 let place = (community.as_deref(), Some(self.agent));
                 let posts = self.hub.search(&text, SEARCH_RESULTS, place).await?.into_iter();
-                posts.filter(|one| is_same(&one.author.id, &one.content)).map(|one| one.id).collect()
+                let same = posts.filter(|one| is_same(&one.author.id, &one.content));
+                EarlierPosts { same_texts: same.map(|one| one.id).collect(), comments: 0 }
             }
         })
     }
