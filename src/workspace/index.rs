@@ -3,13 +3,17 @@
 use crate::runtime::clock::Clock;
 use crate::runtime::private_file;
 use crate::text::lines::one_line;
+use crate::workspace::git_index::{GitIndex, HASH_BYTES};
 use crate::workspace::walk::{has_plain_ignore_files, project_walk};
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use ignore::DirEntry;
+use ignore::{DirEntry, WalkBuilder};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of files for a tree of files with line counts. With more, the tree lists directories with file counts.
@@ -62,24 +66,107 @@ pub struct IndexOptions {
 pub const INDEX_TIME: Duration = Duration::from_millis(200);
 /// Default entry limit of the index. The directories of a larger project are enough for an overview.
 pub const INDEX_ENTRIES: usize = 20_000;
+/// Number of entries of a small project. Git's index gives the files of a larger one, which are too many to be looked at.
+const SMALL_PROJECT_ENTRIES: usize = 1_000;
+/// Wall-clock time after which the walk of a project that is not small stops.
+const LARGE_PROJECT_TIME: Duration = Duration::from_millis(30);
+/// Number of files of git's index between two checks of the clock.
+const CLOCK_INTERVAL: usize = 256;
 
 /// File of the project.
 #[derive(Debug)]
 struct Listed {
     /// Path from the root.
     path: PathBuf,
-    language: Option<&'static str>,
     lines: Option<u64>,
 }
 
-/// Result of the walk.
+/// Numbers of files.
+#[derive(Debug, Default)]
+struct Tally {
+    files: usize,
+    languages: BTreeMap<&'static str, usize>,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        for (language, files) in &other.languages {
+            *self.languages.entry(language).or_default() += files;
+        }
+    }
+}
+
+/// Files found, by walking or in git's index.
 #[derive(Debug, Default)]
 struct Found {
+    all: Tally,
+    /// Files by directory: those in it and below it.
+    directories: BTreeMap<PathBuf, Tally>,
+    /// Directory of the last files, and those of its files that are not counted above yet.
+    last: (PathBuf, Tally),
+    /// The first files, one more than are shown.
     files: Vec<Listed>,
+    at_root: Vec<PathBuf>,
     /// Directories at the root.
     top: Vec<PathBuf>,
     /// Reason for an early stop.
     stopped: Option<String>,
+    /// Whether the files are those of git's index.
+    is_of_git: bool,
+}
+
+impl Found {
+    fn add(&mut self, path: &Path) {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        if self.last.0 != directory {
+            self.count_last();
+            directory.clone_into(&mut self.last.0);
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        self.last.1.files += 1;
+        if let Some(language) = language(extension) {
+            *self.last.1.languages.entry(language).or_default() += 1;
+        }
+        if self.files.len() <= DETAILED_FILES {
+            self.files.push(Listed { path: path.to_owned(), lines: None });
+        }
+        if directory.as_os_str().is_empty() {
+            self.at_root.push(path.to_owned());
+        }
+    }
+
+    /// Counts the files of the last directory.
+    fn count_last(&mut self) {
+        let (directory, counted) = std::mem::take(&mut self.last);
+        if counted.files == 0 {
+            return;
+        }
+        self.all.add(&counted);
+        for directory in directory.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+            if directory.components().count() <= MAX_DEPTH {
+                self.directories.entry(directory.to_owned()).or_default().add(&counted);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Self {
+        self.count_last();
+        self.files.sort_by(|a, b| a.path.cmp(&b.path));
+        self.at_root.sort();
+        self
+    }
+
+    /// Checks whether there may be files that are not counted.
+    fn is_partial(&self) -> bool {
+        self.stopped.is_some() || self.is_of_git
+    }
+}
+
+/// Names that are left out.
+struct Skipped {
+    directories: GlobSet,
+    files: GlobSet,
 }
 
 /// Returns the overview of the project at `root` as Markdown. `None` if it has no files.
@@ -91,15 +178,22 @@ pub fn project_index(
     options: &IndexOptions,
     source: &Clock,
 ) -> Result<Option<String>, globset::Error> {
-    let deadline = source.elapsed().saturating_add(options.time);
-    let late = || source.elapsed() > deadline;
-    let mut found = walk(root, options, &late)?;
-    if found.files.is_empty() && found.stopped.is_none() {
+    let began = source.elapsed();
+    let late = |limit: Duration| source.elapsed() > began.saturating_add(limit);
+    let skipped = Arc::new(Skipped {
+        directories: names(&SKIPPED_DIRECTORIES, &options.exclude_dirs)?,
+        files: names(&SKIPPED_FILES, &options.exclude_patterns)?,
+    });
+    let mut found = match files_of_git(root, options, &skipped, &late) {
+        Some(found) => found,
+        None => walk(root, options, &skipped, &late),
+    };
+    if found.all.files == 0 && found.stopped.is_none() {
         return Ok(None);
     }
-    if found.files.len() <= DETAILED_FILES {
+    if found.all.files <= DETAILED_FILES {
         for file in &mut found.files {
-            if !late() {
+            if !late(options.time) {
                 file.lines = count_lines(&root.join(&file.path), options.max_file_size);
             }
         }
@@ -107,43 +201,121 @@ pub fn project_index(
     Ok(Some(render(&found)))
 }
 
+/// Lists the files of a large project that git's index contains, in directories that exist. `None` if there is no such index,
+/// or the project is small.
+fn files_of_git(
+    root: &Path,
+    options: &IndexOptions,
+    skipped: &Arc<Skipped>,
+    late: &dyn Fn(Duration) -> bool,
+) -> Option<Found> {
+    let index = GitIndex::open(root).filter(|index| index.count() as usize > SMALL_PROJECT_ENTRIES)?;
+    let mut found = HASH_BYTES.into_iter().find_map(|hash_bytes| {
+        let mut found = Found { is_of_git: true, ..Found::default() };
+        let mut directory = (Vec::new(), true);
+        let mut visited = 0_usize;
+        let visit = &mut |path: &[u8], size: u32| {
+            visited += 1;
+            if visited.is_multiple_of(CLOCK_INTERVAL) && late(options.time) {
+                found.stopped = Some(format!("{} ms", options.time.as_millis()));
+                return false;
+            }
+            let (parent, name) = split_last(path);
+            if directory.0 != parent {
+                directory = (parent.to_owned(), is_listed_directory(root, parent, skipped));
+            }
+            let is_listed = directory.1 && u64::from(size) <= options.max_file_size;
+            if is_listed && !skipped.files.is_match(folded(OsStr::from_bytes(name))) {
+                found.add(Path::new(OsStr::from_bytes(path)));
+            }
+            true
+        };
+        index.visit(hash_bytes, visit).map(|()| found)
+    })?;
+    found.count_last();
+    if found.all.files <= SMALL_PROJECT_ENTRIES && found.stopped.is_none() {
+        return None;
+    }
+    found.top = top(root, project_builder(root, skipped));
+    Some(found.finish())
+}
+
+/// Splits a path into its directory and its last part.
+fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    let (directory, name) = path.split_at(slash.unwrap_or(0));
+    (directory, name.strip_prefix(b"/").unwrap_or(name))
+}
+
+/// Checks whether the files of a directory are listed: it exists, and no part of its path is skipped.
+fn is_listed_directory(root: &Path, path: &[u8], skipped: &Skipped) -> bool {
+    let path = Path::new(OsStr::from_bytes(path));
+    !path.iter().any(|name| is_skipped_directory(name, skipped))
+        && root.join(path).symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+fn is_skipped_directory(name: &OsStr, skipped: &Skipped) -> bool {
+    let name = folded(name);
+    name.starts_with('.') || skipped.directories.is_match(name)
+}
+
 /// Lists the files in order of their paths until a limit is reached.
-fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<Found, globset::Error> {
-    let directories = names(&SKIPPED_DIRECTORIES, &options.exclude_dirs)?;
-    let skipped = names(&SKIPPED_FILES, &options.exclude_patterns)?;
-    let mut builder = project_walk(root);
-    builder.sort_by_file_name(Ord::cmp);
-    builder.filter_entry(move |entry| {
-        let name = folded(entry);
-        let skipped = || name.starts_with('.') || directories.is_match(&name);
-        !is_directory(entry) || entry.depth() == 0 || !skipped() && has_plain_ignore_files(entry.path())
-    });
+fn walk(
+    root: &Path,
+    options: &IndexOptions,
+    skipped: &Arc<Skipped>,
+    late: &dyn Fn(Duration) -> bool,
+) -> Found {
+    let builder = project_builder(root, skipped);
     let mut found = Found::default();
-    let top = |entry: &DirEntry| {
-        let is_top = entry.depth() == 1 && is_directory(entry);
-        is_top.then(|| relative(root, entry)).flatten()
-    };
     for (count, entry) in builder.build().filter_map(Result::ok).enumerate() {
+        let is_small = count <= SMALL_PROJECT_ENTRIES;
+        let time = if is_small { options.time } else { options.time.min(LARGE_PROJECT_TIME) };
         if count > options.entries {
             found.stopped = Some(format!("{} entries", options.entries));
             break;
         }
-        if late() {
-            found.stopped = Some(format!("{} ms", options.time.as_millis()));
+        if late(time) {
+            found.stopped = Some(format!("{} ms", time.as_millis()));
             break;
         }
-        found.top.extend(top(&entry));
+        found.top.extend(top_directory(root, &entry));
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if is_file && !skipped.is_match(folded(&entry)) {
-            found.files.extend(listed(root, &entry, options.max_file_size));
+        if is_file
+            && !skipped.files.is_match(folded(entry.file_name()))
+            && entry.metadata().is_ok_and(|file| file.len() <= options.max_file_size)
+            && let Some(path) = relative(root, &entry)
+        {
+            found.add(&path);
         }
     }
     if found.stopped.is_some() {
-        let entries = builder.max_depth(Some(1)).build().filter_map(Result::ok).take(MAX_TOP);
-        found.top = entries.filter_map(|entry| top(&entry)).collect();
+        found.top = top(root, builder);
     }
-    found.files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
+    found.finish()
+}
+
+/// Creates a walk of the directories and files that are not skipped.
+fn project_builder(root: &Path, skipped: &Arc<Skipped>) -> WalkBuilder {
+    let skipped = Arc::clone(skipped);
+    let mut builder = project_walk(root);
+    builder.sort_by_file_name(Ord::cmp);
+    builder.filter_entry(move |entry| {
+        let is_skipped = || is_skipped_directory(entry.file_name(), &skipped);
+        !is_directory(entry) || entry.depth() == 0 || !is_skipped() && has_plain_ignore_files(entry.path())
+    });
+    builder
+}
+
+/// Returns the directories at the root.
+fn top(root: &Path, mut builder: WalkBuilder) -> Vec<PathBuf> {
+    let entries = builder.max_depth(Some(1)).build().filter_map(Result::ok).take(MAX_TOP);
+    entries.filter_map(|entry| top_directory(root, &entry)).collect()
+}
+
+fn top_directory(root: &Path, entry: &DirEntry) -> Option<PathBuf> {
+    let is_top = entry.depth() == 1 && is_directory(entry);
+    is_top.then(|| relative(root, entry)).flatten()
 }
 
 fn is_directory(entry: &DirEntry) -> bool {
@@ -154,9 +326,9 @@ fn relative(root: &Path, entry: &DirEntry) -> Option<PathBuf> {
     entry.path().strip_prefix(root).ok().map(Path::to_owned)
 }
 
-/// Returns the name of `entry` in the lower case that [`names`] expects.
-fn folded(entry: &DirEntry) -> String {
-    entry.file_name().to_string_lossy().to_lowercase()
+/// Returns a name in the lower case that [`names`] expects.
+fn folded(name: &OsStr) -> String {
+    name.to_string_lossy().to_lowercase()
 }
 
 /// Compiles globs on names, ignoring case. On lower-case names most need no regular expression.
@@ -167,14 +339,6 @@ fn names(usual: &[&str], own: &[String]) -> Result<GlobSet, globset::Error> {
         set.add(Glob::new(&pattern.to_lowercase())?);
     }
     set.build()
-}
-
-fn listed(root: &Path, entry: &DirEntry, max_size: u64) -> Option<Listed> {
-    if entry.metadata().ok()?.len() > max_size {
-        return None;
-    }
-    let extension = entry.path().extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    Some(Listed { path: relative(root, entry)?, language: language(extension), lines: None })
 }
 
 /// Counts the lines of a file. `None` if it is binary or unreadable. Never blocks on a pipe, never follows a link.
@@ -200,13 +364,15 @@ fn count_lines(path: &Path, max_size: u64) -> Option<u64> {
 }
 
 fn render(found: &Found) -> String {
-    let files = found.files.len();
-    let mut text = format!("## Project Structure\n{files} files");
+    let mut text = format!("## Project Structure\n{} files", found.all.files);
+    if found.is_of_git {
+        text.push_str(" in git's index");
+    }
     let lines: Vec<u64> = found.files.iter().filter_map(|file| file.lines).collect();
     if !lines.is_empty() {
         let _ = write!(text, ", {} lines", lines.iter().sum::<u64>());
     }
-    let languages = languages(found.files.iter());
+    let languages = languages(&found.all);
     if !languages.is_empty() {
         let _ = write!(text, "; languages by files: {languages}");
     }
@@ -230,7 +396,7 @@ fn tree(found: &Found) -> String {
 }
 
 fn files_are_few(found: &Found) -> bool {
-    found.files.len() <= DETAILED_FILES && found.stopped.is_none()
+    found.all.files <= DETAILED_FILES && !found.is_partial()
 }
 
 /// Renders every file with its lines, below its directories.
@@ -253,32 +419,27 @@ fn file_tree(found: &Found) -> String {
 
 /// Renders directories down to `depth` with the number of files below them, and the files at the root.
 fn directory_tree(found: &Found, depth: usize) -> String {
-    let mut counted: BTreeMap<&Path, Vec<&Listed>> = BTreeMap::new();
-    counted.extend(found.top.iter().map(|top| (top.as_path(), Vec::new())));
-    for file in &found.files {
-        for directory in file.path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()) {
-            if directory.components().count() <= depth {
-                counted.entry(directory).or_default().push(file);
-            }
-        }
-    }
+    let none = Tally::default();
+    let mut counted: BTreeMap<&Path, &Tally> = BTreeMap::new();
+    counted.extend(found.top.iter().map(|top| (top.as_path(), &none)));
+    let shown = found.directories.iter().filter(|(path, _)| path.components().count() <= depth);
+    counted.extend(shown.map(|(path, tally)| (path.as_path(), tally)));
     let mut text = String::new();
-    for (directory, files) in counted {
+    for (directory, tally) in counted {
         let mut parts = parts(directory);
         let name = parts.pop().unwrap_or_default();
-        let _ = match (files.len(), found.stopped.is_some()) {
+        let _ = match (tally.files, found.is_partial()) {
             (0, true) => writeln!(text, "{}{name}/ (not counted)", indent(parts.len())),
             (0, false) => Ok(()),
             (count, _) => {
-                let languages = languages(files.into_iter());
+                let languages = languages(tally);
                 let colon = if languages.is_empty() { "" } else { ": " };
                 writeln!(text, "{}{name}/ ({count} files{colon}{languages})", indent(parts.len()))
             }
         };
     }
-    let at_root = found.files.iter().filter(|file| file.path.components().count() == 1);
-    for file in at_root {
-        let _ = writeln!(text, "{}", parts(&file.path).join("/"));
+    for file in &found.at_root {
+        let _ = writeln!(text, "{}", parts(file).join("/"));
     }
     text
 }
@@ -300,13 +461,9 @@ fn parts(path: &Path) -> Vec<String> {
 }
 
 /// Returns the most frequent languages with their numbers of files, in a deterministic order.
-fn languages<'a>(files: impl Iterator<Item = &'a Listed>) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for language in files.filter_map(|file| file.language) {
-        *counts.entry(language).or_default() += 1;
-    }
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+fn languages(tally: &Tally) -> String {
+    let mut counts: Vec<_> = tally.languages.iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     let shown = counts.iter().take(LANGUAGES).map(|(language, count)| format!("{language} {count}"));
     shown.collect::<Vec<_>>().join(", ")
 }
@@ -499,6 +656,29 @@ mod tests {
         assert!(index(root.path(), &options()).contains("1 files, 0 lines"));
         assert_eq!(count_lines(&root.path().join("pipe.rs"), 10), None);
         assert_eq!(count_lines(&root.path().join("self"), 10), None);
+    }
+
+    // Large trees: an index that is not well-formed counts for nothing; the tree is walked.
+    #[test]
+    fn a_broken_index_of_git_does_not_hide_the_files() {
+        let root = project(&[("a.rs", ""), (".git/index", "DIRC\0\0\0\x02\0\0\x7f\x7f")]);
+        assert!(index(root.path(), &options()).contains("a.rs (0)"));
+    }
+
+    // Large trees: a large tree without git's index is walked for a shorter time than a small one.
+    #[test]
+    fn a_large_project_is_walked_for_a_short_time() {
+        let names: Vec<String> = (0..SMALL_PROJECT_ENTRIES + 9).map(|n| format!("{n}.rs")).collect();
+        let root = project(&names.iter().map(|name| (name.as_str(), "")).collect::<Vec<_>>());
+        let late = |limit: Duration| limit <= LARGE_PROJECT_TIME;
+        let skipped = Skipped { directories: names_of(&[]), files: names_of(&[]) };
+        let found = walk(root.path(), &options(), &Arc::new(skipped), &late);
+        assert_eq!(found.stopped.as_deref(), Some("30 ms"));
+        assert_eq!(found.all.files, SMALL_PROJECT_ENTRIES);
+    }
+
+    fn names_of(patterns: &[&str]) -> GlobSet {
+        names(patterns, &[]).unwrap()
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod copy;
 pub mod error;
 pub mod executables;
 pub mod file;
+mod git_index;
 pub mod index;
 pub mod leftovers;
 pub mod path;

@@ -402,6 +402,37 @@ fn k07_a_limit_of_the_overview_is_stated() {
     assert!(text.contains("d20/ (not counted)"), "directories that were not reached are named: {text}");
 }
 
+// Large trees: the overview of a large working tree is that of git's index, which is read without git.
+#[test]
+fn the_overview_of_a_large_working_tree_is_that_of_gits_index() {
+    let lab = Lab::new().file("README.md", "# x\n").file("big.rs", "x".repeat(2_000_000));
+    for directory in ["src/deep", "src/gone", "target", "other"] {
+        let directory = lab.ws().join(directory);
+        fs::create_dir_all(&directory).unwrap();
+        for file in 0..500 {
+            fs::File::create(directory.join(format!("{file}.rs"))).unwrap();
+        }
+    }
+    lab.commit_all();
+    fs::remove_dir_all(lab.ws().join("src/gone")).unwrap();
+    for path in ["new", "src/new"] {
+        fs::create_dir(lab.ws().join(path)).unwrap();
+        fs::File::create(lab.ws().join(path).join("not-added.rs")).unwrap();
+    }
+    std::os::unix::fs::symlink("/", lab.ws().join("link")).unwrap();
+    let expected = "1001 files in git's index; languages by files: Rust 1000, Documentation 1.\n\n\
+        new/ (not counted)\nother/ (500 files: Rust 500)\nsrc/ (500 files: Rust 500)\n  \
+        deep/ (500 files: Rust 500)\nREADME.md\n";
+    for version in ["2", "4"] {
+        lab.git(&["update-index", "--index-version", version]);
+        let text = system(&lab, &[]);
+        assert!(text.contains(expected), "{version}: {text}");
+    }
+    lab.git(&["update-index", "--split-index"]);
+    let text = system(&lab, &[]);
+    assert!(!text.contains("git's index") && text.contains("src/ ("), "a part of an index is none: {text}");
+}
+
 #[test]
 fn k07_the_overview_is_made_once_for_a_session() {
     let lab = Lab::new().file("first.rs", "x\n");
