@@ -6,6 +6,8 @@ use crate::journal::images::IMAGES_DIR;
 use crate::journal::read;
 use crate::journal::write::Journal;
 use crate::runtime::private_file::create_private_dir;
+use crate::workspace::baseline_file::remove_shared;
+use crate::workspace::content_store::CONTENTS_DIR;
 use std::cmp::Reverse;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -126,7 +128,7 @@ impl SessionStore {
     /// # Errors
     /// When `id` is malformed.
     pub fn baseline_path(&self, id: &str) -> Result<PathBuf, SessionError> {
-        Ok(self.session_dir(id)?.join("baseline.json"))
+        Ok(self.session_dir(id)?.join("baseline"))
     }
 
     /// Returns the journal file of an existing session.
@@ -190,7 +192,8 @@ impl SessionStore {
         Ok(ids)
     }
 
-    /// Removes session `id` with all its files; returns the refs of its checkpoints, which are stored in the repository.
+    /// Removes session `id` with all its files, and with the last session what runs have noted about the files of the workspace.
+    /// Returns the refs of its checkpoints, which are stored in the repository.
     ///
     /// # Errors
     /// When there is no such session, another process works on it, or it cannot be removed.
@@ -207,6 +210,9 @@ impl SessionStore {
         let gone = self.dir.join(format!("{REMOVED_DIR_PREFIX}{id}"));
         let removed = std::fs::rename(&dir, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
         removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })?;
+        if self.list().is_ok_and(|mut left| left.next().is_none()) {
+            remove_shared(&self.dir.with_file_name(CONTENTS_DIR), 0);
+        }
         Ok(checkpoints)
     }
 

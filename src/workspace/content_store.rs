@@ -1,13 +1,13 @@
 //! Store of replaced file contents outside the workspace, addressed by hash, so that changes can be undone.
 //!
-//! A process appends contents to a pack of its own, and adds an entry to the pack's index once a content is complete. A killed
-//! process therefore loses no content that was reported as stored. Nothing is synced, which would double the cost of an edit. A
-//! content damaged by a power failure is detected by its hash and handled as missing.
+//! A process appends contents to a pack of its own, and adds an entry to the pack's index once a content is complete; those of many
+//! files are appended together. A killed process therefore loses no content that was reported as stored. Nothing is synced, which
+//! would double the cost of an edit. A content damaged by a power failure is detected by its hash and handled as missing.
 
 use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
 use crate::runtime::private_file::{self, create_private_dir};
-use crate::workspace::file::{HASH_DIGITS, HashedContent, hash};
+use crate::workspace::file::{ContentHash, HASH_DIGITS, HashedContent, hash};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -16,6 +16,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
+
+/// Name of the store's directory in the state directory of a workspace.
+pub const CONTENTS_DIR: &str = "displaced";
 
 /// Largest file whose content is stored, in bytes. Larger files are usually generated data or stored elsewhere.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
@@ -76,9 +79,10 @@ pub struct ContentStore {
 /// State of the packs.
 struct Packs {
     dir: PathBuf,
-    locations: HashMap<String, ContentLocation>,
+    paths: Vec<PathBuf>,
+    locations: HashMap<ContentHash, ContentLocation>,
     /// Packs that this process has used, whose modification time was updated for pruning.
-    used: HashSet<Arc<Path>>,
+    used: HashSet<usize>,
     /// Pack of this process, created with the first stored content.
     own: Option<OwnPack>,
     /// Bytes that this process has added.
@@ -86,19 +90,24 @@ struct Packs {
 }
 
 /// Location of a content.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct ContentLocation {
-    pack: Arc<Path>,
+    /// Index of the pack in [`Packs::paths`].
+    pack: usize,
     offset: u64,
     length: u64,
 }
 
 /// Pack that this process appends to.
 struct OwnPack {
-    path: Arc<Path>,
+    /// Index in [`Packs::paths`].
+    number: usize,
     pack: File,
     index: File,
     length: u64,
+    /// Contents and lines of the index that are not written yet.
+    contents: Vec<u8>,
+    lines: String,
 }
 
 impl ContentStore {
@@ -149,20 +158,61 @@ impl ContentStore {
         if self.redactor.contains_known(bytes) {
             return Err(StoreError::Secret);
         }
-        self.with_packs(|packs| if packs.touch(hash) { Ok(()) } else { packs.add(hash, bytes) })
+        let hash = ContentHash::parse(hash).ok_or(io::ErrorKind::InvalidInput).map_err(io::Error::from)?;
+        self.with_packs(|packs| {
+            if !packs.touch(hash) {
+                packs.add(hash, bytes)?;
+            }
+            packs.write()
+        })
+    }
+
+    /// Stores small contents together, and returns for each whether it is stored.
+    pub fn store_all(&self, contents: &[(ContentHash, &[u8])]) -> Vec<bool> {
+        let is_secret = |bytes: &[u8]| self.redactor.contains_known(bytes);
+        let allowed: Vec<bool> = contents.iter().map(|(_, bytes)| !is_secret(bytes)).collect();
+        self.with_packs(|packs| {
+            let mut added =
+                |(hash, bytes): &(ContentHash, &[u8])| packs.touch(*hash) || packs.add(*hash, bytes).is_ok();
+            let stored: Vec<bool> = contents
+                .iter()
+                .zip(allowed)
+                .map(|(content, is_allowed)| is_allowed && added(content))
+                .collect();
+            let is_written = packs.write().is_ok();
+            stored
+                .into_iter()
+                .zip(contents)
+                .map(|(stored, (hash, _))| stored && (is_written || packs.touch(*hash)))
+                .collect()
+        })
     }
 
     /// Checks whether the content with this hash is stored, and marks its pack as used so that it is pruned last.
     pub fn contains(&self, hash: &str) -> bool {
+        ContentHash::parse(hash).is_some_and(|hash| self.has(hash))
+    }
+
+    /// Like [`contains`](Self::contains).
+    pub fn has(&self, hash: ContentHash) -> bool {
         self.with_packs(|packs| packs.touch(hash))
+    }
+
+    /// Returns the directory of the store.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Returns the content with this hash. `None` if it was not stored, was pruned or is damaged.
     pub fn get(&self, hash: &str) -> Option<Vec<u8>> {
-        let location = self.with_packs(|packs| packs.locations.get(hash).cloned())?;
+        let wanted = ContentHash::parse(hash)?;
+        let (pack, location) = self.with_packs(|packs| {
+            let location = *packs.locations.get(&wanted)?;
+            Some((packs.paths.get(location.pack)?.clone(), location))
+        })?;
         let length = usize::try_from(location.length.min(MAX_FILE_BYTES)).ok()?;
         let mut bytes = vec![0; length];
-        open_own(&location.pack).ok()?.read_exact_at(&mut bytes, location.offset).ok()?;
+        open_own(&pack).ok()?.read_exact_at(&mut bytes, location.offset).ok()?;
         (crate::workspace::file::hash(&bytes) == hash).then_some(bytes)
     }
 
@@ -183,66 +233,85 @@ impl ContentStore {
 impl Packs {
     /// Reads the indexes in `dir`.
     fn of(dir: &Path) -> Self {
-        let mut locations = HashMap::new();
+        let (mut paths, mut locations) = (Vec::new(), HashMap::new());
         for index in files(dir, INDEX) {
-            let pack: Arc<Path> = index.with_extension(PACK).into();
-            let Ok(size) = pack.symlink_metadata().map(|file| file.len()) else { continue };
+            let path = index.with_extension(PACK);
+            let Ok(size) = path.symlink_metadata().map(|file| file.len()) else { continue };
             let mut lines = Vec::new();
             if open_own(&index).and_then(|file| file.take(MAX_INDEX_BYTES).read_to_end(&mut lines)).is_err() {
                 continue;
             }
+            let pack = paths.len();
+            locations.reserve(lines.len() / LINE_BYTES);
             for line in lines.chunks_exact(LINE_BYTES) {
                 let Some((hash, offset, length)) = read_line(line) else { continue };
                 if offset.checked_add(length).is_some_and(|end| end <= size) {
-                    locations
-                        .insert(hash.to_owned(), ContentLocation { pack: Arc::clone(&pack), offset, length });
+                    locations.insert(hash, ContentLocation { pack, offset, length });
                 }
             }
+            paths.push(path);
         }
-        Self { dir: dir.to_owned(), locations, used: HashSet::new(), own: None, added: 0 }
+        Self { dir: dir.to_owned(), paths, locations, used: HashSet::new(), own: None, added: 0 }
     }
 
     /// Checks whether a content is stored, and marks its pack as used.
-    fn touch(&mut self, hash: &str) -> bool {
-        let Some(location) = self.locations.get(hash) else { return false };
-        if self.used.contains(&location.pack) {
+    fn touch(&mut self, hash: ContentHash) -> bool {
+        let Some(&ContentLocation { pack, .. }) = self.locations.get(&hash) else { return false };
+        if self.used.contains(&pack) {
             return true;
         }
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
-        let pack = Arc::clone(&location.pack);
         // The pack may have been removed since the index was read.
-        if rustix::fs::utimensat(CWD, &*pack, &times, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        let path = self.paths.get(pack);
+        if path
+            .is_none_or(|path| rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).is_err())
+        {
             self.locations.retain(|_, location| location.pack != pack);
             return false;
         }
         self.used.insert(pack)
     }
 
-    fn add(&mut self, hash: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Adds a content to the pack of this process. It is stored after the next [`write`](Self::write).
+    fn add(&mut self, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
         let length = bytes.len() as u64;
         if self.added.saturating_add(length) > MAX_RUN_BYTES {
             return Err(StoreError::Full);
         }
-        let mut own = match self.own.take() {
+        let own = match &mut self.own {
             Some(own) => own,
-            None => OwnPack::create(&self.dir)?,
+            None => self.own.insert(OwnPack::create(&self.dir, &mut self.paths)?),
         };
-        let location = ContentLocation { pack: Arc::clone(&own.path), offset: own.length, length };
-        // After an incomplete write, the pack is not written to again.
-        own.pack.write_all(bytes)?;
-        own.index.write_all(line(hash, location.offset, length).as_bytes())?;
+        let location = ContentLocation { pack: own.number, offset: own.length, length };
+        own.contents.extend_from_slice(bytes);
+        own.lines.push_str(&line(hash, location.offset, length));
         own.length = own.length.saturating_add(length);
-        self.used.insert(Arc::clone(&own.path));
-        self.own = Some(own);
+        self.used.insert(own.number);
         self.added = self.added.saturating_add(length.max(1));
-        self.locations.insert(hash.to_owned(), location);
+        self.locations.insert(hash, location);
+        Ok(())
+    }
+
+    /// Writes the contents that were added. After an incomplete write, the pack is not written to again.
+    fn write(&mut self) -> Result<(), StoreError> {
+        let Some(mut own) = self.own.take() else { return Ok(()) };
+        let end = own.length.saturating_sub(own.contents.len() as u64);
+        let written =
+            own.pack.write_all(&own.contents).and_then(|()| own.index.write_all(own.lines.as_bytes()));
+        if let Err(error) = written {
+            self.locations.retain(|_, location| location.pack != own.number || location.offset < end);
+            return Err(error.into());
+        }
+        own.contents = Vec::new();
+        own.lines.clear();
+        self.own = Some(own);
         Ok(())
     }
 }
 
 impl OwnPack {
-    fn create(dir: &Path) -> io::Result<Self> {
+    fn create(dir: &Path, paths: &mut Vec<PathBuf>) -> io::Result<Self> {
         create_private_dir(dir)?;
         let name = Clock::new().short_id();
         let make = |extension: &str| {
@@ -251,17 +320,19 @@ impl OwnPack {
             Ok::<_, io::Error>((path, file))
         };
         let ((path, pack), (_, index)) = (make(PACK)?, make(INDEX)?);
-        Ok(Self { path: path.into(), pack, index, length: 0 })
+        let number = paths.len();
+        paths.push(path);
+        Ok(Self { number, pack, index, length: 0, contents: Vec::new(), lines: String::new() })
     }
 }
 
-fn line(hash: &str, offset: u64, length: u64) -> String {
+fn line(hash: ContentHash, offset: u64, length: u64) -> String {
     format!("{hash} {offset:016x} {length:016x}\n")
 }
 
-fn read_line(line: &[u8]) -> Option<(&str, u64, u64)> {
+fn read_line(line: &[u8]) -> Option<(ContentHash, u64, u64)> {
     let mut words = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split(' ');
-    let hash = words.next()?;
+    let hash = ContentHash::parse(words.next()?)?;
     let mut number = || u64::from_str_radix(words.next()?, 16).ok();
     Some((hash, number()?, number()?))
 }

@@ -38,6 +38,11 @@ fn pack(contents: &ContentStore) -> PathBuf {
     packs.remove(0)
 }
 
+fn pack_of(contents: &ContentStore, hash: &str) -> PathBuf {
+    let hash = ContentHash::parse(hash).unwrap();
+    contents.with_packs(|packs| packs.paths[packs.locations[&hash].pack].clone())
+}
+
 #[test]
 fn what_was_kept_is_found_by_its_hash_by_later_processes_too_and_is_private() {
     let (dir, contents) = contents();
@@ -108,6 +113,41 @@ fn a_file_that_is_too_large_and_a_secret_are_not_kept() {
     assert!(!contents.dir.exists());
 }
 
+// Large trees: contents that are stored together are stored as one by one, but for those that may not be.
+#[test]
+fn contents_are_stored_together() {
+    let (dir, contents) = contents();
+    let first = store(&contents, b"first");
+    let texts: [&[u8]; 5] = [b"first", b"", b"token: correct-horse-battery", b"other", b"other"];
+    let batch = texts.map(|text| (ContentHash::of(text), text));
+    assert_eq!(contents.store_all(&batch), [true, true, false, true, true]);
+    let again = open(dir.path());
+    let got = texts.map(|text| again.get(&hash(text)));
+    let some = |text: &[u8]| Some(text.to_vec());
+    assert_eq!(got, [some(b"first"), some(b""), None, some(b"other"), some(b"other")]);
+    assert_eq!((std::fs::read(pack(&contents)).unwrap(), first), (b"firstother".to_vec(), hash(b"first")));
+    contents.with_packs(|packs| packs.added = MAX_RUN_BYTES - 1);
+    assert_eq!(
+        contents.store_all(&[(ContentHash::of(b"ab"), b"ab"), (ContentHash::of(b"other"), b"other")]),
+        [false, true]
+    );
+}
+
+// Large trees: what could not be written is not taken for stored.
+#[test]
+fn contents_whose_write_fails_are_not_stored() {
+    let (dir, contents) = contents();
+    let before = store(&contents, b"before");
+    let read_only = File::open(pack(&contents)).unwrap();
+    contents.with_packs(|packs| packs.own.as_mut().unwrap().pack = read_only);
+    let batch: Vec<(ContentHash, &[u8])> =
+        [&b"before"[..], b"new"].map(|text| (ContentHash::of(text), text)).to_vec();
+    assert_eq!(contents.store_all(&batch), [true, false]);
+    assert_eq!((contents.get(&hash(b"new")), contents.get(&before)), (None, Some(b"before".to_vec())));
+    assert_eq!(contents.store_all(&batch), [true, true], "in another pack");
+    assert_eq!(open(dir.path()).get(&hash(b"new")), Some(b"new".to_vec()));
+}
+
 #[test]
 fn a_run_keeps_no_more_than_it_may() {
     let (_dir, contents) = contents();
@@ -120,14 +160,12 @@ fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     let (dir, old) = contents();
     let (stored, other) = (store(&old, b"old"), open(dir.path()));
     let new = store(&other, b"new");
-    let file =
-        File::options().append(true).open(&*old.with_packs(|packs| packs.locations[&stored].pack.clone()));
+    let file = File::options().append(true).open(pack_of(&old, &stored));
     file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(store(&open(dir.path()), b"old"), stored, "which makes it one of the newest");
     prune(&old.dir, 6, 2);
     assert!(open(dir.path()).get(&stored).is_some() && open(dir.path()).get(&new).is_some());
-    let file =
-        File::options().append(true).open(&*other.with_packs(|packs| packs.locations[&new].pack.clone()));
+    let file = File::options().append(true).open(pack_of(&other, &new));
     file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     prune(&old.dir, 5, 2);
     assert!(open(dir.path()).get(&stored).is_some() && open(dir.path()).get(&new).is_none());
@@ -135,7 +173,7 @@ fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     assert_eq!(std::fs::read_dir(&old.dir).unwrap().count(), 0, "with their indexes");
     let mut packs = old.packs.lock().unwrap().take().unwrap();
     packs.used.clear();
-    assert!(!packs.touch(&stored), "one that has gone meanwhile");
+    assert!(!packs.touch(ContentHash::parse(&stored).unwrap()), "one that has gone meanwhile");
 }
 
 /// Creates a workspace with the file `a`, which contains `old`.

@@ -3,8 +3,10 @@
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
+use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -13,6 +15,39 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Hexadecimal digits of a content hash: 128 bits, enough to rule out accidental collisions and deliberate ones.
 pub const HASH_DIGITS: usize = 32;
+
+/// Hash of a content: the first 128 bits of BLAKE3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentHash(u128);
+
+impl ContentHash {
+    /// Returns the hash of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_bytes(blake3::hash(bytes).as_bytes().first_chunk().copied().unwrap_or_default())
+    }
+
+    /// Parses the hexadecimal form that [`hash`] returns.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_hash = text.len() == HASH_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then(|| u128::from_str_radix(text, 16).ok().map(Self)).flatten()
+    }
+
+    /// Creates the hash from its bytes.
+    pub fn from_bytes(bytes: [u8; HASH_DIGITS / 2]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    /// Returns its bytes.
+    pub fn to_bytes(self) -> [u8; HASH_DIGITS / 2] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
 
 /// Content and metadata of a file when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +169,64 @@ impl Workspace {
             return Err(too_large(count as u64));
         }
         Ok(Content { path: opened.path, hash: hash(&bytes), bytes, mode: opened.mode })
+    }
+}
+
+/// Reads many files, those of one directory after each other without opening it again.
+pub(super) struct BatchReader<'a> {
+    workspace: &'a Workspace,
+    /// Directory of the last file.
+    directory: Option<(RelPath, OwnedFd)>,
+}
+
+impl<'a> BatchReader<'a> {
+    pub(super) fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, directory: None }
+    }
+
+    /// Appends the content of the file `path`, or with `is_link` the target of a link, to `bytes`. `None` if it is not such a file,
+    /// is sensitive, unreadable or larger than `limit`, or a part of its path is a link.
+    pub(super) fn read(&mut self, path: &str, is_link: bool, limit: u64, bytes: &mut Vec<u8>) -> Option<()> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if self.directory.as_ref().is_none_or(|(directory, _)| directory.as_str() != parent) {
+            let directory = RelPath::from_parts(&[parent]);
+            self.directory = None;
+            let opened = self.workspace.root_dir().open_directory(&directory).ok()?;
+            self.directory = Some((directory, opened));
+        }
+        let (_, directory) = self.directory.as_ref()?;
+        if is_link {
+            bytes.extend_from_slice(rustix::fs::readlinkat(directory, name, Vec::new()).ok()?.to_bytes());
+            return Some(());
+        }
+        if self.workspace.is_sensitive(path) {
+            return None;
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?);
+        let stat = rustix::fs::fstat(&file).ok()?;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || size > limit {
+            return None;
+        }
+        let start = bytes.len();
+        let expected = usize::try_from(size).ok()?;
+        bytes.resize(start + expected + 1, 0);
+        let mut read = 0;
+        // The file may grow during the read, and some file systems report size 0.
+        loop {
+            let count = file.read(bytes.get_mut(start + read..)?).ok()?;
+            read += count;
+            if count == 0 || read == expected && expected > 0 {
+                break;
+            }
+            bytes.resize(start + read + expected.max(CHUNK_BYTES), 0);
+            if read as u64 > limit {
+                return None;
+            }
+        }
+        bytes.truncate(start + read);
+        Some(())
     }
 }
 

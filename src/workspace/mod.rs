@@ -1,6 +1,7 @@
 //! Project directory: confined paths, bounded reads, atomic writes, search.
 
 pub mod baseline;
+pub mod baseline_file;
 pub mod content_store;
 pub mod copy;
 pub mod error;
@@ -123,9 +124,13 @@ impl Workspace {
 
     /// Checks whether the file at the real path `path` must not be shown, or with `changes` must not be changed.
     fn is_protected(&self, path: &RelPath, changes: bool) -> bool {
-        self.0.guard.get().is_some_and(|guard| {
-            (guard.sensitive)(path.as_str()) || changes && (guard.protected)(path.as_str())
-        })
+        self.is_sensitive(path.as_str())
+            || changes && self.0.guard.get().is_some_and(|guard| (guard.protected)(path.as_str()))
+    }
+
+    /// Checks whether the file at the real path `path` must not be shown.
+    fn is_sensitive(&self, path: &str) -> bool {
+        self.0.guard.get().is_some_and(|guard| (guard.sensitive)(path))
     }
 
     /// Checks whether a protected name is a link to `real` or to a directory above it.

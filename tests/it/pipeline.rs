@@ -581,7 +581,7 @@ fn files_that_were_changed_after_a_command_was_killed_are_not_undone() {
     running.signal(Signal::KILL);
     running.finish();
     // These files tell when the command ran: here, two hours to one hour ago.
-    for (file, hours) in [("before-1.json", 2), ("running-1", 1)] {
+    for (file, hours) in [("before-1", 2), ("running-1", 1)] {
         let time = SystemTime::now() - Duration::from_hours(hours);
         fs::File::open(lab.journal().with_file_name(file)).unwrap().set_modified(time).unwrap();
     }

@@ -356,6 +356,52 @@ fn a14_what_a_command_did_until_the_run_was_killed_is_undone_and_redone() {
     }
 }
 
+// Large trees: a later run knows the files that it need not read, and still restores what was there before its command.
+#[test]
+fn a_later_run_restores_what_was_written_since_the_last_one() {
+    let lab = Lab::new()
+        .file("large.bin", "x".repeat(2 << 20))
+        .file("same.txt", "same\n")
+        .file("mine.txt", "first\n")
+        .file("moved/a.txt", "a\n");
+    let run = |text: &str| lab.run(&server(&[command(text)]), &["--mode", "yolo"]).exits(0);
+    let file = lab.ws().join("mine.txt");
+    let time = fs::metadata(&file).unwrap().modified().unwrap();
+    run("true");
+    set(&lab, "mine.txt", "other\n");
+    fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    fs::rename(lab.ws().join("moved"), lab.ws().join("there")).unwrap();
+    let before = tree(&lab.ws());
+    run(
+        "for file in large.bin same.txt mine.txt there/a.txt; do echo gone > $file; done; chmod 700 same.txt",
+    );
+    assert_ne!(tree(&lab.ws()), before);
+    lab.agent(&["undo"]).exits(0);
+    assert_eq!(tree(&lab.ws()), before);
+}
+
+// Large trees: what runs have noted about the files of a workspace goes with its last session.
+#[test]
+fn notes_on_the_files_go_with_the_last_session() {
+    let lab = Lab::new().file("large.bin", "x".repeat(2 << 20));
+    for _ in 0..2 {
+        lab.run(&server(&[command("true")]), &["--mode", "yolo"]).exits(0);
+    }
+    let contents = lab.journal().parent().unwrap().parent().unwrap().with_file_name("displaced");
+    let notes = || {
+        let names = fs::read_dir(&contents).unwrap().map(|entry| entry.unwrap());
+        names.filter(|entry| entry.file_name().to_string_lossy().starts_with("files-")).collect::<Vec<_>>()
+    };
+    let found = notes();
+    assert_eq!((found.len(), found[0].metadata().unwrap().permissions().mode() & 0o777), (1, 0o600));
+    for (is_last, journal) in [(false, 1), (true, 0)] {
+        let id = lab.journals()[journal].parent().unwrap().file_name().unwrap().to_owned();
+        lab.age(id.to_str().unwrap(), 9);
+        lab.agent(&["sessions", "cleanup", "--older-than", "8"]).exits(0);
+        assert_eq!(notes().is_empty(), is_last);
+    }
+}
+
 #[test]
 fn a_workspace_with_too_many_files_is_looked_at_twice_in_a_row_and_no_more() {
     const MANY: usize = 51_000;

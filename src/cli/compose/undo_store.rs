@@ -8,7 +8,7 @@ use crate::config::schema::CheckpointSettings;
 use crate::config::settings::Settings;
 use crate::engine::checkpoints::Checkpoints;
 use crate::journal::file_history::FileHistory;
-use crate::workspace::content_store::ContentStore;
+use crate::workspace::content_store::{CONTENTS_DIR, ContentStore};
 use std::path::PathBuf;
 
 /// Storage from which the changes of a session are undone.
@@ -39,7 +39,7 @@ impl UndoStore {
 
 /// Returns the store of earlier file contents, which is outside the workspace and shared by all its sessions.
 pub fn content_store(app: &App, settings: &Settings) -> ContentStore {
-    ContentStore::new(settings.state.join("displaced"), app.redactor(settings))
+    ContentStore::new(settings.state.join(CONTENTS_DIR), app.redactor(settings))
 }
 
 /// Returns the directory in which changes to several files are recorded while they are in progress: each worktree has its own.

@@ -69,7 +69,7 @@ impl Steps<'_> {
         let states = StatesBefore {
             workspace: self.workspace.clone(),
             contents,
-            path: dir.join(format!("before-{}.json", begun.index + 1)),
+            path: dir.join(format!("before-{}", begun.index + 1)),
             running: dir.join(format!("running-{}", begun.index + 1)),
             replaced: dir.join(format!("replaced-{}", self.app.source.short_id())),
         };
