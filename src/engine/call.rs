@@ -266,7 +266,9 @@ impl Engine {
             Access::Read => self.call_with_time_limit(ready, cx).await,
             Access::Write | Access::Network | Access::Mcp => {
                 self.emitter.sync()?;
-                self.call_with_time_limit(ready, cx).await
+                let output = self.call_with_time_limit(ready, cx).await;
+                self.set_scan_outdated().await;
+                output
             }
             Access::Execute | Access::McpWrite { .. } => self.run_and_list_changes(ready, cx).await?,
         };

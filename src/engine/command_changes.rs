@@ -1,17 +1,21 @@
 //! Runs programs and lists the files that they change; the contents before are stored first.
 
 use crate::core::event::{Event, NoticeLevel};
+use crate::core::run_result::Executables;
 use crate::engine::Engine;
 use crate::engine::call_plan::PlannedCall;
 use crate::engine::hook_dispatch::append_paragraph;
 use crate::messages;
 use crate::process::barrier::{Barrier, BarrierRelease};
 use crate::process::launch::Launcher;
+use crate::process::tier::Tier;
 use crate::runtime::emitter::EmitError;
-use crate::tools::{ChangeAnnouncer, ToolContext, ToolOutput};
+use crate::tools::{Access, ChangeAnnouncer, Tool, ToolContext, ToolOutput};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::content_store::MAX_FILE_BYTES;
+use crate::workspace::executables;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 impl Engine {
     /// Runs a program after the journal is synced and the files are scanned, and adds the files that it changed to the result.
@@ -71,6 +75,28 @@ impl Engine {
         }
         release.release();
         Ok(compared)
+    }
+
+    /// Finds the executables that changed since `began` (wall clock). The metadata of the scan after the last command serve again
+    /// if nothing can have changed files since.
+    pub fn executables_changed_since(&self, began: Duration) -> Executables {
+        let is_of_server = |name: &str| {
+            let access = self.toolbox.get(name).map(Tool::access);
+            matches!(access, Ok(Access::Mcp | Access::McpWrite { .. }))
+        };
+        let runs_only_commands = self.hooks.are_none()
+            && self.gates.is_empty()
+            && self.background.list().is_empty()
+            && self.launcher.tier() != Tier::Group
+            && !self.toolbox.names().any(is_of_server);
+        let baseline = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = baseline.current_scan().filter(|_| runs_only_commands);
+        executables::executables_changed_since(self.workspace.root(), began, known)
+    }
+
+    /// Notes that files may have changed since the last scan.
+    pub async fn set_scan_outdated(&self) {
+        self.with_baseline(Baseline::set_outdated).await;
     }
 
     /// Emits a warning about hosts that the proxy has refused to commands in the background.

@@ -4,8 +4,8 @@
 //! update it. Ignore files are not used, because a command may write them.
 
 use crate::core::run_result::Executables;
-use crate::workspace::snapshot::CACHE_TAG;
-use std::collections::VecDeque;
+use crate::workspace::snapshot::{CACHE_TAG, Snapshot};
+use std::collections::{HashSet, VecDeque};
 use std::fs::{DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -26,14 +26,31 @@ const TICK: Duration = Duration::from_millis(10);
 const EXECUTABLE: u32 = 0o111;
 
 /// Finds the executables below `root` that changed since `began` (wall clock). Skips git's own directories and caches of tools
-/// that existed before. Does not follow links.
-pub fn executables_changed_since(root: &Path, began: Duration) -> Executables {
-    scan(root, began.saturating_sub(TICK), MAX_ENTRIES, MAX_TIME)
+/// that existed before. Does not follow links. Takes the metadata of files from `known`, a snapshot since which nothing changed.
+pub fn executables_changed_since(root: &Path, began: Duration, known: Option<&Snapshot>) -> Executables {
+    scan(root, began.saturating_sub(TICK), known, MAX_ENTRIES, MAX_TIME)
 }
 
-fn scan(root: &Path, since: Duration, max_entries: usize, max_time: Duration) -> Executables {
+fn scan(
+    root: &Path,
+    since: Duration,
+    known: Option<&Snapshot>,
+    max_entries: usize,
+    max_time: Duration,
+) -> Executables {
     let started = Instant::now();
     let mut found = Executables::default();
+    let known = || known.into_iter().flat_map(|known| &known.files);
+    let known_paths: HashSet<&Path> = known().map(|file| Path::new(&*file.path)).collect();
+    for file in
+        known().filter(|file| !file.stamp.is_link() && is_new(file.stamp.mode, file.stamp.changed(), since))
+    {
+        note(&mut found, root, Path::new(&*file.path));
+    }
+    let is_known = |entry: &DirEntry| {
+        let path = entry.path();
+        path.strip_prefix(root).is_ok_and(|path| known_paths.contains(path))
+    };
     let mut directories = VecDeque::from([root.to_owned()]);
     let mut entries = 0_usize;
     'tree: while let Some(directory) = directories.pop_front() {
@@ -53,7 +70,10 @@ fn scan(root: &Path, since: Duration, max_entries: usize, max_time: Duration) ->
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() && is_looked_into(&entry, since) {
                 directories.push_back(entry.path());
-            } else if kind.is_file() && entry.metadata().is_ok_and(|file| is_new(&file, since)) {
+            } else if kind.is_file()
+                && !is_known(&entry)
+                && entry.metadata().is_ok_and(|file| is_new(file.mode(), changed_at(&file), since))
+            {
                 note(&mut found, root, &entry.path());
             }
         }
@@ -71,14 +91,18 @@ fn note(found: &mut Executables, root: &Path, path: &Path) {
     }
 }
 
-fn is_new(file: &Metadata, since: Duration) -> bool {
-    file.mode() & EXECUTABLE != 0 && has_changed(file, since)
+fn is_new(mode: u32, changed: Duration, since: Duration) -> bool {
+    mode & EXECUTABLE != 0 && changed >= since
 }
 
 fn has_changed(file: &Metadata, since: Duration) -> bool {
+    changed_at(file) >= since
+}
+
+/// Returns the time of the last change of the inode, since the Unix epoch.
+fn changed_at(file: &Metadata) -> Duration {
     let seconds = u64::try_from(file.ctime()).unwrap_or_default();
-    let nanoseconds = u32::try_from(file.ctime_nsec()).unwrap_or_default();
-    Duration::new(seconds, nanoseconds) >= since
+    Duration::new(seconds, u32::try_from(file.ctime_nsec()).unwrap_or_default())
 }
 
 fn is_looked_into(directory: &DirEntry, since: Duration) -> bool {
@@ -145,9 +169,19 @@ mod tests {
         let set = Duration::from_secs(1);
         let file = fs::File::options().write(true).open(root.join("new")).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + set).unwrap();
-        let found = scan(root, began, MAX_ENTRIES, Duration::MAX);
-        assert!(found.complete);
-        assert_eq!(found.files, [".venv/bin/python", "chmod", "fresh/new", "new", "other-name", "rewritten"]);
+        // Large trees: a snapshot spares the scan the files that it contains, and nothing else.
+        let known = Snapshot::take(root, began).unwrap();
+        assert!(known.files.is_empty(), "the run wrote an ignore file that hides all");
+        fs::remove_file(root.join(".gitignore")).unwrap();
+        let known = Snapshot::take(root, began).unwrap();
+        for known in [None, Some(&known)] {
+            let found = scan(root, began, known, MAX_ENTRIES, Duration::MAX);
+            assert!(found.complete);
+            assert_eq!(
+                found.files,
+                [".venv/bin/python", "chmod", "fresh/new", "new", "other-name", "rewritten"]
+            );
+        }
     }
 
     #[test]
@@ -159,15 +193,15 @@ mod tests {
         }
         make(root, "near", 0o755);
         let began = Duration::ZERO;
-        let all = scan(root, began, MAX_ENTRIES, Duration::MAX);
+        let all = scan(root, began, None, MAX_ENTRIES, Duration::MAX);
         assert_eq!((all.files.len(), all.more, all.complete), (MAX_FILES, 6, true));
-        let cut = scan(root, began, 10, Duration::MAX);
+        let cut = scan(root, began, None, 10, Duration::MAX);
         assert!(!cut.complete && cut.files.contains(&"near".to_owned()));
-        let late = scan(root, began, MAX_ENTRIES, Duration::ZERO);
+        let late = scan(root, began, None, MAX_ENTRIES, Duration::ZERO);
         assert!(late.complete, "a small tree is scanned even on a slow machine");
         for at in 0..CLOCK_INTERVAL {
             make(root, &format!("many/{at}"), 0o644);
         }
-        assert!(!scan(root, began, MAX_ENTRIES, Duration::ZERO).complete);
+        assert!(!scan(root, began, None, MAX_ENTRIES, Duration::ZERO).complete);
     }
 }

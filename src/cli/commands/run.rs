@@ -47,7 +47,6 @@ use crate::report::telemetry::Telemetry;
 use crate::report::{self, EventSinks, OutputFormat};
 use crate::runtime::emitter::EmitError;
 use crate::tools::Access;
-use crate::workspace::executables;
 use std::cell::RefCell;
 use std::future;
 use std::panic::AssertUnwindSafe;
@@ -363,6 +362,7 @@ async fn run_agent(
 ) -> RunResult {
     let started_at = app.source.unix_time();
     let mut measured_before = None;
+    agent.engine.set_scan_outdated().await;
     let verdict = match emit_startup_events(app, settings, agent, start) {
         Ok(()) => {
             measured_before = MeasuredBefore::of_run(settings, agent).await;
@@ -381,7 +381,7 @@ async fn run_agent(
         Err(error) => return agent.end_without_journal(&error),
     };
     if may_have_changed_files(agent, settings) {
-        result.executables = executables::executables_changed_since(&settings.workspace, started_at);
+        result.executables = agent.engine.executables_changed_since(started_at);
     }
     if let Some(before) = measured_before {
         result.health = before.compare(settings, agent).await;

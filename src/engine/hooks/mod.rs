@@ -202,6 +202,11 @@ impl Hooks {
         self.client.as_ref().filter(|client| client.has(event))
     }
 
+    /// Checks whether there are no hooks at all.
+    pub fn are_none(&self) -> bool {
+        self.rules.is_empty() && self.client.is_none()
+    }
+
     /// Checks whether there are hooks for `event`; without any, callers need not build their input.
     pub fn has(&self, event: HookEvent) -> bool {
         self.client(event).is_some() || self.rules.get(&event).is_some_and(|hooks| !hooks.is_empty())
