@@ -174,6 +174,7 @@ fn listed(changes: &CommandChanges) -> Vec<(&str, Option<String>, Option<String>
         .collect()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the type of the fields that it is compared with")]
 fn some(text: &str) -> Option<String> {
     Some(hash(text.as_bytes()))
 }

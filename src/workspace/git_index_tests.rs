@@ -112,7 +112,7 @@ fn an_index_that_is_not_well_formed_is_refused() {
         for length in 0..good.len() {
             assert_eq!(read_bytes(&good[..length]), None, "{version}: cut after {length} bytes");
         }
-        for at in 0..HEADER_BYTES as usize {
+        for at in 0..12 {
             let mut bytes = good.clone();
             bytes[at] ^= 0x40;
             assert_eq!(read_bytes(&bytes), None, "{version}: another byte {at}");
@@ -139,7 +139,7 @@ fn an_index_that_is_not_well_formed_is_refused() {
 fn an_index_that_is_a_pipe_a_link_or_too_large_is_refused() {
     let dir = repository(b"");
     let path: PathBuf = dir.path().join(".git/index");
-    std::fs::File::options().write(true).open(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
     assert!(GitIndex::open(dir.path()).is_none());
     std::fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)

@@ -186,22 +186,15 @@ impl FileStamp {
         FileType::from_raw_mode(self.mode) == FileType::Symlink
     }
 
-    #[expect(
-        clippy::unnecessary_cast,
-        clippy::useless_conversion,
-        reason = "the types differ between systems"
-    )]
+    #[expect(clippy::useless_conversion, reason = "the types differ between systems")]
     fn of(stat: &Stat) -> Self {
-        let time = |seconds, nanoseconds: i64| Timestamp {
-            seconds,
-            nanoseconds: u32::try_from(nanoseconds).unwrap_or(0),
-        };
+        let nanoseconds = |nanoseconds| u32::try_from(nanoseconds).unwrap_or(0);
         Self {
             size: u64::try_from(stat.st_size).unwrap_or(0),
             mode: stat.st_mode.into(),
-            inode: stat.st_ino as u64,
-            modified: time(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-            changed: time(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            inode: stat.st_ino,
+            modified: Timestamp { seconds: stat.st_mtime, nanoseconds: nanoseconds(stat.st_mtime_nsec) },
+            changed: Timestamp { seconds: stat.st_ctime, nanoseconds: nanoseconds(stat.st_ctime_nsec) },
         }
     }
 }

@@ -61,6 +61,24 @@ fn created_changed_and_deleted_files_are_found_and_ignored_files_are_not() {
     assert_eq!((before.missing_directories("sub/new"), before.missing_directories("new")), (1, 0));
 }
 
+/// Returns the directories and the files that a walk with the same ignore files visits.
+fn walked(root: &Path) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    let is_scanned = |entry: &ignore::DirEntry| {
+        let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let is_cache = NEVER_WALKED.iter().any(|name| entry.file_name() == *name);
+        let is_tagged = || entry.path().join(CACHE_TAG).exists();
+        entry.depth() == 0
+            || !is_directory
+            || !is_cache && !is_tagged() && has_plain_ignore_files(entry.path())
+    };
+    let walk = project_walk(root).filter_entry(is_scanned).build().map(Result::unwrap);
+    let (directories, files): (Vec<_>, Vec<_>) = walk.partition(|entry| entry.file_type().unwrap().is_dir());
+    let names = |entries: Vec<ignore::DirEntry>| {
+        entries.iter().map(|entry| entry.path().strip_prefix(root).unwrap().to_owned()).collect()
+    };
+    (names(directories), names(files))
+}
+
 // Large trees: the scan sees what a walk with the same ignore files visits.
 #[test]
 fn a_scan_finds_what_a_walk_with_the_same_ignore_files_finds() {
@@ -105,25 +123,11 @@ fn a_scan_finds_what_a_walk_with_the_same_ignore_files_finds() {
             std::fs::remove_file(root.join(".gitignore")).unwrap();
             std::os::unix::fs::symlink("/dev/zero", root.join(".gitignore")).unwrap();
         }
-        let is_scanned = |entry: &ignore::DirEntry| {
-            let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-            let is_cache = NEVER_WALKED.iter().any(|name| entry.file_name() == *name);
-            let is_tagged = || entry.path().join(CACHE_TAG).exists();
-            entry.depth() == 0
-                || !is_directory
-                || !is_cache && !is_tagged() && has_plain_ignore_files(entry.path())
-        };
-        let walked = project_walk(root).filter_entry(is_scanned).build().map(Result::unwrap);
-        let (directories, files): (Vec<_>, Vec<_>) =
-            walked.partition(|entry| entry.file_type().unwrap().is_dir());
-        let names = |entries: Vec<ignore::DirEntry>| {
-            let names = entries.iter().map(|entry| entry.path().strip_prefix(root).unwrap().to_owned());
-            names.collect::<BTreeSet<PathBuf>>()
-        };
+        let (directories, files) = walked(root);
         let scan = take(root);
         let scanned = scan.files.iter().map(|file| PathBuf::from(&*file.path)).collect();
-        assert_eq!(names(files), scanned, "with rules: {has_rules}");
-        assert_eq!(names(directories), scan.directories.iter().map(PathBuf::from).collect());
+        assert_eq!(files, scanned, "with rules: {has_rules}");
+        assert_eq!(directories, scan.directories.iter().map(PathBuf::from).collect());
         assert!(scan.files.is_sorted_by(|a, b| compare_paths(&a.path, &b.path) == Ordering::Less));
         assert_eq!(scan.differences(&take(root)), []);
     }
