@@ -2,7 +2,9 @@
 
 use crate::core::message::CallKey;
 use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
-use crate::engine::call::{Approval, CallOutcome, Pending, pending_outcome, refusal_outcome};
+use crate::engine::call::{
+    Approval, CallOutcome, PRE_TOOL_USE_RULE, Pending, pending_outcome, refusal_outcome,
+};
 use crate::engine::call_plan::PlannedCall;
 use crate::engine::policy::DECLINED_RULE;
 use crate::engine::{Engine, links};
@@ -79,7 +81,8 @@ impl Engine {
         rule: String,
         call_id: &str,
     ) -> CallOutcome {
-        let reason = self.policy.no_approver_message(ready.tool.name(), &rule);
+        let by_hook = (rule == PRE_TOOL_USE_RULE).then(|| format!("{rule}: {}", question.reason));
+        let reason = self.policy.no_approver_message(ready.tool.name(), by_hook.as_ref().unwrap_or(&rule));
         if self.options.no_approver == NoApprover::Refuse {
             return refusal_outcome(ready, reason, rule);
         }

@@ -23,6 +23,9 @@ use serde_json::Value;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
+/// Name of hooks before calls as a rule that refuses a call or requires approval.
+pub(super) const PRE_TOOL_USE_RULE: &str = "hooks.pre_tool_use";
+
 /// Outcome of a call.
 #[derive(Default)]
 pub(super) struct CallOutcome {
@@ -166,15 +169,22 @@ impl Engine {
         }
         if let Some(reason) = before.block {
             let reason = messages::hook_blocked(&reason, self.policy.language());
-            return Ok(refusal_outcome(ready, reason, "hooks.pre_tool_use".to_owned()));
+            return Ok(refusal_outcome(ready, reason, PRE_TOOL_USE_RULE.to_owned()));
         }
         if let Some(text) = before.result {
             let mut output = ToolOutput::ok(text);
             before.context.iter().for_each(|text| append_paragraph(&mut output.text, text));
             return Ok(output.into());
         }
+        let or_asked = |decision: Decision| match before.ask {
+            Some(reason) => {
+                let reason = messages::hook_asks(&reason, self.policy.language());
+                decision.or_stricter(Decision::Ask { reason, rule: PRE_TOOL_USE_RULE.to_owned() })
+            }
+            None => decision,
+        };
         let Some(args) = before.updated_input else {
-            let decision = with_hook_approval(decision, before.is_approved);
+            let decision = or_asked(with_hook_approval(decision, before.is_approved));
             return self.ask_and_execute(ready, decision, &cx, before.context, interrupt).await;
         };
         let plan = match ready.tool.plan(&args) {
@@ -184,7 +194,7 @@ impl Engine {
             }
         };
         let updated = PlannedCall { tool: ready.tool, args, plan };
-        let decision = with_hook_approval(self.decide(&call.id, &updated), before.is_approved);
+        let decision = or_asked(with_hook_approval(self.decide(&call.id, &updated), before.is_approved));
         let mut context = vec![messages::arguments_changed(&updated.args.to_string())];
         context.extend(before.context);
         let outcome = self.ask_and_execute(&updated, decision, &cx, context, interrupt).await?;

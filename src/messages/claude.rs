@@ -20,8 +20,6 @@ pub const CLAUDE_NO_ANSWER: &str = "the client gave no valid answer";
 pub const CLAUDE_STOP_HOOK: &str = "a Stop hook cannot make the run continue here";
 /// A prompt that a hook blocks.
 pub const CLAUDE_PROMPT_BLOCKED: &str = "a UserPromptSubmit hook blocked the message";
-/// The reason for a block by a hook that gives none.
-pub const CLAUDE_HOOK_WITHOUT_REASON: &str = "the hook gave no reason";
 /// A message without text.
 pub const CLAUDE_EMPTY_MESSAGE: &str = "the message has neither text nor images";
 /// Messages beyond those that can wait.

@@ -1,7 +1,25 @@
-//! Messages about guardrails on the conversation, for the model and for users.
+//! Messages about guardrails on the conversation and about hooks, for the model and for users.
 
 use crate::core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
 use crate::core::language::Language;
+
+/// Warning that a part of the matcher of the hook `key` matches no tool; `similar` are tools that may be meant.
+pub fn hook_matches_nothing(key: &str, part: &str, similar: &[String]) -> String {
+    let meant = match similar {
+        [] => String::new(),
+        similar => format!("; did you mean `{}`?", similar.join("|")),
+    };
+    format!(
+        "{key}: `{part}` in `matcher` is the name of no tool, so the hook does not run for it{meant} (agent help hooks)"
+    )
+}
+
+/// Warning that the hook `key` has a filter which its event never matches.
+pub fn hook_without_tool(key: &str, event: &str) -> String {
+    format!(
+        "{key} never runs: {event} is not about a tool call, so `matcher` and `file_patterns` match nothing (agent help hooks)"
+    )
+}
 
 /// Text in place of a withheld text.
 pub fn withheld_text(name: &str, message: &str) -> String {

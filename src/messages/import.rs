@@ -149,7 +149,9 @@ pub const IMPORT_MATCHER: &str = "its matcher has no counterpart here (agent hel
 pub const IMPORT_HOOK_INPUT: &str =
     "it reads the input of the other agent; adapt it to the input here (agent help hooks)";
 /// Note on every imported hook.
-pub const IMPORT_HOOK_CHECK: &str = "hooks get another input here, with other tool names (agent help hooks)";
+pub const IMPORT_HOOK_CHECK: &str = "hooks get another input here, with other tool names; refusals in their output (exit 2, `decision`, `permissionDecision`) count as there (agent help hooks)";
+/// Reason: hooks of Codex.
+pub const IMPORT_CODEX_HOOKS: &str = "hooks of Codex are not carried over; add them by hand: refusals in their output (exit 2, `decision`, `permissionDecision`) count here too (agent help hooks)";
 /// Note on a hook that ran when the agent stopped.
 pub const IMPORT_STOP_HOOK: &str =
     "it cannot make the agent continue; `guardrails.quality_gates` can (agent help guardrails)";

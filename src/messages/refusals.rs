@@ -207,6 +207,11 @@ pub fn hook_blocked(reason: &str, language: Language) -> String {
     format!("{}: {reason}", language.pick("Hook blocked the action", "Un hook bloqueó la acción"))
 }
 
+/// Reason of an approval that a hook asks for.
+pub fn hook_asks(reason: &str, language: Language) -> String {
+    format!("{}: {reason}", language.pick("a hook asks for approval", "un hook pide aprobación"))
+}
+
 /// Refusal because a hook has ended the run.
 pub fn stopped_by_hook(language: Language) -> &'static str {
     language
@@ -258,6 +263,7 @@ mod tests {
                 approved_call_changed("FACT", language),
                 file_changed("FACT", language),
                 hook_blocked("FACT", language),
+                hook_asks("FACT", language),
                 would_execute("FACT", "FACT", language),
                 would_fail("FACT", language),
             ]

@@ -180,6 +180,14 @@ fn f04_a_valid_configuration_is_said_with_model_agents_and_hooks() {
         done.stdout,
         "Valid configuration\n  model: none chosen\n  agents: 6\n  hooks: 0\n  MCP servers: 0\n"
     );
+    // Fault B23: a hook that never runs was valid without a word.
+    let text = "hooks: {pre_tool_use: [{command: 'true', matcher: write}], session_end: [{command: 'true', matcher: clear}]}\n";
+    let shown = Lab::new().config(text).agent(&["config", "validate"]).exits(0).stdout;
+    assert!(
+        shown.contains("hooks.pre_tool_use[0]: `write` in `matcher`") && shown.contains("`write_file`"),
+        "{shown}"
+    );
+    assert!(shown.contains("hooks.session_end[0] never runs"), "{shown}");
 }
 
 #[test]

@@ -251,6 +251,56 @@ fn h02_a_guard_that_gives_no_answer_blocks_unless_told_otherwise() {
     });
 }
 
+// Fault A11: a refusal in the forms of Claude Code and Codex, with exit 0, was ignored.
+#[test]
+fn a_call_does_not_run_when_a_hook_refuses_it_as_those_of_other_agents_do() {
+    let specific = |decision: &str| {
+        json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": decision,
+            "permissionDecisionReason": "not here"}})
+    };
+    let refusals = [
+        format!("echo '{}'", json!({"decision": "block", "reason": "not here"})),
+        format!("echo '{}'", specific("deny")),
+        format!("echo Checking; echo '{}'", specific("deny")),
+        format!(
+            "echo '{}'; echo '{}'",
+            json!({"continue": true}),
+            json!({"decision": "deny", "reason": "not here"})
+        ),
+        format!("echo '{}'", specific("ask")),
+        "echo '{\"decision\": \"blo'".to_owned(),
+    ];
+    for command in refusals {
+        let lab = lab(&json!({"pre_tool_use": [{"command": command}]}));
+        let server = calls(&[write("b.txt")]);
+        lab.run(&server, &YOLO).exits(0);
+        assert!(!lab.exists("b.txt"), "{command}");
+        let text = results(&server).remove(0);
+        assert!(text.contains("not here") || text.contains("not understood"), "{command}: {text}");
+    }
+    let lab = lab(&json!({"pre_tool_use": [{"command": "echo 'Write {} for an empty object.'"}]}));
+    let server = calls(&[write("b.txt")]);
+    lab.run(&server, &YOLO).exits(0);
+    assert!(lab.exists("b.txt") && results(&server)[0].contains("Write {} for"), "{:?}", results(&server));
+}
+
+// Fault A11: `ask` of a hook was ignored. It is a question to the user, also in a mode without questions, and stays pending without one.
+#[test]
+fn a_call_that_a_hook_asks_about_waits_for_the_approval_of_the_user() {
+    let ask =
+        json!({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}});
+    let lab = lab(&json!({"pre_tool_use": [{"command": format!("echo '{ask}'")}]}));
+    let server = calls(&[write("b.txt")]);
+    let paused = lab.run(&server, &["--mode", "yolo", "--approvals", "pause", "--json"]).exits(2).json();
+    let pending = &paused["awaiting_approval"][0];
+    let listed = lab.agent(&["approvals", "list"]).exits(0).stdout;
+    assert!(listed.contains("a hook asks for approval: sure?"), "{listed}");
+    assert!(!lab.exists("b.txt"));
+    lab.agent(&["approve", pending["id"].as_str().unwrap()]).exits(0);
+    lab.resume(&server, &["--last", "--mode", "yolo"]).exits(0);
+    assert!(lab.exists("b.txt"), "{:?}", results(&server));
+}
+
 #[test]
 fn h02_after_a_call_a_block_is_told_and_a_hook_that_fails_only_warns() {
     let tried = |hook: Value| {
@@ -473,6 +523,17 @@ fn h06_matcher_patterns_and_enabled_filter() {
     for name in ["half.log", "tail.log", "off.log"] {
         assert!(!lab.exists(name), "{name}");
     }
+}
+
+// Fault B23: a guard whose matcher is the beginning of a name matched nothing, silently.
+#[test]
+fn a_matcher_that_matches_no_tool_is_reported_at_the_start() {
+    let lab = lab(&json!({"pre_tool_use": [{"command": "exit 2", "matcher": "write|edit_file"}]}));
+    let log = lab.run(&calls(&[]), &YOLO).exits(0).stderr;
+    assert!(
+        log.contains("hooks.pre_tool_use[0]: `write` in `matcher`") && !log.contains("`edit_file`"),
+        "{log}"
+    );
 }
 
 #[test]

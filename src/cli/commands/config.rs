@@ -3,6 +3,7 @@
 use crate::cli::args::ConfigCommand;
 use crate::cli::commands::common_args::CommonArgs;
 use crate::cli::compose::app::App;
+use crate::cli::compose::notices::unmatched_hooks;
 use crate::cli::compose::output::print;
 use crate::cli::error::CliResult;
 use crate::terminal::one_line;
@@ -41,6 +42,9 @@ pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliRes
             let _ = writeln!(text, "  agents: {}", settings.agents.len());
             let _ = writeln!(text, "  hooks: {hooks}");
             let _ = writeln!(text, "  MCP servers: {}", settings.mcp.servers.len());
+            for notice in unmatched_hooks(settings, std::iter::empty()) {
+                let _ = writeln!(text, "  {notice}");
+            }
         }
         ConfigCommand::Path => {
             let directories = &loaded.settings.directories;

@@ -76,7 +76,8 @@ impl OpenedSession {
         let state_problem = opened.problem.as_deref().map(messages::state_unusable);
         let state_saver = StateSaver::new(session_store(settings).journal_path(&id)?, &opened);
         let bounds = bounds(setup.started_at, &setup.limits, setup.schema.as_deref());
-        let notices = notices::startup_notices(settings, &setup.launcher, &setup.limits, setup.window);
+        let tools = setup.toolbox.names();
+        let notices = notices::startup_notices(settings, &setup.launcher, &setup.limits, setup.window, tools);
         setup.notices.extend(notices);
         let mut state = opened.into_state(setup.limits.clone());
         setup.notices.extend(notices::journal_problems(&state));

@@ -1,8 +1,10 @@
 //! Hooks of Claude Code as hooks of this program. Their input differs, so hooks that visibly read it are not carried over.
 
 use super::{Counterpart, ForeignSetting};
-use crate::config::claude_names::names;
+use crate::config::claude_names::{is_of_server, names};
 use crate::messages;
+use crate::tools::toolbox::known_names;
+use regex::Regex;
 use serde_json::{Value, json};
 
 /// Time limit of a hook there that sets none, and the longest here, in seconds.
@@ -80,19 +82,39 @@ fn event_and_matcher(event: &str, matcher: &str) -> Result<(&'static str, Option
     if is_any {
         return Ok((key, None));
     }
-    let mut tools: Vec<&str> = Vec::new();
+    let tools = if matcher.contains(['(', '[', '\\']) { covered(matcher) } else { alternatives(matcher) };
+    let tools = tools.ok_or_else(|| messages::IMPORT_MATCHER.to_owned())?;
+    Ok((key, Some(tools.join("|"))))
+}
+
+/// Returns the tools here of each alternative of a matcher; `None` if one has none.
+fn alternatives(matcher: &str) -> Option<Vec<String>> {
+    let mut tools = Vec::new();
     for name in matcher.split('|') {
-        let covered: Vec<&str> = names().covered(name).collect();
-        if covered.is_empty() {
-            return Err(messages::IMPORT_MATCHER.to_owned());
-        }
-        for tool in covered {
+        // Both programs form the names of an MCP server's tools in the same way.
+        let of_server = is_of_server(name).then(|| vec![name.to_owned()]);
+        let found = of_server.or_else(|| covered(name))?;
+        for tool in found {
             if !tools.contains(&tool) {
                 tools.push(tool);
             }
         }
     }
-    Ok((key, Some(tools.join("|"))))
+    Some(tools)
+}
+
+/// Returns the tools here that a name or, there, a regular expression on any part of a name stands for.
+fn covered(name: &str) -> Option<Vec<String>> {
+    let tools: Vec<String> = if name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_') {
+        names().covered(name).map(str::to_owned).collect()
+    } else {
+        let regex = Regex::new(name).ok()?;
+        let is_meant = |tool: &String| {
+            names().meanings(tool).any(|meaning| meaning != tool.as_str() && regex.is_match(meaning))
+        };
+        known_names().into_iter().filter(is_meant).collect()
+    };
+    Some(tools).filter(|tools| !tools.is_empty())
 }
 
 /// Replaces the variable with the project's directory: hooks run in it.

@@ -35,6 +35,7 @@ pub fn settings(file: &str, text: &str) -> Result<Vec<ForeignSetting>, ConfigErr
     for (key, value) in &all {
         match (key.as_str(), value) {
             ("mcp_servers", Value::Object(_)) => {}
+            ("hooks", _) => add(key.clone(), Err(messages::IMPORT_CODEX_HOOKS)),
             ("sandbox_workspace_write", Value::Object(options)) => {
                 // They count only in this mode; elsewhere they would permit more than there.
                 let counts = all.get("sandbox_mode").and_then(Value::as_str) == Some("workspace-write");

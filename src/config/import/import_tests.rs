@@ -100,6 +100,27 @@ fn import_an_allowed_rule_is_listed_where_a_restriction_above_it_is_missing_here
     }
 }
 
+// Fault B23: a hook with a regular expression or the tools of an MCP server as its matcher was not carried over.
+#[test]
+fn import_converts_the_matcher_of_a_hook_to_the_names_here() {
+    let imported = |matcher: &str| {
+        let hook = json!([{"matcher": matcher, "hooks": [{"type": "command", "command": "./guard.sh"}]}]);
+        let text = json!({"hooks": {"PreToolUse": hook}}).to_string();
+        let found = claude::settings("f", &text, Target::User).unwrap();
+        combine(found, Target::User, |_| false).unwrap().config
+    };
+    for (theirs, ours) in [
+        ("Bash", "run_command"),
+        ("Write|Edit", "write_file|apply_patch|delete_file|edit_file"),
+        ("Notebook.*", "edit_file|apply_patch|delete_file"),
+        ("(Web|Agent).*", "dispatch_subagent|web_fetch|web_search"),
+        ("mcp__docs__.*|Bash", "mcp__docs__.*|run_command"),
+    ] {
+        assert!(imported(theirs).contains(&format!("matcher: \"{ours}\"")), "{theirs}: {}", imported(theirs));
+    }
+    assert_eq!(imported("Unknown|Bash"), "");
+}
+
 #[test]
 fn import_the_strictest_rules_come_first_and_each_once() {
     let text = r#"{"permissions": {"allow": ["Bash(a:*)"], "ask": ["Bash(b:*)"], "deny": ["Bash(c:*)", "Bash(c *)"]}}"#;

@@ -23,7 +23,7 @@ const CLAUDE: [(&str, &str); 5] = [
 const CODEX: [(&str, &str); 3] = [
     ("AGENTS.override.md", messages::IMPORT_LOCAL_INSTRUCTIONS),
     (".codex/rules", messages::IMPORT_NO_KEY),
-    (".codex/hooks.json", messages::IMPORT_NO_KEY),
+    (".codex/hooks.json", messages::IMPORT_CODEX_HOOKS),
 ];
 
 /// Returns what is not carried over of the instructions `file` (`CLAUDE.md` or `AGENTS.md`) and of the other files of its

@@ -5,7 +5,7 @@ mod protocol;
 mod rule;
 
 pub use client_hooks::{ClientHookAnswer, ClientHooks};
-pub use protocol::HookInput;
+pub use protocol::{HookInput, Refusal};
 pub use rule::{HookEvent, HookFailureAction, HookRule};
 
 use crate::core::event::HookVerdict;
@@ -78,6 +78,8 @@ pub struct HookOutcome {
     pub block: Option<String>,
     /// Whether the client's hooks have approved the call with the arguments that it has after all hooks (`pre_tool_use` only).
     pub is_approved: bool,
+    /// Reason of a hook that wants the user to approve the call (`pre_tool_use` only).
+    pub ask: Option<String>,
     /// Texts for the model.
     pub context: Vec<String>,
     /// New arguments for the tool (`pre_tool_use` only), which need a new permission decision.
@@ -95,11 +97,15 @@ impl HookOutcome {
     /// Adds the answer of the hook `name`.
     fn record(&mut self, name: &str, answer: HookAnswer, duration: Duration) {
         let (verdict, output) = match answer {
-            HookAnswer::Allow { output: answer, note } => {
+            HookAnswer::Allow(answer) => {
+                let ask = answer.refusal.as_ref().map(|refusal| refusal.reason().to_owned());
+                let asked = ask.as_ref().map(|reason| format!("asks for approval: {reason}"));
                 let updated = answer.updated_input.as_ref().map(|input| format!("new arguments: {input}"));
                 let result = answer.result.as_ref().map(|result| format!("result: {result}"));
-                let output = [updated, result, note.or(answer.context.clone())].into_iter().flatten();
+                let note = answer.note.or(answer.context.clone());
+                let output = [asked, updated, result, note].into_iter().flatten();
                 let output = output.collect::<Vec<_>>().join("\n");
+                self.ask = self.ask.take().or(ask);
                 self.context.extend(answer.context);
                 self.result = answer.result;
                 if answer.updated_input.is_some() {
@@ -145,10 +151,14 @@ struct Hook {
 
 /// Answer of one hook.
 enum HookAnswer {
-    Allow { output: HookOutput, note: Option<String> },
+    /// The action may proceed; `refusal` is at most that it needs approval.
+    Allow(HookOutput),
     Block(String),
     Stop(String),
-    Warn { text: String, for_model: Option<String> },
+    Warn {
+        text: String,
+        for_model: Option<String>,
+    },
 }
 
 impl From<ClientHookAnswer> for HookAnswer {
@@ -156,10 +166,7 @@ impl From<ClientHookAnswer> for HookAnswer {
         match (stop, block) {
             (Some(reason), _) => Self::Stop(reason),
             (None, Some(reason)) => Self::Block(reason),
-            (None, None) => {
-                let output = HookOutput { updated_input, context, ..HookOutput::default() };
-                Self::Allow { output, note: None }
-            }
+            (None, None) => Self::Allow(HookOutput { updated_input, context, ..HookOutput::default() }),
         }
     }
 }
@@ -305,10 +312,7 @@ impl Hook {
         if !(1..=300).contains(&rule.timeout) {
             return Err(("timeout", format!("{} is not between 1 and 300 seconds", rule.timeout)));
         }
-        let matcher = (rule.matcher != "*").then(|| {
-            let anchored = format!("^(?:{})$", rule.matcher);
-            RegexBuilder::new(&anchored).size_limit(MAX_MATCHER_BYTES).build()
-        });
+        let matcher = (rule.matcher != "*").then(|| matcher(&rule.matcher));
         let matcher = matcher.transpose().map_err(|error| ("matcher", error.to_string()))?;
         let files = (!rule.file_patterns.is_empty()).then(|| globs(&rule.file_patterns)).transpose();
         let files = files.map_err(|error| ("file_patterns", error.to_string()))?;
@@ -341,21 +345,28 @@ impl Hook {
         }
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));
         match exit.reason {
-            ExitReason::Code(0) => {
-                let output = HookOutput::read(event, &exit.stdout);
-                match output.stop {
-                    Some(reason) => HookAnswer::Stop(reason),
-                    None => HookAnswer::Allow { output, note: stderr },
+            ExitReason::Code(0) => match HookOutput::read(event, &exit.stdout) {
+                Ok(output) => {
+                    let note =
+                        [stderr, output.note.clone()].into_iter().flatten().reduce(|a, b| a + "\n" + &b);
+                    self.answer(event, HookOutput { note, ..output })
                 }
-            }
+                Err(why) => self.failed(event, &why),
+            },
             ExitReason::Code(BLOCK_EXIT_CODE) if event.can_block() => {
-                let reason = stderr.or(stdout).unwrap_or_else(|| "the hook gave no reason".to_owned());
+                let reason = stderr.or(stdout).unwrap_or_else(|| protocol::NO_REASON.to_owned());
                 HookAnswer::Block(reason)
             }
             ExitReason::Code(code) if CANNOT_START_EXIT_CODES.contains(&code) => {
                 self.failed(event, &stderr.unwrap_or_else(|| format!("exit code {code}")))
             }
             ExitReason::Code(code) => {
+                if event == HookEvent::PreToolUse
+                    && let Ok(output @ HookOutput { refusal: Some(_), .. }) =
+                        HookOutput::read(event, &exit.stdout)
+                {
+                    return self.answer(event, output);
+                }
                 let output: Vec<String> = [stdout, stderr].into_iter().flatten().collect();
                 let colon = if output.is_empty() { "" } else { ":\n" };
                 let output = output.join("\n");
@@ -373,6 +384,25 @@ impl Hook {
         }
     }
 
+    /// Returns the answer of a hook with this output.
+    fn answer(&self, event: HookEvent, output: HookOutput) -> HookAnswer {
+        let Some(refusal) = &output.refusal else { return HookAnswer::Allow(output) };
+        let reason = refusal.reason().to_owned();
+        if !event.can_block() {
+            let text =
+                format!("Hook '{}' refuses, which has no effect at this event: {reason}", self.rule.label());
+            return HookAnswer::Warn { text, for_model: None };
+        }
+        match refusal {
+            Refusal::Stop(_) => HookAnswer::Stop(reason),
+            Refusal::Ask(_) if event == HookEvent::PreToolUse => HookAnswer::Allow(output),
+            Refusal::Ask(_) | Refusal::Block(_) => {
+                let texts = output.context.into_iter().chain([reason]);
+                HookAnswer::Block(texts.collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+
     /// Returns the answer of a hook that failed.
     fn failed(&self, event: HookEvent, why: &str) -> HookAnswer {
         let text = format!("Hook '{}' failed: {why}", self.rule.label());
@@ -381,6 +411,14 @@ impl Hook {
             HookFailureAction::Block | HookFailureAction::Allow => HookAnswer::Warn { text, for_model: None },
         }
     }
+}
+
+/// Compiles the matcher of a rule, which must match a whole name.
+///
+/// # Errors
+/// For an invalid regular expression.
+pub fn matcher(text: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(&format!("^(?:{text})$")).size_limit(MAX_MATCHER_BYTES).build()
 }
 
 /// Compiles globs in which `*` also matches `/`, so that `*.py` matches every Python file.

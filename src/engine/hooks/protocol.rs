@@ -151,7 +151,94 @@ impl HookInput {
     }
 }
 
-/// Parsed output of a hook that exited with 0.
+/// A refusal in the output of a hook, in one of the forms that hooks of this program, of Claude Code
+/// (<https://code.claude.com/docs/en/hooks>) and of Codex use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The user must approve the call.
+    Ask(String),
+    /// The action does not happen.
+    Block(String),
+    /// The run ends.
+    Stop(String),
+}
+
+impl Refusal {
+    /// Returns the refusal in an object that a hook has printed, with the hook's reason or an empty one.
+    ///
+    /// # Errors
+    /// What is not understood: a decision that is not known, or a field with a value of another type.
+    pub fn read(fields: &Map<String, Value>) -> Result<Option<Self>, String> {
+        let no_fields = Map::new();
+        let specific = match fields.get("hookSpecificOutput") {
+            None | Some(Value::Null) => &no_fields,
+            Some(Value::Object(specific)) => specific,
+            Some(_) => return Err("`hookSpecificOutput` is not an object".to_owned()),
+        };
+        // The decision about a permission request has the form {"behavior": "deny", "message": "…"}.
+        let (decisions, behavior) = match specific.get("decision") {
+            Some(Value::Object(request)) => (request, request.get("behavior")),
+            other => (specific, other),
+        };
+        let reasons = [
+            specific.get("permissionDecisionReason"),
+            decisions.get("message"),
+            fields.get("reason"),
+            fields.get("stopReason"),
+            fields.get("systemMessage"),
+        ];
+        let mut reasons = reasons.into_iter().flatten().filter_map(Value::as_str).filter_map(non_empty_text);
+        let why = reasons.next().unwrap_or_default();
+        match fields.get("continue") {
+            None | Some(Value::Null | Value::Bool(true)) => {}
+            Some(Value::Bool(false)) => {
+                let reason = fields.get("stopReason").and_then(Value::as_str).and_then(non_empty_text);
+                return Ok(Some(Self::Stop(reason.unwrap_or(why))));
+            }
+            Some(other) => return Err(format!("`continue` is {}", shown(&other.to_string()))),
+        }
+        let (mut asks, mut blocks) = (false, false);
+        for decision in [specific.get("permissionDecision"), behavior, fields.get("decision")] {
+            let word = match decision {
+                None | Some(Value::Null) => continue,
+                Some(Value::String(word)) => word.trim().to_lowercase(),
+                Some(other) => {
+                    return Err(format!("the decision {} is not known", shown(&other.to_string())));
+                }
+            };
+            match word.as_str() {
+                "allow" | "approve" => {}
+                "ask" => asks = true,
+                "block" | "deny" | "defer" => blocks = true,
+                _ => return Err(format!("the decision {} is not known", shown(&word))),
+            }
+        }
+        Ok(if blocks { Some(Self::Block(why)) } else { asks.then_some(Self::Ask(why)) })
+    }
+
+    /// Returns the reason, if the hook gives one.
+    pub fn stated_reason(&self) -> Option<&str> {
+        let (Self::Ask(reason) | Self::Block(reason) | Self::Stop(reason)) = self;
+        Some(reason.as_str()).filter(|reason| !reason.is_empty())
+    }
+
+    /// Returns the reason, or that there is none.
+    pub fn reason(&self) -> &str {
+        self.stated_reason().unwrap_or(NO_REASON)
+    }
+
+    /// Returns the stricter of two refusals; `self` if both are equally strict.
+    fn or_stricter(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Stop(_), _)
+            | (Self::Block(_), Self::Ask(_) | Self::Block(_))
+            | (Self::Ask(_), Self::Ask(_)) => self,
+            _ => other,
+        }
+    }
+}
+
+/// Parsed output of a hook.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct HookOutput {
     /// New arguments for the tool.
@@ -160,49 +247,224 @@ pub(super) struct HookOutput {
     pub(super) context: Option<String>,
     /// Result that replaces a call or the error of a failed call.
     pub(super) result: Option<String>,
-    /// Reason to end the run.
-    pub(super) stop: Option<String>,
+    /// The strictest refusal.
+    pub(super) refusal: Option<Refusal>,
+    /// Text for the user.
+    pub(super) note: Option<String>,
 }
 
-/// Reason used when a hook ends a run without a reason.
-const NO_REASON: &str = "a hook ended the run and gave no reason";
+/// Reason of a refusal without one.
+pub(super) const NO_REASON: &str = "the hook gave no reason";
 
 /// Result of a call that a hook skips without a result (spec.md 2.1).
 const SKIPPED: &str = "Tool call skipped by hook";
 
+/// Keys of the objects that a hook may print. Those without a meaning here, such as `suppressOutput`, only concern what is shown.
+const KEYS: [&str; 14] = [
+    "additionalContext",
+    "async",
+    "asyncTimeout",
+    "continue",
+    "decision",
+    "fallbackResult",
+    "hookSpecificOutput",
+    "overrideResult",
+    "reason",
+    "skip",
+    "stopReason",
+    "suppressOutput",
+    "systemMessage",
+    "updatedInput",
+];
+
+/// Keys of `hookSpecificOutput` before a call.
+const SPECIFIC_KEYS: [&str; 6] = [
+    "additionalContext",
+    "decision",
+    "hookEventName",
+    "permissionDecision",
+    "permissionDecisionReason",
+    "updatedInput",
+];
+
+/// Maximum characters of a part of a hook's output in an error.
+const MAX_SHOWN_CHARS: usize = 80;
+
 impl HookOutput {
-    /// Parses standard output: a JSON object with `additionalContext` and the fields allowed for `event`, else plain text.
-    pub(super) fn read(event: HookEvent, stdout: &Captured) -> Self {
-        let whole = !stdout.is_truncated() && stdout.tail.is_empty();
-        match serde_json::from_slice(&stdout.head) {
-            Ok(Value::Object(mut fields)) if whole => Self {
-                updated_input: match event {
-                    HookEvent::PreToolUse => fields.remove("updatedInput").filter(Value::is_object),
-                    _ => None,
-                },
-                context: fields.get("additionalContext").and_then(Value::as_str).and_then(non_empty_text),
-                result: Self::result(event, &fields),
-                stop: Self::stop(event, &fields),
-            },
-            _ => Self { context: text(stdout), ..Self::default() },
+    /// Parses standard output: plain text, JSON objects, or both, as after a banner.
+    ///
+    /// # Errors
+    /// Before a call: what is not understood in an output without a readable refusal. After other events, it is text.
+    pub(super) fn read(event: HookEvent, stdout: &Captured) -> Result<Self, String> {
+        let bytes: Vec<u8> = stdout.head.iter().chain(&stdout.tail).copied().collect();
+        let printed = String::from_utf8_lossy(&bytes);
+        let printed = without_escape_sequences(printed.trim_start_matches('\u{feff}'));
+        let pieces = pieces(printed.trim());
+        let is_object = matches!(pieces.as_slice(), [Piece::Object(..)]);
+        let (mut output, mut text, mut problem) = (Self::default(), String::new(), None);
+        for piece in pieces {
+            let (found, source) = match piece {
+                Piece::Text(source) => (Ok(false), source),
+                Piece::Broken(excerpt, source) => {
+                    (Err(format!("{} is not valid JSON", shown(excerpt))), source)
+                }
+                // After other events, an object among text counts if it has a known key.
+                Piece::Object(fields, source)
+                    if is_object || event == HookEvent::PreToolUse || has_known_key(&fields) =>
+                {
+                    (output.apply(event, &fields).map(|()| true), source)
+                }
+                Piece::Object(_, source) => (Ok(false), source),
+            };
+            match found {
+                Ok(true) => {}
+                Ok(false) => text.push_str(source),
+                Err(_) if event != HookEvent::PreToolUse => text.push_str(source),
+                Err(why) => problem = problem.or(Some(why)),
+            }
         }
+        if event == HookEvent::PreToolUse && stdout.is_truncated() {
+            problem.get_or_insert_with(|| "it is too long".to_owned());
+        }
+        if let (Some(why), None) = (problem, &output.refusal) {
+            return Err(format!("its output is not understood: {why}"));
+        }
+        output.context = match (non_empty_text(&text), output.context) {
+            (Some(text), Some(context)) => Some(format!("{text}\n{context}")),
+            (text, context) => text.or(context),
+        };
+        Ok(output)
     }
 
-    fn stop(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
-        let ends = event.can_block() && fields.get("continue") == Some(&Value::Bool(false));
-        let reason = fields.get("stopReason").and_then(Value::as_str).and_then(non_empty_text);
-        ends.then(|| reason.unwrap_or_else(|| NO_REASON.to_owned()))
-    }
-
-    fn result(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
-        let text_field = |name: &str| fields.get(name).and_then(Value::as_str).map(bounded);
-        let skips = || (fields.get("skip") == Some(&Value::Bool(true))).then(|| SKIPPED.to_owned());
+    /// Adds what an object says about `event`.
+    fn apply(&mut self, event: HookEvent, fields: &Map<String, Value>) -> Result<(), String> {
+        let is_before_call = event == HookEvent::PreToolUse;
+        let specific = fields.get("hookSpecificOutput").and_then(Value::as_object);
+        let field =
+            |name: &str| fields.get(name).or_else(|| specific.and_then(|specific| specific.get(name)));
+        let text_field = |name: &str| field(name).and_then(Value::as_str);
+        let refusal = Refusal::read(fields);
+        if let Ok(Some(refusal)) = refusal.clone() {
+            self.refusal = Some(match self.refusal.take() {
+                Some(earlier) => earlier.or_stricter(refusal),
+                None => refusal,
+            });
+        }
+        let contexts =
+            self.context.take().into_iter().chain(text_field("additionalContext").and_then(non_empty_text));
+        self.context = Some(contexts.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty());
+        self.note = text_field("systemMessage").and_then(non_empty_text).or(self.note.take());
         match event {
-            HookEvent::PreToolUse => text_field("overrideResult").or_else(skips),
-            HookEvent::OnError => text_field("fallbackResult"),
-            _ => None,
+            HookEvent::PreToolUse => {
+                let skips = || (fields.get("skip") == Some(&Value::Bool(true))).then(|| SKIPPED.to_owned());
+                self.result = text_field("overrideResult").map(bounded).or_else(skips).or(self.result.take());
+                self.updated_input =
+                    field("updatedInput").filter(|it| it.is_object()).cloned().or(self.updated_input.take());
+            }
+            HookEvent::OnError => {
+                self.result = text_field("fallbackResult").map(bounded).or(self.result.take())
+            }
+            _ => {}
         }
+        if is_before_call {
+            check_before_call(fields, specific)?;
+        }
+        refusal.map(drop)
     }
+}
+
+/// Checks the keys and values of an object before a call.
+fn check_before_call(
+    fields: &Map<String, Value>,
+    specific: Option<&Map<String, Value>>,
+) -> Result<(), String> {
+    let unknown = fields.keys().find(|key| !KEYS.contains(&key.as_str()));
+    let inner = || specific?.keys().find(|key| !SPECIFIC_KEYS.contains(&key.as_str()));
+    if let Some(key) = unknown.or_else(inner) {
+        return Err(format!("the key {} is not known", shown(key)));
+    }
+    let updated =
+        [Some(fields), specific].into_iter().flatten().filter_map(|fields| fields.get("updatedInput"));
+    if updated.into_iter().any(|updated| !updated.is_object() && !updated.is_null()) {
+        return Err("`updatedInput` is not an object".to_owned());
+    }
+    if fields.get("skip").is_some_and(|skip| !skip.is_boolean()) {
+        return Err("`skip` is neither true nor false".to_owned());
+    }
+    if fields.get("overrideResult").is_some_and(|result| !result.is_string()) {
+        return Err("`overrideResult` is not a text".to_owned());
+    }
+    let has = |fields: &Map<String, Value>, key: &str| fields.get(key).is_some_and(|value| !value.is_null());
+    let has_reason = has(fields, "reason") || specific.is_some_and(|it| has(it, "permissionDecisionReason"));
+    let has_decision = has(fields, "decision")
+        || specific.is_some_and(|it| has(it, "permissionDecision") || has(it, "decision"))
+        || has(fields, "continue");
+    if has_reason && !has_decision {
+        return Err("there is a reason without a decision".to_owned());
+    }
+    Ok(())
+}
+
+fn has_known_key(fields: &Map<String, Value>) -> bool {
+    KEYS.iter().any(|key| fields.contains_key(*key))
+}
+
+/// A part of what a hook prints, with its text.
+enum Piece<'a> {
+    Text(&'a str),
+    Object(Map<String, Value>, &'a str),
+    /// An object that cannot be parsed: the text from there on, and its first brace.
+    Broken(&'a str, &'a str),
+}
+
+/// Splits `text` into JSON objects and the text around them. An object begins with a brace at the start of a line, or before a quote.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut rest, mut from) = (Vec::new(), text, 0);
+    while let Some(at) = rest.get(from..).and_then(|tail| tail.find('{')).map(|at| from + at) {
+        let (before, after) = rest.split_at(at);
+        let line = before.trim_end_matches([' ', '\t', '\r']);
+        let is_line_start = line.is_empty() || line.ends_with('\n');
+        let starts_object = after.get(1..).is_some_and(|after| after.trim_start().starts_with(['"', '\'']));
+        if !is_line_start && !starts_object {
+            from = at + 1;
+            continue;
+        }
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Map<String, Value>>();
+        let (object, length) = match values.next() {
+            Some(Ok(fields)) => (Some(fields), values.byte_offset()),
+            _ => (None, 1),
+        };
+        if !before.is_empty() {
+            pieces.push(Piece::Text(before));
+        }
+        let (source, rest_of_text) = after.split_at(length);
+        pieces.push(match object {
+            Some(fields) => Piece::Object(fields, source),
+            None => Piece::Broken(after, source),
+        });
+        (rest, from) = (rest_of_text, 0);
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest));
+    }
+    pieces
+}
+
+/// Removes the escape sequences with which programs colour their output.
+fn without_escape_sequences(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut after = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').chars();
+        after.next();
+        plain.push_str(after.as_str());
+    }
+    plain
+}
+
+/// Returns a part of a hook's output for an error, of limited length.
+fn shown(text: &str) -> String {
+    format!("`{}`", first(text.trim(), MAX_SHOWN_CHARS))
 }
 
 /// Returns the text of a stream, of limited length; `None` when it is empty.
@@ -283,49 +545,115 @@ mod tests {
         assert!(document.get("command").is_none());
     }
 
+    fn read(event: HookEvent, text: &str) -> HookOutput {
+        HookOutput::read(event, &captured(text)).unwrap()
+    }
+
     #[test]
     fn h5_an_answer_is_json_or_text() {
-        let answer = HookOutput::read(
-            HookEvent::PreToolUse,
-            &captured(r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#),
-        );
+        let answer =
+            read(HookEvent::PreToolUse, r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#);
         assert_eq!(answer.updated_input, Some(serde_json::json!({"path": "b"})));
         assert_eq!(answer.context.as_deref(), Some("look"));
-        assert_eq!(
-            HookOutput::read(HookEvent::PreToolUse, &captured("  plain text\n")).context.as_deref(),
-            Some("plain text")
-        );
-        assert_eq!(
-            HookOutput::read(HookEvent::PreToolUse, &captured("{broken")).context.as_deref(),
-            Some("{broken")
-        );
-        assert_eq!(
-            HookOutput::read(HookEvent::PreToolUse, &captured(r#"{"updatedInput": "no object"}"#)),
-            HookOutput::default()
-        );
-        assert_eq!(HookOutput::read(HookEvent::PreToolUse, &captured("\n")), HookOutput::default());
-        let rewrite = HookOutput::read(HookEvent::PostEdit, &captured(r#"{"updatedInput": {"path": "b"}}"#));
+        for text in ["  plain text\n", "use {} or {file}, not null", "a {b\nc: d}\n[x]", "say \"no\""] {
+            assert_eq!(read(HookEvent::PreToolUse, text).context.as_deref(), Some(text.trim()));
+        }
+        assert_eq!(read(HookEvent::PostEdit, "{broken").context.as_deref(), Some("{broken"));
+        assert_eq!(read(HookEvent::PreToolUse, "\n"), HookOutput::default());
+        let rewrite = read(HookEvent::PostEdit, r#"{"updatedInput": {"path": "b"}}"#);
         assert_eq!(rewrite, HookOutput::default(), "there is nothing to rewrite any more");
-        assert!(
-            HookOutput::read(HookEvent::PreToolUse, &captured(&"x".repeat(50_000))).context.unwrap().len()
-                < 9000
+        assert!(read(HookEvent::PreToolUse, &"x".repeat(50_000)).context.unwrap().len() < 9000);
+    }
+
+    // Fault A11: the refusals of other agents' hooks, and JSON after a banner, were ignored or taken as text.
+    #[test]
+    fn a_refusal_in_any_published_form_is_one() {
+        let refusal = |text: &str| read(HookEvent::PreToolUse, text).refusal;
+        let block = |reason: &str| Some(Refusal::Block(reason.to_owned()));
+        let deny = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
+        for text in [
+            r#"{"decision": "block", "reason": "no"}"#,
+            r#"{"decision": "deny", "reason": "no", "suppressOutput": true}"#,
+            r#"{"decision": " Block ", "systemMessage": "no"}"#,
+            r#"{"hookSpecificOutput": {"permissionDecision": "defer", "permissionDecisionReason": "no"}}"#,
+            r#"{"decision": "approve", "hookSpecificOutput": {"permissionDecision": "deny"}, "reason": "no"}"#,
+            r#"{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "deny", "message": "no"}}}"#,
+            deny,
+            &format!("[{deny}]"),
+            &format!("\u{feff}{deny}"),
+            &format!("Checking ...\n{deny}\n"),
+            &format!("Checking ... {deny} done"),
+            &format!("{{\"decision\": \"approve\"}}\n{deny}"),
+            &format!("{deny}{{\"hookSpecificOutput\": {{\"permissionDecision\": \"ask\"}}}}"),
+            &format!("{{\"level\": \"info\"}}\n{deny}\n{{\"decision\": \"blo"),
+            "\u{1b}[1;39m{\n  \u{1b}[0m\u{1b}[34;1m\"decision\"\u{1b}[0m: \u{1b}[0;32m\"block\"\u{1b}[0m, \"reason\": \"no\"}",
+        ] {
+            assert_eq!(refusal(text), block("no"), "{text}");
+        }
+        assert_eq!(refusal(r#"{"decision": "block"}"#), block(""));
+        let ask = refusal(r#"{"hookSpecificOutput": {"permissionDecision": "ask"}, "reason": "sure?"}"#);
+        assert_eq!(ask, Some(Refusal::Ask("sure?".to_owned())));
+        for text in [
+            "{}",
+            r#"{"continue": true, "suppressOutput": true, "systemMessage": "x"}"#,
+            r#"{"decision": "approve", "reason": "fine"}"#,
+            r#"{"decision": null, "hookSpecificOutput": {"permissionDecision": "allow"}}"#,
+        ] {
+            assert_eq!(refusal(text), None, "{text}");
+        }
+        let carried = read(
+            HookEvent::PreToolUse,
+            "one moment\n{\"hookSpecificOutput\": {\"permissionDecision\": \"allow\", \"updatedInput\": {\"a\": 1}, \"additionalContext\": \"two\"}}",
         );
+        assert_eq!(carried.updated_input, Some(serde_json::json!({"a": 1})));
+        assert_eq!(carried.context.as_deref(), Some("one moment\ntwo"));
+    }
+
+    // Fault A11: what nobody can read was text for the model, and the call ran.
+    #[test]
+    fn an_output_before_a_call_that_is_not_understood_is_an_error() {
+        for (text, problem) in [
+            ("{broken", "`{broken` is not valid JSON"),
+            ("checked\n{\"decision\": \"blo", "not valid JSON"),
+            ("{'decision': 'block'}", "not valid JSON"),
+            ("result: {'decision': 'block'}", "not valid JSON"),
+            (r#"{"permission": "deny"}"#, "`permission` is not known"),
+            (r#"{"hook_specific_output": {}}"#, "`hook_specific_output` is not known"),
+            (
+                r#"{"hookSpecificOutput": {"permission_decision": "deny"}}"#,
+                "`permission_decision` is not known",
+            ),
+            (r#"{"hookSpecificOutput": "deny"}"#, "is not an object"),
+            (r#"{"decision": "reject"}"#, "`reject` is not known"),
+            (r#"{"decision": false}"#, "`false` is not known"),
+            (r#"{"continue": "false"}"#, "`continue`"),
+            (r#"{"updatedInput": "no object"}"#, "`updatedInput` is not an object"),
+            (r#"{"skip": "true"}"#, "`skip`"),
+            (r#"{"reason": "not this"}"#, "a reason without a decision"),
+        ] {
+            let error = HookOutput::read(HookEvent::PreToolUse, &captured(text)).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+            assert!(HookOutput::read(HookEvent::PostToolUse, &captured(text)).is_ok(), "{text}");
+        }
+        let cut = Captured { total: 1_000_000, ..captured("long") };
+        assert!(HookOutput::read(HookEvent::PreToolUse, &cut).unwrap_err().contains("too long"));
+        assert_eq!(read(HookEvent::PostEdit, "a: {\"b\": 1}\n").context.as_deref(), Some("a: {\"b\": 1}"));
     }
 
     #[test]
     fn h9_a_run_is_ended_where_hooks_are_heard() {
-        let stop = |event, text| HookOutput::read(event, &captured(text)).stop;
+        let refusal = |event, text| read(event, text).refusal;
+        let stop = |reason: &str| Some(Refusal::Stop(reason.to_owned()));
         let text = r#"{"continue": false, "stopReason": "enough"}"#;
-        assert_eq!(stop(HookEvent::PreToolUse, text).as_deref(), Some("enough"));
-        assert_eq!(stop(HookEvent::OnError, r#"{"continue": false}"#).as_deref(), Some(NO_REASON));
-        assert_eq!(stop(HookEvent::SessionEnd, text), None);
-        assert_eq!(stop(HookEvent::PreToolUse, r#"{"continue": true, "stopReason": "x"}"#), None);
-        assert_eq!(stop(HookEvent::PreToolUse, r#"{"stopReason": "x"}"#), None);
+        assert_eq!(refusal(HookEvent::PreToolUse, text), stop("enough"));
+        assert_eq!(refusal(HookEvent::OnError, r#"{"continue": false}"#), stop(""));
+        assert_eq!(refusal(HookEvent::PreToolUse, r#"{"continue": true, "stopReason": "x"}"#), None);
+        assert_eq!(refusal(HookEvent::PreToolUse, r#"{"stopReason": "x"}"#), None);
     }
 
     #[test]
     fn h9_a_result_is_given_where_there_is_none_yet() {
-        let result = |event, text| HookOutput::read(event, &captured(text)).result;
+        let result = |event, text| read(event, text).result;
         let before = |text| result(HookEvent::PreToolUse, text);
         assert_eq!(before(r#"{"overrideResult": " given "}"#).as_deref(), Some("given"));
         assert_eq!(before(r#"{"skip": true, "overrideResult": ""}"#).as_deref(), Some(""));

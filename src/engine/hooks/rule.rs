@@ -49,6 +49,11 @@ impl HookEvent {
         )
     }
 
+    /// Checks whether the event is about a tool call, which a hook can match.
+    pub fn has_tool(self) -> bool {
+        matches!(self, Self::PreToolUse | Self::PostToolUse | Self::PostEdit | Self::OnError)
+    }
+
     /// Checks whether the run ends after this event, so that its hooks never run in the background.
     pub fn is_run_end(self) -> bool {
         matches!(self, Self::AgentComplete | Self::SessionEnd)

@@ -72,10 +72,12 @@ fn h3_a_block_stops_later_hooks() {
 fn h4_new_arguments_reach_the_next_hook_and_the_caller() {
     let outcome = fire(
         HookEvent::PreToolUse,
-        vec![json!({"command": r#"echo '{"updatedInput": {"path": "b"}}'"#}), json!({"command": "cat"})],
+        vec![json!({"command": r#"echo '{"updatedInput": {"path": "b"}}'"#}), json!({"command": "cat >&2"})],
         HookInput { tool_input: Some(json!({"path": "a"})), ..about("t", "a") },
     );
     assert_eq!(outcome.updated_input, Some(json!({"path": "b"})));
+    assert!(outcome.runs[1].output.contains(r#""tool_input":{"path":"b"}"#), "{}", outcome.runs[1].output);
+    let outcome = fire(HookEvent::PostEdit, vec![json!({"command": "cat"})], about("t", "a"));
     assert_eq!(outcome.context, Vec::<String>::new(), "a JSON document without our keys is no text");
     let outcome = fire(
         HookEvent::PostEdit,
@@ -172,4 +174,41 @@ fn a_rule_that_cannot_work_is_named() {
     );
     assert!(error(json!({"command": "x", "timeout": 301})).contains("between 1 and 300"));
     assert!(error(json!({"command": " "})).ends_with("command: is empty"));
+}
+
+// Fault A11: an answer that is not understood let the call run, and so did a refusal before a failure.
+#[test]
+fn an_answer_that_is_not_understood_is_on_error_and_a_refusal_counts_with_every_exit_code() {
+    let says = |text: &str, more: Value| {
+        let mut rule = json!({"command": format!("echo '{text}'"), "name": "guard"});
+        rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        vec![rule]
+    };
+    for text in ["{\"decision\": \"blo", "{\"verdict\": \"no\"}"] {
+        let outcome = fire(HookEvent::PreToolUse, says(text, json!({})), about("t", "a"));
+        assert!(outcome.block.unwrap().starts_with("Hook 'guard' failed: its output is not understood"));
+        let outcome = fire(HookEvent::PreToolUse, says(text, json!({"on_error": "allow"})), about("t", "a"));
+        assert_eq!((verdicts(&outcome), outcome.block), (vec![HookVerdict::Warn], None));
+    }
+    let deny = r#"echo "{\"decision\": \"deny\", \"reason\": \"no\"}"; "#;
+    for exit in ["exit 0", "exit 1", "exit 2"] {
+        let rule = json!({"command": format!("{deny}{exit}"), "on_error": "allow"});
+        assert!(
+            fire(HookEvent::PreToolUse, vec![rule], about("t", "a")).block.unwrap().contains("no"),
+            "{exit}"
+        );
+    }
+    let block = r#"{"decision": "block", "reason": "look again"}"#;
+    for event in [HookEvent::PostToolUse, HookEvent::PostEdit, HookEvent::PreLlmCall, HookEvent::SessionStart]
+    {
+        assert_eq!(fire(event, says(block, json!({})), about("t", "a")).block.as_deref(), Some("look again"));
+    }
+    for event in [HookEvent::AgentComplete, HookEvent::SessionEnd, HookEvent::ContextCompress] {
+        let outcome = fire(event, says(block, json!({})), about("t", "a"));
+        assert_eq!(verdicts(&outcome), [HookVerdict::Warn]);
+        assert!(outcome.runs[0].output.contains("look again"), "{}", outcome.runs[0].output);
+    }
+    let ask = r#"{"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}}"#;
+    let outcome = fire(HookEvent::PreToolUse, says(ask, json!({})), about("t", "a"));
+    assert_eq!((outcome.ask.as_deref(), outcome.block), (Some("sure?"), None));
 }

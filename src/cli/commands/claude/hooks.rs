@@ -4,7 +4,7 @@ use super::args::PermissionMode;
 use super::outbox::Answer;
 use super::questions::Questioner;
 use crate::config::claude_names::names;
-use crate::engine::hooks::{ClientHookAnswer, ClientHooks, HookEvent, HookInput};
+use crate::engine::hooks::{ClientHookAnswer, ClientHooks, HookEvent, HookInput, Refusal};
 use crate::messages;
 use crate::report::claude::{ShownCall, informational};
 use crate::runtime::clock::Clock;
@@ -159,7 +159,9 @@ impl Callbacks {
                 (HookEvent::PreToolUse, answer) => {
                     self.before_call(answer, input, &mut call, &mut combined).await;
                 }
-                (HookEvent::AgentComplete, Ok(answer)) if answer["decision"] == "block" => {
+                (HookEvent::AgentComplete, Ok(answer))
+                    if matches!(refusal(&answer), Ok(Some(Refusal::Block(_)))) =>
+                {
                     self.questioner.outbox.message(informational(messages::CLAUDE_STOP_HOOK));
                 }
                 (_, Ok(answer)) => after_call(&answer, event, &mut combined),
@@ -186,8 +188,8 @@ impl Callbacks {
             let mut input = self.document(EVENT, None, &HookInput::default());
             input["prompt"] = text.into();
             let answer = self.callback(&id, timeout, &input, None).await?;
-            if answer["decision"] == "block" || answer["continue"] == false {
-                return Err(reason(&answer).unwrap_or(messages::CLAUDE_PROMPT_BLOCKED).to_owned());
+            if let Some(refusal) = refusal(&answer).map_err(|why| messages::claude_hook_failed(&why))? {
+                return Err(refusal.stated_reason().unwrap_or(messages::CLAUDE_PROMPT_BLOCKED).to_owned());
             }
             context.extend(additional(&answer));
         }
@@ -235,8 +237,9 @@ impl Callbacks {
         call: &mut Option<ShownCall>,
         combined: &mut ClientHookAnswer,
     ) {
-        let answer = match answer {
-            Ok(answer) => answer,
+        let understood = answer.and_then(|answer| Ok((refusal(&answer)?, answer)));
+        let (refusal, answer) = match understood {
+            Ok(understood) => understood,
             Err(why) => {
                 combined.block = Some(messages::claude_hook_failed(&why));
                 return;
@@ -244,8 +247,6 @@ impl Callbacks {
         };
         after_call(&answer, HookEvent::PreToolUse, combined);
         let specific = &answer["hookSpecificOutput"];
-        let why = specific["permissionDecisionReason"].as_str().or_else(|| reason(&answer));
-        let why = why.unwrap_or(messages::CLAUDE_HOOK_WITHOUT_REASON);
         if let (Some(call), Some(tool), updated @ Value::Object(_)) =
             (call.as_mut(), &input.tool_name, &specific["updatedInput"])
         {
@@ -254,38 +255,42 @@ impl Callbacks {
             // An earlier hook has approved other arguments.
             combined.is_approved = false;
         }
-        match (&specific["permissionDecision"], call) {
-            (Value::Null, _) => {}
-            (Value::String(decision), _) if decision == "allow" => combined.is_approved = true,
-            (Value::String(decision), Some(call)) if decision == "ask" => {
-                match self.questioner.confirm(call, why).await {
+        match (refusal, call) {
+            (None, _) if specific["permissionDecision"].is_null() => {}
+            (None, _) => combined.is_approved = true,
+            (Some(refusal @ Refusal::Ask(_)), Some(call)) => {
+                match self.questioner.confirm(call, refusal.reason()).await {
                     Ok(()) => combined.is_approved = true,
                     Err(why) => combined.block = Some(why),
                 }
             }
-            _ => combined.block = Some(why.to_owned()),
+            (Some(_), _) => {}
         }
+    }
+}
+
+/// Reads the refusal in an answer; an answer may be empty.
+fn refusal(answer: &Value) -> Result<Option<Refusal>, String> {
+    match answer {
+        Value::Null => Ok(None),
+        Value::Object(fields) => Refusal::read(fields),
+        _ => Err("the answer is not an object".to_owned()),
     }
 }
 
 /// Applies what an answer may contain for each event.
 fn after_call(answer: &Value, event: HookEvent, combined: &mut ClientHookAnswer) {
-    let why = || reason(answer).unwrap_or(messages::CLAUDE_HOOK_WITHOUT_REASON).to_owned();
-    if event.can_block() && answer["continue"] == false {
-        combined.stop = Some(answer["stopReason"].as_str().map_or_else(why, str::to_owned));
-    }
-    if event.can_block() && answer["decision"] == "block" {
-        combined.block = Some(why());
+    let refusal = refusal(answer).ok().flatten().filter(|_| event.can_block());
+    match &refusal {
+        Some(refusal @ Refusal::Stop(_)) => combined.stop = Some(refusal.reason().to_owned()),
+        Some(refusal @ Refusal::Block(_)) => combined.block = Some(refusal.reason().to_owned()),
+        Some(Refusal::Ask(_)) | None => {}
     }
     if let Some(text) = additional(answer) {
         let context = combined.context.get_or_insert_default();
         let gap = if context.is_empty() { "" } else { "\n" };
         context.extend([gap, &text]);
     }
-}
-
-fn reason(answer: &Value) -> Option<&str> {
-    answer["reason"].as_str().filter(|reason| !reason.is_empty())
 }
 
 fn additional(answer: &Value) -> Option<String> {
@@ -320,12 +325,21 @@ mod tests {
             HookEvent::PostToolUse,
             &mut combined,
         );
-        assert_eq!(combined.block.as_deref(), Some(messages::CLAUDE_HOOK_WITHOUT_REASON));
+        assert_eq!(combined.block.as_deref(), Some("the hook gave no reason"));
         assert_eq!(combined.context.as_deref(), Some("x"));
         let mut combined = ClientHookAnswer::default();
         after_call(&json!({"continue": false, "stopReason": "enough"}), HookEvent::PreToolUse, &mut combined);
         assert_eq!(combined.stop.as_deref(), Some("enough"));
         after_call(&json!({"decision": "block"}), HookEvent::AgentComplete, &mut combined);
         assert_eq!(combined.block, None);
+        // Fault A11: only the exact words `block` and `deny` of one field each were refusals.
+        for answer in [json!({"decision": "deny"}), json!({"decision": "Block"})] {
+            let mut combined = ClientHookAnswer::default();
+            after_call(&answer, HookEvent::PreToolUse, &mut combined);
+            assert!(combined.block.is_some(), "{answer}");
+        }
+        for answer in [json!("deny"), json!([]), json!({"decision": "no"}), json!({"continue": 0})] {
+            assert!(refusal(&answer).is_err(), "{answer}");
+        }
     }
 }
