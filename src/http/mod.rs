@@ -1,5 +1,6 @@
 //! HTTP client for a model server: one exchange with a streamed response, under four deadlines and a size limit.
 
+mod connection_variables;
 mod deadlines;
 pub mod own_origin;
 pub mod post;
@@ -133,6 +134,17 @@ impl Endpoint {
         });
         let headers = headers.collect::<Result<_, HttpError>>()?;
         Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new() })
+    }
+
+    /// Checks the variables for connections to this server: proxies and root certificates. A client with the latter is set up.
+    ///
+    /// # Errors
+    /// When one cannot be used; the error names it.
+    pub fn check_variables(&self) -> Result<(), HttpError> {
+        if self.base.scheme() == "https" && connection_variables::name_certificates() {
+            return self.client().map(drop);
+        }
+        configured(&self.base, self.deadlines.connect).map(drop)
     }
 
     /// Returns the host, and the port unless it is the default; messages show this form of the address.
@@ -341,12 +353,23 @@ impl HttpResponse {
 }
 
 fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
-    configured(url, connect).build().map_err(|error| HttpError::Setup(root_cause(&error)))
+    built(configured(url, connect)?)
 }
 
-fn configured(url: &Url, connect: Duration) -> ClientBuilder {
+fn built(builder: ClientBuilder) -> Result<Client, HttpError> {
+    builder.build().map_err(|error| {
+        let cause = root_cause(&error);
+        HttpError::Setup(if is_tls(&error) { connection_variables::tls_problem(&cause) } else { cause })
+    })
+}
+
+fn configured(url: &Url, connect: Duration) -> Result<ClientBuilder, HttpError> {
     let builder = client_builder(url).connect_timeout(connect).tcp_nodelay(true);
-    if is_loopback(url) { builder.no_proxy() } else { builder }
+    if is_loopback(url) || connection_variables::is_excepted(url)? {
+        return Ok(builder.no_proxy());
+    }
+    connection_variables::check_proxy(url)?;
+    Ok(builder)
 }
 
 /// Returns the error for a request without a response; `connect` is the time limit of the connection.

@@ -1,6 +1,6 @@
 //! HTTP client for a server that gets a token: https, or http on this machine, and redirects only within its origin.
 
-use super::{HttpError, configured, is_loopback, root_cause};
+use super::{HttpError, built, configured, is_loopback};
 use reqwest::{Client, StatusCode, Url, redirect};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub fn client(url: &Url, connect: Duration) -> Result<Client, HttpError> {
             attempt.follow()
         }
     });
-    configured(url, connect).redirect(policy).build().map_err(|error| HttpError::Setup(root_cause(&error)))
+    built(configured(url, connect)?.redirect(policy))
 }
 
 #[cfg(test)]

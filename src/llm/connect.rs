@@ -105,6 +105,7 @@ pub async fn connect(
         HttpError::Key => ConnectError::new(FailureKind::Auth, format!("{error}; {}", key.advice)),
         error => error.into(),
     })?;
+    endpoint.check_variables()?;
     let model = match target.model {
         Some(model) => model,
         None => only_model(base, codec.as_ref(), &headers).await?,

@@ -104,3 +104,24 @@ fn a_models_server_gets_the_key_only_once_it_has_proved_who_it_is() {
     assert_eq!(done.stdout.trim(), "proved");
     assert!(site.heads().last().unwrap().contains(KEY));
 }
+
+// Fault A18: a proxy that was not understood was skipped for a direct connection; certificates that cannot be read were not named.
+#[test]
+fn a_run_ends_with_exit_3_and_the_name_of_a_variable_that_cannot_be_used() {
+    let run = |base: &str, variables: &[(&str, &str)]| {
+        let lab = variables
+            .iter()
+            .fold(Lab::new().file("empty.pem", ""), |lab, (name, value)| lab.env(name, value));
+        lab.agent(&["run", "x", "--model", "openai/m", "--api-base", base, "--api-key", "k"]).exits(3).stderr
+    };
+    for (base, name, value) in [
+        ("http://model.test/v1", "HTTP_PROXY", "socks://h:1"),
+        ("https://model.test/v1", "https_proxy", "ftp://u:secret@h"),
+        ("https://model.test/v1", "ALL_PROXY", "http://[bad"),
+        ("https://model.test/v1", "SSL_CERT_FILE", "/nowhere/ca.pem"),
+        ("https://model.test/v1", "SSL_CERT_FILE", "empty.pem"),
+    ] {
+        let error = run(base, &[(name, value)]);
+        assert!(error.contains(name) && !error.contains("secret"), "{name}={value}: {error}");
+    }
+}
