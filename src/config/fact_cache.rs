@@ -106,7 +106,7 @@ impl FactCache<'_> {
         let mut written = tempfile::NamedTempFile::new_in(self.state)?;
         serde_json::to_writer(&mut written, &record)?;
         written.flush()?;
-        written.as_file().sync_all()?;
+        private_file::synced(written.as_file().sync_all())?;
         written.persist(self.file())?;
         Ok(())
     }

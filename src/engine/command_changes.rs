@@ -9,6 +9,7 @@ use crate::messages;
 use crate::process::barrier::{Barrier, BarrierRelease};
 use crate::process::launch::{Launcher, Tier};
 use crate::runtime::emitter::EmitError;
+use crate::runtime::private_file::synced;
 use crate::tools::{Access, ChangeAnnouncer, Tool, ToolContext, ToolOutput};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::content_store::MAX_FILE_BYTES;
@@ -62,7 +63,7 @@ impl Engine {
     ) -> Result<bool, EmitError> {
         let file_to_sync = self.emitter.file_to_sync()?;
         let work = move |baseline: &mut Baseline| {
-            let synced = file_to_sync.map_or(Ok(()), |file| file.sync_data());
+            let synced = file_to_sync.map_or(Ok(()), |file| synced(file.sync_data()));
             (synced, baseline.before_command())
         };
         let compared = match self.with_baseline(work).await {

@@ -58,7 +58,7 @@ fn make(state: &Path, path: &Path) -> io::Result<()> {
     getrandom::fill(&mut key)?;
     let mut written = tempfile::NamedTempFile::new_in(state)?;
     written.write_all(&key)?;
-    written.as_file().sync_all()?;
+    private_file::synced(written.as_file().sync_all())?;
     match written.persist_noclobber(path) {
         Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => Err(failed.error),
         _ => Ok(()),

@@ -100,9 +100,9 @@ impl BlobStore {
         let part = self.dir.join(format!("{hash}.part"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
         file.write_all(bytes)?;
-        file.sync_data()?;
+        private_file::synced(file.sync_data())?;
         rustix::fs::rename(&part, self.path(&hash))?;
-        File::open(&self.dir)?.sync_all()?;
+        private_file::synced(File::open(&self.dir)?.sync_all())?;
         Ok(hash)
     }
 

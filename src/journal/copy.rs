@@ -5,7 +5,7 @@ use crate::journal::blobs::BlobStore;
 use crate::journal::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
 use crate::journal::write::encode_with_blobs;
 use crate::messages;
-use crate::runtime::private_file::create_private_dir;
+use crate::runtime::private_file::{create_private_dir, synced};
 use crate::text::delimiter::Delimiter;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::io::{self, Write};
@@ -55,7 +55,7 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
         encode_with_blobs(record, &BlobStore::for_journal(&path), &mut line)?;
         journal.write_all(&line)?;
     }
-    journal.sync_all()
+    synced(journal.sync_all())
 }
 
 /// Rewrites the `records` of a file for a new session in `workspace`, which they mark as imported; `None` if they do not begin as a

@@ -175,7 +175,7 @@ impl Memory {
         for entry in &entries {
             writeln!(file, "{entry}")?;
         }
-        file.as_file().sync_all()?;
+        private_file::synced(file.as_file().sync_all())?;
         file.persist(self.path())?;
         Ok(())
     }

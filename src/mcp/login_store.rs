@@ -108,7 +108,7 @@ impl LoginStore {
         let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
         serde_json::to_writer(&mut file, login)?;
         file.flush()?;
-        file.as_file().sync_all()?;
+        private_file::synced(file.as_file().sync_all())?;
         file.persist(self.file("json"))?;
         Ok(())
     }

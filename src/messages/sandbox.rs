@@ -63,6 +63,26 @@ pub fn hidden_directory_notice(place: &Path) -> String {
     )
 }
 
+/// Error for a limit on open files that is too low.
+pub fn too_many_open_files(error: &impl std::fmt::Display) -> String {
+    format!(
+        "the limit on open files (`ulimit -n`) is too low: {error}. Raise it, for example with `ulimit -n 1024`"
+    )
+}
+
+/// Error for a state directory in which nothing can be stored.
+pub fn state_directory_unusable(directory: &Path, error: &impl std::fmt::Display) -> String {
+    format!(
+        "the state directory {} cannot be used: {error}. Fix the cause, or name another one in AGENT_HOME or XDG_STATE_HOME",
+        directory.display()
+    )
+}
+
+/// Error for a launcher of commands that cannot be started, without a sandbox.
+pub fn commands_not_startable(error: &impl std::fmt::Display) -> String {
+    format!("commands cannot be started: {error}. Fix the cause and try again")
+}
+
 /// Error for a failed probe of the sandbox.
 pub fn sandbox_probe_failed(error: &impl std::fmt::Display) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! Private temporary directory of one run, removed with it, or after a `kill -9` by the next run that starts a command.
 
-use crate::runtime::private_file::create_private_dir;
-use std::fs::{File, Permissions, TryLockError};
+use crate::runtime::private_file::{create_private_dir, try_lock};
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -58,7 +58,7 @@ fn held_lock(parent: &Path) -> io::Result<NamedTempFile> {
     for _ in 0..LOCK_TRIES {
         let lock = tempfile::Builder::new().prefix(RUN).suffix(LOCK).tempfile_in(parent)?;
         // A process that considered the lock abandoned holds it until it is removed.
-        if lock.as_file().try_lock().is_ok() && lock.as_file().metadata()?.nlink() > 0 {
+        if try_lock(lock.as_file())? && lock.as_file().metadata()?.nlink() > 0 {
             return Ok(lock);
         }
     }
@@ -80,7 +80,7 @@ fn remove_abandoned(parent: &Path) {
     let locks = entries.flatten().map(|entry| entry.path());
     for lock in locks.filter(|path| path.to_string_lossy().ends_with(LOCK)) {
         let Ok(file) = File::open(&lock) else { continue };
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if !try_lock(&file).unwrap_or(false) {
             continue;
         }
         match std::fs::remove_dir_all(lock.with_extension("")) {

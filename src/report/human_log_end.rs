@@ -57,7 +57,8 @@ impl HumanLog {
         let can_resume =
             result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
         let least = if self.log_pending_approvals(result)? { Verbosity::Error } else { Verbosity::Human };
-        if let (true, Some(session)) = (can_resume, &result.session_id) {
+        let session = result.session_id.as_ref().filter(|session| !session.is_empty());
+        if let (true, Some(session)) = (can_resume, session) {
             self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
         }
         self.log_denials(result)

@@ -5,6 +5,7 @@ use crate::core::event_sink::EventSink;
 use crate::core::message::ToolCall;
 use crate::redactor::{PendingText, Redactor};
 use crate::runtime::clock::Clock;
+use crate::runtime::private_file::synced;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -158,7 +159,7 @@ impl Emitter {
     /// # Errors
     /// When the journal could not be synced.
     pub fn sync(&self) -> Result<(), EmitError> {
-        Ok(self.file_to_sync()?.map_or(Ok(()), |file| file.sync_data())?)
+        Ok(self.file_to_sync()?.map_or(Ok(()), |file| synced(file.sync_data()))?)
     }
 
     /// Returns the file to sync to make all events emitted so far durable, if there is one.

@@ -2,6 +2,7 @@
 
 use crate::core::file_change::FileState;
 use crate::runtime::clock::Clock;
+use crate::runtime::private_file::{set_mode, synced};
 use crate::workspace::content_store::{ContentStore, StoreError};
 use crate::workspace::error::FileError;
 use crate::workspace::file::{HashedContent, equals_reader, hash, hash_reader};
@@ -134,7 +135,7 @@ impl ReplaceTarget<'_> {
         let old_mode = || old.map(|old| Mode::from_raw_mode(old.st_mode));
         let mode = mode.or_else(old_mode).unwrap_or(Mode::from_raw_mode(made.st_mode)) & PERMISSIONS;
         if private {
-            rustix::fs::fchmod(&file, mode).map_err(|error| self.io(error))?;
+            set_mode(&file, mode).map_err(|error| self.io(error))?;
         }
         let (synced, done) = sync_while(&file, bytes.len(), meanwhile);
         synced.map_err(|error| FileError::io(self.path, "write", error))?;
@@ -345,7 +346,7 @@ impl ReplaceTarget<'_> {
     pub(super) fn sync(&self) -> Option<String> {
         match rustix::fs::fsync(self.directory) {
             // Some file systems cannot sync a directory and do not need to.
-            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => None,
+            Ok(()) | Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::ROFS) => None,
             Err(error) => Some(error.to_string()),
         }
     }
@@ -355,13 +356,13 @@ impl ReplaceTarget<'_> {
 fn sync_while<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Result<()>, T) {
     if bytes < LARGE_BYTES {
         let done = work();
-        return (file.sync_all(), done);
+        return (synced(file.sync_all()), done);
     }
     std::thread::scope(|scope| {
-        let synced = scope.spawn(|| file.sync_all());
+        let syncing = scope.spawn(|| synced(file.sync_all()));
         let done = work();
         let panicked = |_| Err(io::Error::other("the sync thread panicked"));
-        (synced.join().unwrap_or_else(panicked), done)
+        (syncing.join().unwrap_or_else(panicked), done)
     })
 }
 

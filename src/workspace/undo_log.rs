@@ -98,11 +98,11 @@ fn write_up_to(limit: u64, dir: &Path, record: &impl Serialize) -> io::Result<Lo
     let mut held = LockedRecord { path: part, file, is_aside: false };
     rustix::fs::flock(&held.file, FlockOperation::NonBlockingLockExclusive)?;
     held.file.write_all(&text)?;
-    held.file.sync_all()?;
+    private_file::synced(held.file.sync_all())?;
     let whole = dir.join(format!("{name}.{COMPLETE_EXTENSION}"));
     rustix::fs::rename(&held.path, &whole)?;
     held.path = whole;
-    File::open(dir)?.sync_all()?;
+    private_file::synced(File::open(dir)?.sync_all())?;
     Ok(held)
 }
 

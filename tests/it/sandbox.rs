@@ -145,7 +145,31 @@ fn what_cannot_be_tried_or_built_is_no_reason_to_confine_less() {
         assert!(refused.contains("cannot make") && !lab.exists("ran"), "{refused}");
         fs::remove_file(&remembered).unwrap();
         let untried = said(&run(&lab, kernel, "touch ran").exits(3));
-        assert!(untried.contains("could not be tried") && !lab.exists("ran"), "{untried}");
+        // Fault A13: the sandbox was blamed, with the advice to run without it.
+        let is_named = untried.contains(&format!("state directory {}", temporary.display()));
+        assert!(is_named && !untried.contains("--sandbox off") && !lab.exists("ran"), "{untried}");
+    }
+}
+
+// Fault A13: a limit on open files was blamed on the sandbox, even without one.
+#[test]
+fn a_start_that_fails_names_the_limit_on_open_files_and_keeps_the_sandbox() {
+    let lab = project().file("script.yaml", "turns: [{text: done}]");
+    for off in ["", "--sandbox off"] {
+        let mut shell = std::process::Command::new("/bin/bash");
+        let run = format!(
+            "ulimit -n 12; exec '{}' run task --model scripted:script.yaml {off}",
+            lab.program().display()
+        );
+        let output =
+            shell.args(["-c", &run]).current_dir(lab.ws()).env("AGENT_HOME", lab.home()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(0), "{stderr}");
+        assert!(
+            !stderr.contains("with `--sandbox off`") && !stderr.contains("Continue with: agent resume\n"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("ulimit -n"), "{stderr}");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Writes the file of a report: completely or not at all, and never through a symbolic link.
 
-use crate::runtime::private_file::create_private_dir;
-use rustix::fs::OFlags;
+use crate::runtime::private_file::{create_private_dir, set_mode, synced};
+use rustix::fs::{Mode, OFlags};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -44,7 +44,7 @@ impl ReportFile {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
             if there.is_file() {
-                file.as_file().set_permissions(there.permissions())?;
+                set_mode(file.as_file(), Mode::from_raw_mode(there.mode() & 0o7777))?;
             }
         }
         file.persist(&path)?;
@@ -104,7 +104,7 @@ fn directory_of(path: &Path) -> PathBuf {
 fn write_temporary(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(".agent-report-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
-    File::sync_all(file.as_file())?;
+    synced(File::sync_all(file.as_file()))?;
     Ok(file)
 }
 

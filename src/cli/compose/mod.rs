@@ -81,6 +81,7 @@ use crate::process::sandbox::policy;
 use crate::process::sandbox::settings::{SandboxSettings, WorkspaceAccess};
 use crate::runtime::emitter::Emitter;
 use crate::runtime::interrupt::SignalHandlers;
+use crate::runtime::private_file::check_directory;
 use crate::terminal::Style;
 use crate::tools::observed_files::ObservedFiles;
 use crate::tools::outputs::Outputs;
@@ -95,6 +96,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// The directory for the temporary directories of runs, in the state directory of a workspace.
+const TEMPORARY: &str = "tmp";
+
+/// The number of the system's error for too many open files (EMFILE), as it stands in the texts of errors.
+const TOO_MANY_FILES: &str = "(os error 24)";
 
 /// The parts from which an engine is built.
 pub struct EngineParts {
@@ -122,7 +129,7 @@ pub struct EngineParts {
 /// Fails when the required confinement is unavailable, or its availability cannot be determined.
 pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let launcher =
-        new_launcher(app, settings).with_detected_tier().map_err(|error| confinement_error(&error))?;
+        new_launcher(app, settings).with_detected_tier().map_err(|error| launcher_error(settings, &error))?;
     let tier = launcher.tier();
     if !settings.sandbox_off && settings.sandbox.mode == SandboxMode::Require && !tier.has_own_view() {
         return Err(CliError {
@@ -147,11 +154,22 @@ fn needs_proxy(settings: &Settings) -> bool {
 /// # Errors
 /// Fails when the sandbox cannot be probed.
 pub fn freshly_probed_launcher(app: &App, settings: &Settings) -> CliResult<Launcher> {
-    new_launcher(app, settings).with_probed_tier().map_err(|error| confinement_error(&error))
+    new_launcher(app, settings).with_probed_tier().map_err(|error| launcher_error(settings, &error))
 }
 
-fn confinement_error(error: &std::io::Error) -> CliError {
-    CliError::new(FailureKind::Config, messages::sandbox_probe_failed(error))
+/// Returns the cause of a launcher that could not be created: the limit on open files, the state directory, or the sandbox.
+fn launcher_error(settings: &Settings, error: &std::io::Error) -> CliError {
+    let state = &settings.state.join(TEMPORARY);
+    let text = if error.to_string().contains(TOO_MANY_FILES) {
+        messages::too_many_open_files(error)
+    } else if let Err(problem) = check_directory(state) {
+        messages::state_directory_unusable(state, &problem)
+    } else if settings.sandbox_off {
+        messages::commands_not_startable(error)
+    } else {
+        messages::sandbox_probe_failed(error)
+    };
+    CliError::new(FailureKind::Config, text)
 }
 
 fn new_launcher(app: &App, settings: &Settings) -> Launcher {
@@ -219,7 +237,7 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
         network: sandbox.network,
         has_proxy: needs_proxy(settings),
         caches: settings.directories.workspace_cache(&settings.workspace),
-        temporary: settings.state.join("tmp"),
+        temporary: settings.state.join(TEMPORARY),
         quarantine: settings.state.join("quarantine"),
     }
 }

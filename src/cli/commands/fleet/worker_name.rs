@@ -1,7 +1,7 @@
 //! The name of a worker in the records, which tells the machine on which it runs.
 
 use crate::runtime::clock::Clock;
-use crate::runtime::private_file::{create_private_dir, open};
+use crate::runtime::private_file::{create_private_dir, open, synced};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -55,7 +55,7 @@ fn machine_id(path: &Path, clock: &Clock) -> io::Result<String> {
     let mut file = NamedTempFile::new_in(directory)?;
     let id = clock.short_id();
     file.write_all(id.as_bytes())?;
-    file.as_file().sync_all()?;
+    synced(file.as_file().sync_all())?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(id),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => read(),
