@@ -74,6 +74,8 @@ pub struct Launcher {
     barrier: Barrier,
     /// Connects confined commands to hosts; absent: they reach none.
     pub(super) proxy: Option<CommandProxy>,
+    /// Whether sensitive files are hidden from the children.
+    hides_sensitive: bool,
 }
 
 impl Launcher {
@@ -94,6 +96,7 @@ impl Launcher {
             running: CommandRegistry::default(),
             barrier: Barrier::default(),
             proxy: None,
+            hides_sensitive: false,
         }
     }
 
@@ -131,6 +134,12 @@ impl Launcher {
     #[must_use]
     pub fn with_barrier(self, barrier: Barrier) -> Self {
         Self { barrier, ..self }
+    }
+
+    /// Returns a launcher for commands of the model, from which sensitive files are hidden where the tier can hide files alone.
+    #[must_use]
+    pub fn for_model(&self) -> Self {
+        Self { hides_sensitive: true, ..self.clone() }
     }
 
     /// Returns this launcher with `proxy`, which connects confined commands with a network of their own to hosts.
@@ -382,6 +391,10 @@ impl Launcher {
             return Err(io::Error::other(reason.to_owned()));
         }
         let policy = sandbox.map(|sandbox| sandbox.protection().policy().clone()).unwrap_or_default();
+        let mut confined = policy.clone();
+        if let Some(sandbox) = sandbox.filter(|_| self.hides_sensitive && tier.has_own_view()) {
+            sandbox.hide_sensitive(&mut confined);
+        }
         let quarantine = sandbox.map(PreparedSandbox::quarantine).unwrap_or_default();
         if let Some(sandbox) = sandbox {
             sandbox.set_environment(&mut env, tier);
@@ -401,7 +414,7 @@ impl Launcher {
         let umask = umask::user_umask();
         let request = LaunchRequest {
             argv,
-            policy: policy.clone(),
+            policy: confined,
             limits,
             quarantine,
             env,

@@ -225,8 +225,9 @@ impl TypedTool for RunCommand {
             stdin: Vec::new(),
             timeout,
         };
+        let launcher = cx.launcher.for_model();
         if args.background {
-            let command = cx.background.start(&cx.launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
+            let command = cx.background.start(&launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
             return Ok(ToolOutput {
                 command_outcome: Some(CommandStatus::Running),
                 ..ToolOutput::ok(background_started_text(&command.id))
@@ -235,7 +236,7 @@ impl TypedTool for RunCommand {
         let open = Some(|| cx.outputs.writer(&cx.call_id));
         let output_options =
             OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
-        let exit = cx.launcher.launch_with_output(spec, output_options, &cx.cancel).await;
+        let exit = launcher.launch_with_output(spec, output_options, &cx.cancel).await;
         let exit = exit.map_err(|error| format!("{error}."))?;
         let warning = sandbox_messages::protected_files_line(&exit.protected_changes).map(|what| {
             messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)

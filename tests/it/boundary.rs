@@ -378,6 +378,44 @@ fn s12_class_04_the_content_of_a_sensitive_file_is_in_no_request() {
     assert!(!fs::read_to_string(lab.journal()).unwrap().contains(CANARY));
 }
 
+// Fault B15: commands read sensitive files in ways that their text does not show.
+#[test]
+fn a_command_reads_nothing_of_a_sensitive_file_and_hooks_read_all_of_it() {
+    let config = json!({
+        "guardrails": {"sensitive_files": [".env", "private/", "none.txt"]},
+        "hooks": {"session_end": [{"command": "cat .e* private/k* > seen"}]},
+    });
+    let lab = Lab::new()
+        .file(".env", format!("KEY={CANARY}\n"))
+        .file("private/key", CANARY)
+        .file("open.txt", "open\n")
+        .config(&config.to_string());
+    symlink(".env", lab.ws().join("link")).unwrap();
+    let commands = [
+        "cat .e* lin* open.*",
+        "grep -r hunter .; true",
+        "d=priv; cat ${d}ate/* ; true",
+        "cp -r . $TMPDIR/c; cat $TMPDIR/c/.e*; true",
+        "mv .e* moved; ln .e* hard; cat moved hard; true",
+    ];
+    let turns: Vec<Vec<Value>> =
+        commands.iter().map(|text| vec![call("run_command", &json!({"command": text}))]).collect();
+    let server = Server::start(&script(&turns));
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    if can_hide(&lab) {
+        never_sent(&server, CANARY);
+        assert!(results(&server)[0].contains("open"), "{:?}", results(&server));
+    }
+    assert_eq!(lab.read("seen"), format!("KEY={CANARY}\n{CANARY}"));
+    assert_eq!(lab.read(".env"), format!("KEY={CANARY}\n"));
+}
+
+/// Whether the sandbox has a view of the files of its own.
+fn can_hide(lab: &Lab) -> bool {
+    let shown = lab.agent(&["doctor"]).stdout;
+    shown.contains("sandbox        full:") || shown.contains("sandbox        bubblewrap:")
+}
+
 /// Sets a flag when dropped, so that a thread ends with the test that needs it, however that ends.
 struct SetOnDrop<'a>(&'a AtomicBool);
 

@@ -234,6 +234,7 @@ fn sandbox_settings(app: &App, settings: &Settings) -> SandboxSettings {
         trusted: settings.trusted_files.clone(),
         own_configuration: [USER_FILE, USER_AGENTS].map(|name| config.join(name)).to_vec(),
         protected: settings.policy.protected_files.clone(),
+        sensitive: settings.policy.sensitive_files.clone(),
         network: sandbox.network,
         has_proxy: needs_proxy(settings),
         caches: settings.directories.workspace_cache(&settings.workspace),

@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Maximum files of a sensitive directory that are hidden one by one. To git, the files of a hidden directory are deleted, while it
+/// refuses to add a hidden file.
+const MAX_HIDDEN_FILES: usize = 100;
+
 /// Confinement of one run.
 #[derive(Debug)]
 pub struct Confinement {
@@ -63,6 +67,9 @@ pub struct PreparedSandbox {
     base_policy: SandboxPolicy,
     protection: OnceLock<ProtectionTracker>,
     cache_variables: Vec<CacheVariable>,
+    workspace: PathBuf,
+    /// Paths of sensitive files, existing or not.
+    sensitive: Vec<PathBuf>,
     scratch: ScratchDir,
     quarantine: PathBuf,
     commands: AtomicU64,
@@ -81,6 +88,8 @@ impl PreparedSandbox {
             base_policy: policy::sandbox_policy(settings, scratch.path()),
             protection: OnceLock::new(),
             cache_variables: policy::cache_variables(settings),
+            workspace: settings.workspace.clone(),
+            sensitive: policy::literal_paths(&settings.sensitive, settings),
             quarantine: settings.quarantine.join(run),
             scratch,
             commands: AtomicU64::new(0),
@@ -90,6 +99,16 @@ impl PreparedSandbox {
     /// Returns the tracker of protected files. The first call searches for repositories (takes at most some ten milliseconds).
     pub(in crate::process) fn protection(&self) -> &ProtectionTracker {
         self.protection.get_or_init(|| ProtectionTracker::new(self.base_policy.clone()))
+    }
+
+    /// Hides the sensitive files that exist, by their resolved paths in the workspace.
+    pub(in crate::process) fn hide_sensitive(&self, policy: &mut SandboxPolicy) {
+        let real = policy::existing_real_paths(self.sensitive.iter().cloned()).into_iter();
+        let hidden = real.filter(|path| path.starts_with(&self.workspace) && *path != self.workspace);
+        let hidden: Vec<PathBuf> =
+            hidden.flat_map(|path| files_below(&path).unwrap_or_else(|| vec![path])).collect();
+        policy.read_only.retain(|path| !hidden.iter().any(|hidden| path.starts_with(hidden)));
+        policy.hidden.extend(hidden);
     }
 
     /// Returns the first writable directory with a hidden path below it.
@@ -122,4 +141,24 @@ impl PreparedSandbox {
         let temp_dir = if is_there { shared } else { &self.base_policy.temporary }.display().to_string();
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), temp_dir.clone())));
     }
+}
+
+/// Returns the files below a directory; `None` if it is a file, cannot be read or has too many.
+fn files_below(directory: &Path) -> Option<Vec<PathBuf>> {
+    let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir().ok()? {
+            let entry = entry.ok()?;
+            let kind = entry.file_type().ok()?;
+            if kind.is_dir() {
+                directories.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+            if files.len() + directories.len() > MAX_HIDDEN_FILES {
+                return None;
+            }
+        }
+    }
+    Some(files)
 }

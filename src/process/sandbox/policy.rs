@@ -67,14 +67,7 @@ pub(super) fn sandbox_policy(settings: &SandboxSettings, temporary: &Path) -> Sa
     let trusted = existing_real_paths(settings.trusted.iter().cloned())
         .into_iter()
         .filter(|file| file.starts_with(workspace));
-    let apart: Vec<&Path> = settings
-        .writable
-        .iter()
-        .chain(&settings.hidden)
-        .chain([&settings.caches])
-        .map(PathBuf::as_path)
-        .collect();
-    let from_patterns = literal_paths(&settings.protected, workspace, &apart);
+    let from_patterns = literal_paths(&settings.protected, settings);
     let in_use = in_use.iter().flat_map(|it| repositories::protected_paths(it, workspace));
     let protected: Vec<PathBuf> = configurations.chain(of_git).chain(from_patterns).chain(in_use).collect();
     let link_targets: Vec<PathBuf> =
@@ -141,11 +134,13 @@ pub fn hidden_in_workspace(settings: &SandboxSettings) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Returns the paths below `workspace` of the `patterns` without wildcards, except those above one of `apart`, which has other
-/// rules. Finding matches of a wildcard or of a name at any depth would need a search.
-fn literal_paths(patterns: &[String], workspace: &Path, apart: &[&Path]) -> Vec<PathBuf> {
-    let paths = patterns.iter().filter_map(|pattern| literal_path(pattern)).map(|name| workspace.join(name));
-    paths.filter(|path| !apart.iter().any(|other| other.starts_with(path))).collect()
+/// Returns the paths below the workspace of the `patterns` without wildcards, except those above a directory with other rules.
+/// Finding matches of a wildcard or of a name at any depth would need a search.
+pub(super) fn literal_paths(patterns: &[String], settings: &SandboxSettings) -> Vec<PathBuf> {
+    let apart = || settings.writable.iter().chain(&settings.hidden).chain([&settings.caches]);
+    let names = patterns.iter().filter_map(|pattern| literal_path(pattern));
+    let paths = names.map(|name| settings.workspace.join(name));
+    paths.filter(|path| !apart().any(|other| other.starts_with(path))).collect()
 }
 
 /// Returns the variables that point programs to caches that other workspaces do not share.
@@ -175,7 +170,7 @@ fn program_prefix(programs: &Path) -> PathBuf {
 }
 
 /// Returns the existing `paths` without symbolic links.
-fn existing_real_paths(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+pub(super) fn existing_real_paths(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     // Most do not exist, many because their directory is missing, so each directory is checked once. Resolving a path checks
     // every directory of it. The key is text because hashing a path goes through its components.
     let mut directories = HashMap::new();

@@ -39,6 +39,8 @@ pub struct SandboxSettings {
     pub own_configuration: Vec<PathBuf>,
     /// Patterns of read-only files. Those with wildcards apply only to tools.
     pub protected: Vec<String>,
+    /// Patterns of files that the model may not read. Those without wildcards are hidden from its commands.
+    pub sensitive: Vec<String>,
     /// Whether commands share the host's network.
     pub network: bool,
     /// Whether commands reach hosts through the proxy, and so can download.
