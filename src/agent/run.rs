@@ -36,6 +36,7 @@ impl<S: LoopServices> Agent<S> {
             agent: Some(self.name.clone()),
             model: Some(self.llm().model().to_owned()),
             step: Some(self.session.borrow().tally().steps),
+            total_cost_usd: self.session.borrow().cost().total_usd.map(f64::from),
             ..HookInput::default()
         }
     }

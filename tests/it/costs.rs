@@ -285,6 +285,19 @@ fn o27_the_warning_comes_once_and_fires_its_hook() {
     assert_eq!(lab.read("warned"), "budget_warning 0.016000\n");
 }
 
+// Fault B22: hooks at the end of a run did not know what it had cost.
+#[test]
+fn hooks_of_the_end_know_the_cost_of_the_session() {
+    let hook = "[{command: 'echo $AGENT_EVENT $AGENT_TOTAL_COST $AGENT_COST >> costs; cat >> costs'}]";
+    let lab = lab(&format!("hooks: {{agent_complete: {hook}, session_end: {hook}}}\n"));
+    let total = lab.run(&reads(2, 200), &["--json"]).exits(0).json()["cost"]["total_usd"].as_f64().unwrap();
+    let seen = lab.read("costs");
+    for event in ["agent_complete", "session_end"] {
+        assert!(seen.contains(&format!("{event} {total:.6} {total:.6}\n")), "{total}: {seen}");
+    }
+    assert!(total > 0.0 && seen.contains(&format!("\"total_cost_usd\":{total}")), "{total}: {seen}");
+}
+
 #[test]
 fn l12_the_longest_answer_of_each_call_is_lowered_to_what_is_left() {
     let read = |output: u64| {

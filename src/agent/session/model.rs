@@ -8,6 +8,7 @@ use crate::core::event::{BilledUsage, Purpose};
 use crate::core::failure::{Failure, FailureKind};
 use crate::core::limits::{ModelTerms, OnLimit};
 use crate::core::price::{Price, Usd};
+use crate::core::run_result::Cost;
 use crate::core::stop_reason::{ReachedLimit, StopReason};
 use crate::core::usage::Usage;
 use crate::llm::error_action::should_fall_back;
@@ -70,6 +71,11 @@ impl Session {
     /// Returns the cost of the run and the warning threshold it has reached, when a warning is due.
     pub fn cost_warning(&self) -> Option<(Usd, Usd)> {
         self.run.spending.warning(&self.limits.caps)
+    }
+
+    /// Returns the cost of the session.
+    pub fn cost(&self) -> Cost {
+        self.tally.total(self.terms().price.is_some())
     }
 
     /// Returns what the run may have cost: known costs, and the highest possible ones of calls whose cost is unknown.

@@ -33,7 +33,7 @@ impl Session {
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
             model: Some(self.model.clone()),
             usage: self.tally.usage,
-            cost: self.tally.total(self.terms().price.is_some()),
+            cost: self.cost(),
             cache: self.tally.cache(),
             context: Some(self.context_use()),
             permission_denials: self.tally.denials.clone(),

@@ -71,6 +71,9 @@ pub struct HookInput {
     /// The status of the run that ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// Known cost of the session so far, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_cost_usd: Option<f64>,
     /// Cost of the run so far, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent_usd: Option<f64>,
@@ -86,6 +89,7 @@ impl HookInput {
         let edited = file.clone().filter(|_| event == HookEvent::PostEdit);
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let truth = |truth: Option<bool>| truth.map(|truth| truth.to_string());
+        let dollars = |amount: Option<f64>| amount.map(|amount| format!("{amount:.6}"));
         let variables = [
             ("AGENT_EVENT", Some(event.name().to_owned())),
             ("AGENT_WORKSPACE", Some(workspace.to_owned())),
@@ -103,7 +107,9 @@ impl HookInput {
             ("AGENT_STEPS", number(self.steps)),
             ("AGENT_STATUS", self.status.clone()),
             ("AGENT_CONTEXT_TOKENS", self.context_tokens.map(|tokens| tokens.to_string())),
-            ("AGENT_SPENT_USD", self.spent_usd.map(|dollars| format!("{dollars:.6}"))),
+            ("AGENT_SPENT_USD", dollars(self.spent_usd)),
+            ("AGENT_TOTAL_COST", dollars(self.total_cost_usd)),
+            ("AGENT_COST", dollars(self.total_cost_usd)),
         ];
         let set = variables.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         set.map(|(name, value)| (name, first(&value, MAX_VARIABLE_CHARS).to_owned())).collect()
