@@ -111,3 +111,30 @@ fn class_39_what_is_too_much_to_look_through_never_runs_and_is_to_be_split() {
     let deep = format!("{}true{}", "( ".repeat(60), " )".repeat(60));
     all_are_told(&Lab::new(), "yolo", &[&many, &long, &deep], "split it");
 }
+
+// Fault B14: reading git and version commands asked where `make` ran.
+#[test]
+fn a_query_is_decided_like_a_build_and_asks_where_it_could_show_sensitive_files() {
+    let decision = |lab: &Lab, text: &str| {
+        let shown =
+            lab.agent(&["policy", "test", "--mode", "confirm-sensitive", &format!("run_command {text}")]);
+        shown.stdout.split_whitespace().next().unwrap_or_default().to_owned()
+    };
+    let lab = Lab::new().file("a.txt", "a\n");
+    for text in [
+        "git status",
+        "git log --oneline",
+        "git diff",
+        "git branch",
+        "git remote -v",
+        "cargo --version",
+        "pip list",
+        "env",
+    ] {
+        assert_eq!(decision(&lab, text), decision(&lab, "make"), "{text}");
+    }
+    assert_ne!(decision(&lab, "git branch new"), "allow");
+    let lab = lab.config("guardrails: {sensitive_files: [.env]}\n");
+    assert_eq!(decision(&lab, "git status"), decision(&lab, "make"));
+    assert_ne!(decision(&lab, "git diff"), "allow");
+}

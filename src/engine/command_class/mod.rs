@@ -42,7 +42,7 @@ pub enum CommandClass {
 pub struct CommandVerdict {
     /// The highest class among its parts.
     pub class: CommandClass,
-    /// Whether every part is a known program that reads, builds or tests.
+    /// Whether every part is a known program that reads, builds or tests; in the sandbox it runs without a prompt.
     pub is_known: bool,
 }
 
@@ -137,7 +137,7 @@ impl CommandOptions {
         }
         let class =
             if needs_approval::needs_approval(command) { CommandClass::Ask } else { CommandClass::Confine };
-        CommandVerdict { class, is_known: words.is_some_and(|words| development::is_development(&words)) }
+        CommandVerdict { class, is_known: words.is_some_and(|words| development::is_known(&words)) }
     }
 
     fn is_safe(&self, words: &[String]) -> bool {
@@ -161,13 +161,16 @@ pub fn read_targets(command: &str) -> Vec<ReadTargets> {
     let mut found = Vec::new();
     walk::walk(command, &mut |part| {
         let ScriptPart::Command(command) = part else { return };
-        let words = read_only::plain_words(command.simple).filter(|words| read_only::is_read_only(words));
+        let reads =
+            |words: &Vec<String>| read_only::is_read_only(words) || development::shows_contents(words);
+        let words = read_only::plain_words(command.simple).filter(reads);
         let Some((name, args)) = words.as_ref().and_then(|words| words.split_first()) else { return };
         let below =
             |directory: &String| args.iter().map(|arg| walk::join(directory, arg)).collect::<Vec<_>>();
         found.push(ReadTargets {
             words: args.iter().cloned().chain(command.directories.iter().flatten().flat_map(below)).collect(),
-            is_recursive: name == "rg" || (name == "grep" && read_only::is_recursive(args)),
+            is_recursive: matches!(name.as_str(), "rg" | "git")
+                || (name == "grep" && read_only::is_recursive(args)),
             follows_links: name == "diff",
         });
     });

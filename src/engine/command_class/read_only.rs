@@ -369,7 +369,7 @@ fn prints_lines(script: &str) -> bool {
 }
 
 /// Checks whether `path` stays below the working directory, judging by its text.
-fn is_inside(path: &str) -> bool {
+pub(super) fn is_inside(path: &str) -> bool {
     !path.starts_with(['/', '~']) && path.split('/').all(|part| part != "..")
 }
 

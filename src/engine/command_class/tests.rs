@@ -86,10 +86,11 @@ fn a_reading_command_says_where_it_reads() {
         ("grep x src", reading(&["x", "src"], false, false)),
         ("diff a b", reading(&["a", "b"], false, true)),
         ("ls -R a", reading(&["-R", "a"], false, false)),
+        ("git diff", reading(&["diff"], true, false)),
     ] {
         assert_eq!(read_targets(command), [expected], "{command}");
     }
-    assert_eq!(read_targets("make; touch a"), []);
+    assert_eq!(read_targets("make; touch a; git status; git log -n 1"), []);
     let moved = read_targets("cd src && cat a.rs; pwd");
     assert!(moved.contains(&reading(&["a.rs", "src/a.rs"], false, false)), "{moved:?}");
 }
