@@ -105,7 +105,6 @@ pub fn compare_and_store<'a>(
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests {
     use super::*;
 

@@ -63,6 +63,7 @@ impl NestedInstructions {
     }
 
     /// Returns the instructions of a session that begins with the same system message.
+    #[must_use]
     pub fn for_new_session(&self) -> Self {
         Self {
             used: self.used_at_start.clone(),

@@ -191,8 +191,7 @@ impl WorkingTree<'_> {
     /// as `git add` does, are removed from it.
     async fn submodules(&self, base: &str) -> Result<Vec<String>, String> {
         let entries = self.call(&["ls-files", "--stage", "-z"], Vec::new()).await?;
-        let mut submodules: Vec<String> =
-            entries.split('\0').filter_map(|entry| path_of_submodule(entry)).collect();
+        let mut submodules: Vec<String> = entries.split('\0').filter_map(path_of_submodule).collect();
         if submodules.is_empty() {
             return Ok(submodules);
         }

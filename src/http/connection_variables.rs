@@ -55,7 +55,7 @@ pub(super) fn tls_problem(cause: &str) -> String {
     }
 }
 
-/// Returns the first variable that is set, with its value without blanks around it.
+/// Returns the first variable that is set, with its value.
 fn first_set(names: [&'static str; 2]) -> Result<Option<(&'static str, String)>, HttpError> {
     for name in names {
         if let Some(value) = variable(name)? {
@@ -116,13 +116,11 @@ fn matches_host(entry: &str, host: &str) -> bool {
             .is_ok_and(|network| is_in_network(address, network, bits.parse().unwrap_or(128)));
     }
     let is_below = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
-    match entry.strip_prefix("*.") {
-        Some(name) => is_below(name),
-        None => {
-            let name = entry.trim_start_matches('.').trim_end_matches('.');
-            !name.is_empty() && (host == name || is_below(name))
-        }
+    if let Some(name) = entry.strip_prefix("*.") {
+        return is_below(name);
     }
+    let name = entry.trim_start_matches('.').trim_end_matches('.');
+    !name.is_empty() && (host == name || is_below(name))
 }
 
 fn is_in_network(address: IpAddr, network: IpAddr, bits: u32) -> bool {

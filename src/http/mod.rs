@@ -140,11 +140,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// When one cannot be used; the error names it.
-    pub fn check_variables(&self) -> Result<(), HttpError> {
+    pub fn with_checked_variables(self) -> Result<Self, HttpError> {
         if self.base.scheme() == "https" && connection_variables::name_certificates() {
-            return self.client().map(drop);
+            self.client()?;
+        } else {
+            drop(configured(&self.base, self.deadlines.connect)?);
         }
-        configured(&self.base, self.deadlines.connect).map(drop)
+        Ok(self)
     }
 
     /// Returns the host, and the port unless it is the default; messages show this form of the address.

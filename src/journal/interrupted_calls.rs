@@ -112,9 +112,9 @@ mod tests {
         let ended = of_subagent(Event::tool_not_run("t".into(), String::new(), result, Vec::new()));
         let start = Event::ToolCallStart { call, summary: String::new() };
         let mut unfinished = UnfinishedCalls::default();
-        [start, planned("a"), planned("b"), planned("c"), ended]
-            .iter()
-            .for_each(|event| unfinished.apply(event));
+        for event in [start, planned("a"), planned("b"), planned("c"), ended] {
+            unfinished.apply(&event);
+        }
         let [interrupted] = &unfinished.into_interrupted()[..] else { panic!() };
         let paths: Vec<&str> = interrupted.announced.iter().map(|change| change.path.as_str()).collect();
         assert_eq!(paths, ["b", "c"]);

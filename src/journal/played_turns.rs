@@ -139,7 +139,9 @@ mod tests {
             answered(),
         ];
         let mut turns = PlayedTurns::default();
-        events.iter().for_each(|event| turns.apply(event));
+        for event in &events {
+            turns.apply(event);
+        }
         let played = ["scripted:a", "scripted:b", "openai/x"].map(|model| turns.of(model));
         assert_eq!(played, [4, 1, 0]);
     }

@@ -408,7 +408,7 @@ mod tests {
         store.create("20260103-000000-aaaaaa").unwrap();
         assert_eq!(store.list().unwrap().count(), 2);
         let first = open_for_append(&store.journal_path("20260101-000000-aaaaaa").unwrap(), false).unwrap();
-        first.set_modified(SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+        first.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_001)).unwrap();
         assert_eq!(store.id_or_last_ended(None).unwrap(), "20260101-000000-aaaaaa");
         assert_eq!(store.newest().unwrap(), "20260102-000000-aaaaaa");
     }

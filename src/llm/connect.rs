@@ -105,7 +105,6 @@ pub async fn connect(
         HttpError::Key => ConnectError::new(FailureKind::Auth, format!("{error}; {}", key.advice)),
         error => error.into(),
     })?;
-    endpoint.check_variables()?;
     let model = match target.model {
         Some(model) => model,
         None => only_model(base, codec.as_ref(), &headers).await?,
@@ -123,7 +122,7 @@ pub async fn connect(
     let is_text_only = !options.images.unwrap_or_else(|| accepts_images(&name));
     Ok(Box::new(RemoteModel {
         name,
-        endpoint,
+        endpoint: endpoint.with_checked_variables()?,
         codec,
         address,
         stream_only: quirks.stream_only,

@@ -34,7 +34,7 @@ impl Redactor {
                 self.redact(&mut failure.message);
             }
             Event::ToolCallStart { call, summary } => {
-                [&mut call.name, &mut call.arguments, summary].into_iter().for_each(|text| self.redact(text));
+                self.texts([&mut call.name, &mut call.arguments, summary].into_iter());
             }
             Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Subagent { event, .. } => self.redact_event(event),
@@ -43,9 +43,9 @@ impl Redactor {
                 self.redact(reason);
             }
             Event::Restored { changed, .. } | Event::FileChangesPlanned { changes: changed, .. } => {
-                self.paths(changed.iter_mut().map(|change| &mut change.path));
+                self.texts(changed.iter_mut().map(|change| &mut change.path));
             }
-            Event::Checkpoint { omitted_files, .. } => self.paths(omitted_files.iter_mut()),
+            Event::Checkpoint { omitted_files, .. } => self.texts(omitted_files.iter_mut()),
             Event::HookEnd { hook, output, .. } => {
                 self.redact(hook);
                 self.redact(output);
@@ -57,7 +57,7 @@ impl Redactor {
             Event::RunEnd { result } => self.result(result),
             Event::Work { part } => self.work(part),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
-            Event::RunStart { bounds: Some(bounds), .. } => self.paths(bounds.schema.iter_mut()),
+            Event::RunStart { bounds: Some(bounds), .. } => self.texts(bounds.schema.iter_mut()),
             // Streamed text is buffered before it is searched: see [`PendingText`](super::PendingText).
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -81,8 +81,8 @@ impl Redactor {
         }
     }
 
-    fn paths<'a>(&self, paths: impl Iterator<Item = &'a mut String>) {
-        paths.for_each(|path| self.redact(path));
+    fn texts<'a>(&self, texts: impl Iterator<Item = &'a mut String>) {
+        texts.for_each(|text| self.redact(text));
     }
 
     /// Replaces the secrets in the names of images; their bytes are not searched.
@@ -108,12 +108,12 @@ impl Redactor {
     fn work(&self, event: &mut WorkEvent) {
         match event {
             WorkEvent::Start { words, task, data, .. } => {
-                self.paths(words.iter_mut().chain(data));
+                self.texts(words.iter_mut().chain(data));
                 self.redact_for_model(task);
             }
             WorkEvent::RunStart { .. } | WorkEvent::StepEnd { .. } => {}
             WorkEvent::Worktree { worktree, .. } => self.worktree(worktree),
-            WorkEvent::StepStart { changed_before, .. } => self.paths(changed_before.iter_mut()),
+            WorkEvent::StepStart { changed_before, .. } => self.texts(changed_before.iter_mut()),
             WorkEvent::StepResult { run } => self.work_run(run),
             WorkEvent::RunEnd { result, .. } => self.result(result),
             WorkEvent::Checks { results, .. } => self.gates(results),
@@ -127,7 +127,7 @@ impl Redactor {
     }
 
     fn worktree(&self, worktree: &mut Worktree) {
-        self.paths(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
+        self.texts(worktree.conflicts.iter_mut().chain(&mut worktree.problem));
     }
 
     fn work_run(&self, run: &mut WorkRun) {

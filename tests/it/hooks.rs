@@ -297,7 +297,7 @@ fn a_call_that_a_hook_asks_about_waits_for_the_approval_of_the_user() {
     assert!(listed.contains("a hook asks for approval: sure?"), "{listed}");
     assert!(!lab.exists("b.txt"));
     lab.agent(&["approve", pending["id"].as_str().unwrap()]).exits(0);
-    lab.resume(&server, &["--last", "--mode", "yolo"]).exits(0);
+    lab.resume(&server, &["--mode", "yolo"]).exits(0);
     assert!(lab.exists("b.txt"), "{:?}", results(&server));
 }
 

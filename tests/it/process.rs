@@ -269,6 +269,7 @@ fn confined(place: &Path) -> Launcher {
         trusted: Vec::new(),
         own_configuration: Vec::new(),
         protected: Vec::new(),
+        sensitive: Vec::new(),
         network: false,
         has_proxy: false,
         caches: below("caches"),

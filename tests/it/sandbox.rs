@@ -156,7 +156,7 @@ fn what_cannot_be_tried_or_built_is_no_reason_to_confine_less() {
 fn a_start_that_fails_names_the_limit_on_open_files_and_keeps_the_sandbox() {
     let lab = project().file("script.yaml", "turns: [{text: done}]");
     for off in ["", "--sandbox off"] {
-        let mut shell = std::process::Command::new("/bin/bash");
+        let mut shell = Command::new("/bin/bash");
         let run = format!(
             "ulimit -n 12; exec '{}' run task --model scripted:script.yaml {off}",
             lab.program().display()

@@ -227,11 +227,15 @@ fn what_is_trusted_is_listed_whole_on_every_way() {
     let piped = lab.agent(&["trust", "--show", "--pipeline", "p.yaml"]).exits(0).stdout;
     let trusted = lab.agent(&["trust", "--yes", "--pipeline", "p.yaml"]).exits(0).stdout;
     for text in [&shown, &asked, &piped, &trusted] {
-        words.iter().for_each(|word| assert!(text.contains(&format!("touch {word}")), "{word}: {text}"));
+        for word in &words {
+            assert!(text.contains(&format!("touch {word}")), "{word}: {text}");
+        }
         assert!(!text.contains("not shown"), "{text}");
     }
     for text in [&piped, &trusted] {
-        of_steps.iter().for_each(|word| assert!(text.contains(word), "{word}: {text}"));
+        for word in &of_steps {
+            assert!(text.contains(word), "{word}: {text}");
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl SimulatedSession {
         let mut result = None;
         for number in 0..MAX_RUNS {
             let faults = &self.shared.scenario.faults;
-            result = self.run(number, faults.get(number).copied()).await;
+            result = Box::pin(self.run(number, faults.get(number).copied())).await;
             self.steps.borrow_mut().push(self.checks.borrow().steps());
             let over = match &result {
                 None => false,

@@ -119,11 +119,8 @@ struct RunState {
     own_caps: Option<BudgetCap>,
     /// Purpose of the last model call.
     purpose: Option<Purpose>,
-    /// Whether a request is under way, which may be billed when it is abandoned.
-    requested: bool,
-    /// Whether the current model call has sent a request.
-    #[serde(default)]
-    is_sent: bool,
+    /// State of the request of the current model call.
+    request: RequestState,
     /// Why the model call of a step was abandoned: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
     /// Reason given by a hook that stopped the run.
@@ -149,6 +146,17 @@ struct RunState {
     still_full: bool,
     /// State of the breakers.
     breakers: Breakers,
+}
+
+/// State of the request of a model call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum RequestState {
+    #[default]
+    NotSent,
+    /// It may be billed when it is abandoned.
+    UnderWay,
+    /// It failed and is to be repeated.
+    Failed,
 }
 
 /// State of the closing.

@@ -1,6 +1,6 @@
 //! The model in use: cost, limits and window of a call to it, and the fallback when it fails.
 
-use super::{Moment, NextAction, Session};
+use super::{Moment, NextAction, RequestState, Session};
 use crate::agent::context_window::Overflow;
 use crate::agent::context_window::PromptEstimate;
 use crate::agent::evaluation::MAX_REPLY_TOKENS;
@@ -85,7 +85,7 @@ impl Session {
 
     /// Reserves the highest possible cost of the call for `purpose` that starts now.
     pub(super) fn reserve(&mut self, purpose: Purpose) {
-        (self.run.requested, self.run.is_sent) = (false, false);
+        self.run.request = RequestState::NotSent;
         self.run.purpose = Some(purpose);
         let longest = self.output_limit(purpose);
         let worst_case = self.spending_for(purpose).worst_case(&self.limits.caps, self.terms(), longest);
@@ -94,7 +94,7 @@ impl Session {
 
     /// Counts a request that is sent.
     pub(super) fn record_request(&mut self) {
-        (self.run.requested, self.run.is_sent) = (true, true);
+        self.run.request = RequestState::UnderWay;
         self.tally.requests = self.tally.requests.saturating_add(1);
     }
 
@@ -177,7 +177,7 @@ impl Session {
 
     /// Counts a failed request that is retried: its reported usage, or else the highest possible cost.
     pub(super) fn record_retry(&mut self, kind: FailureKind, billed: Option<BilledUsage>) {
-        self.run.requested = false;
+        self.run.request = RequestState::Failed;
         let Some(BilledUsage { usage, cost_usd }) = billed else {
             self.unreported(kind.may_be_billed());
             return self.run.spending.write_off(kind.may_be_billed());
@@ -189,10 +189,10 @@ impl Session {
 
     /// Records that a call for `purpose` was abandoned. A call that was not sent is no step.
     pub(super) fn record_abandoned(&mut self, purpose: Purpose, reason: StopReason) {
-        if purpose == Purpose::Step && !self.run.is_sent {
+        if purpose == Purpose::Step && self.run.request == RequestState::NotSent {
             self.take_back_step();
         }
-        self.unreported_end(self.run.requested);
+        self.unreported_end(self.run.request == RequestState::UnderWay);
         self.no_answer(purpose, None, Some(reason));
     }
 

@@ -243,12 +243,10 @@ pub async fn run_session(app: &App, options: &RunOptions, task: Task) -> CliResu
         infos: setup.new_skills.into_iter().chain(opened.state_problem).collect(),
         interrupted_calls: opened.interrupted_calls,
     };
-    let run = run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host));
-    let run = Box::pin(run);
+    let run = Box::pin(run_agent(app, &settings, &agent, start, setup.preparation.run(&agent, &setup.host)));
     let result = with_messages_and_notices(app, options, &settings, (&agent, setup.mcp), run).await;
-    let first_step = opened.state.history.last_step();
-    let spent = agent.session.borrow().spent_in_run();
-    let has_summary = agent.session.borrow().has_summary_at_limit();
+    let (first_step, session) = (opened.state.history.last_step(), agent.session.borrow());
+    let (spent, has_summary) = (session.spent_in_run(), session.has_summary_at_limit());
     Ok(FinishedRun { result, has_summary, shown: answer_shown, settings, spent, first_step, telemetry })
 }
 
@@ -408,7 +406,7 @@ fn emit_startup_events(
     let StartupEvents {
         options,
         id,
-        startup,
+        startup: RunStartup { start_event, model_messages, change_notices },
         input_history,
         first_message,
         images,
@@ -419,7 +417,6 @@ fn emit_startup_events(
         listed_skills,
         interrupted_calls,
     } = start;
-    let RunStartup { start_event, model_messages, change_notices } = startup;
     let emitter = &agent.emitter;
     if matches!(start_event, Event::RunStart { resumed: false, .. }) {
         emitter.emit(Event::SessionStart {
@@ -452,15 +449,11 @@ fn emit_startup_events(
     }
     if !has_system {
         notices.extend(emit_system_message(app, settings, agent, &listed_skills, options.chat.is_some())?);
-    } else if let Some(text) = outdated_instructions(settings, &agent.session.borrow())
-        && app.is_first_report(&format!("{} {text}", agent.session.borrow().id()))
-    {
-        notices.push(text);
+    } else if let Some(text) = outdated_instructions(settings, &agent.session.borrow()) {
+        notices.extend(reported_once(app, agent, text));
     }
-    if let Some(before) = began_in.filter(|path| *path != settings.workspace.to_string_lossy())
-        && app.is_first_report(&format!("{} {before}", agent.session.borrow().id()))
-    {
-        notices.push(messages::workspace_renamed(&before));
+    if let Some(before) = began_in.filter(|path| *path != settings.workspace.to_string_lossy()) {
+        notices.extend(reported_once(app, agent, messages::workspace_renamed(&before)));
     }
     for text in
         agent.models.iter().flat_map(|model| model.warnings().to_vec()).chain(change_notices).chain(notices)
@@ -472,6 +465,11 @@ fn emit_startup_events(
     }
     // After the system message: the next session is the first to read it.
     store_corrections(settings, agent, prompt.as_deref().unwrap_or_default())
+}
+
+/// Returns `text` if this process has not reported it for this session.
+fn reported_once(app: &App, agent: &Agent, text: String) -> Option<String> {
+    app.is_first_report(&format!("{} {text}", agent.session.borrow().id())).then_some(text)
 }
 
 /// Checks whether the session has a system message of `agent`.

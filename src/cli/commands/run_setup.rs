@@ -133,9 +133,7 @@ impl RunSetup {
         let launcher = compose::launcher(app, &settings)?;
         let interrupt = interrupt(app, options, &launcher, &settings)?;
         clear_answer_cache(options, &settings)?;
-        let played =
-            resumed_session.as_ref().map_or_else(PlayedTurns::default, |it| it.about.played_turns.clone());
-        let (models, caps, review) = connect_models(app, &settings, &host, &played).await?;
+        let (models, caps, review) = connect_models(app, &settings, &host, resumed_session.as_ref()).await?;
         notices.extend(images.check_models(&models.clients)?);
         notices.extend(costs::ineffective_warning(&caps, &models.terms.first));
         let window = models.smallest_window();
@@ -225,8 +223,10 @@ async fn connect_models(
     app: &App,
     settings: &Settings,
     host: &Rc<OnceCell<SubagentHost>>,
-    played: &PlayedTurns,
+    resumed_session: Option<&LockedSession>,
 ) -> CliResult<(ModelChain, SpendingCaps, ReviewSetup)> {
+    let played = resumed_session.map_or_else(PlayedTurns::default, |it| it.about.played_turns.clone());
+    let played = &played;
     let (caps, prices) = (costs::caps(settings)?, costs::user_prices(&settings.costs)?);
     let models = ModelChain::connect(app, settings, &caps, &prices, played).await?;
     let review = ReviewSetup::connect(app, settings, (&caps, &prices), host, played).await?;

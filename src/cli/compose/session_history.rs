@@ -174,8 +174,8 @@ fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> Cl
         let Some(reading) = store.journal_path(id).ok().and_then(|path| read::read(&path).ok()) else {
             return false;
         };
-        let is_elsewhere = workspace_of(&reading.records)
-            .is_some_and(|path| Path::new(path).starts_with(&settings.state));
+        let is_elsewhere =
+            workspace_of(&reading.records).is_some_and(|path| Path::new(path).starts_with(&settings.state));
         let is_changed = || {
             let calls = UnfinishedCalls::from_records(&reading.records).into_interrupted();
             !calls.is_empty() || !FileHistory::from_records(&reading.records).steps().is_empty()

@@ -124,7 +124,9 @@ fn expand(
         // A part that is no valid pattern stands for itself.
         let glob = is_pattern(Path::new(&part)).then(|| GlobBuilder::new(&part).build().ok()).flatten();
         let Some(matcher) = glob.map(|glob| glob.compile_matcher()) else {
-            found.iter_mut().for_each(|path| path.push(&part));
+            for path in &mut found {
+                path.push(&part);
+            }
             continue;
         };
         for path in found {

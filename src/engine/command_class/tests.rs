@@ -132,14 +132,11 @@ const NOT_SAFE: &[&str] = &[
     "echo $((a[$(touch /tmp/p)]))",
     "cat <<EOF > a\nx\nEOF",
     "ln -s / r",
-    "env",
     "yarn --version",
     "node -v -r ./evil.js",
     "echo 'a\\\nb'; ls \\;",
     "git diff --ext-diff",
     "touch new.txt",
-    "git diff",
-    "git status",
     "git add -A",
     "mv a.txt b.txt",
     "npx -y some-mcp",
@@ -191,7 +188,6 @@ const NOT_SAFE: &[&str] = &[
     "env ls",
     "ls)",
     "'ls'\r",
-    "cargo --version",
     "file -C",
     "diff -l a b",
 ];
@@ -216,6 +212,11 @@ fn building_and_testing_is_a_class_of_its_own_in_plain_form_only() {
         "python3 -m pytest",
         "cargo test && cargo clippy",
         "cd sub && make 2>&1 | tail -n 20",
+        "env",
+        "git diff",
+        "git status",
+        "git branch -v",
+        "cargo --version",
     ] {
         assert_eq!(verdict(command), known(CommandClass::Confine), "{command}");
     }
@@ -343,7 +344,7 @@ const CONTAINED: &[&str] = &[
     "git checkout -b x",
     "git clean -n",
     "git restore --staged a",
-    "git branch -v",
+    "git branch -v x",
     "git reflog",
     "git submodule status",
     "git switch x",

@@ -310,7 +310,6 @@ impl HookOutput {
         let (mut output, mut text, mut problem) = (Self::default(), String::new(), None);
         for piece in pieces {
             let (found, source) = match piece {
-                Piece::Text(source) => (Ok(false), source),
                 Piece::Broken(excerpt, source) => {
                     (Err(format!("{} is not valid JSON", shown(excerpt))), source)
                 }
@@ -320,7 +319,7 @@ impl HookOutput {
                 {
                     (output.apply(event, &fields).map(|()| true), source)
                 }
-                Piece::Object(_, source) => (Ok(false), source),
+                Piece::Text(source) | Piece::Object(_, source) => (Ok(false), source),
             };
             match found {
                 Ok(true) => {}
@@ -368,7 +367,7 @@ impl HookOutput {
                     field("updatedInput").filter(|it| it.is_object()).cloned().or(self.updated_input.take());
             }
             HookEvent::OnError => {
-                self.result = text_field("fallbackResult").map(bounded).or(self.result.take())
+                self.result = text_field("fallbackResult").map(bounded).or(self.result.take());
             }
             _ => {}
         }

@@ -34,8 +34,8 @@ pub fn referenced_paths(config: &Path, tree: &Path) -> BTreeSet<PathBuf> {
 /// Returns the working tree that `config`, a file in the repository's directory, names.
 pub(super) fn working_tree(config: &Path) -> Option<PathBuf> {
     let bytes = read(config, MAX_BYTES)?;
-    let values = bytes.split(|byte| *byte == b'\n').filter_map(key_and_value);
-    let (_, value) = values.filter(|(key, _)| key.eq_ignore_ascii_case(b"worktree")).last()?;
+    let mut values = bytes.split(|byte| *byte == b'\n').filter_map(key_and_value);
+    let (_, value) = values.rfind(|(key, _)| key.eq_ignore_ascii_case(b"worktree"))?;
     config.parent()?.join(OsStr::from_bytes(&value)).canonicalize().ok()
 }
 
