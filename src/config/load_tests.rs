@@ -273,10 +273,10 @@ fn the_workspace_must_be_a_directory() {
     assert!(error.ends_with("/none does not exist"), "{error}");
     let error = Fixture::new().file("project/x", "").load(&flags("x")).unwrap_err().to_string();
     assert!(error.ends_with("is a file, not a directory"), "{error}");
-    let fixture = Fixture::new().file("other/.agent/config.yaml", "llm: {retries: 7}\n");
+    let fixture = Fixture::new().file("other/.agent/config.yaml", "llm: {retries: 3}\n");
     let fixture = fixture.set("AGENT_WORKSPACE", "../other");
     let settings = fixture.loaded().settings;
-    assert_eq!((settings.llm.retries, settings.workspace), (7, fixture.path("other")));
+    assert_eq!((settings.llm.retries, settings.workspace), (3, fixture.path("other")));
 }
 
 #[test]

@@ -121,6 +121,7 @@ const LARGE: usize = 2 << 20;
 fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("ws");
+    std::fs::create_dir_all(&root).unwrap();
     for (path, text) in files {
         std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
         std::fs::write(root.join(path), text).unwrap();

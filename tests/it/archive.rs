@@ -241,7 +241,7 @@ fn no_model_and_no_agent_come_from_an_imported_session() {
     let exported = sessions(&source, &["export", done["session_id"].as_str().unwrap()]).exits(0).stdout;
     let lab = lab();
     let imported = imported(&lab, &exported);
-    let refused = lab.agent(&["resume", &imported, "go on"]).exits(3);
+    let refused = lab.agent(&["resume", &imported, "go on"]).exits(4);
     assert!(refused.stderr.contains("model"), "{}", refused.stderr);
     resumed(&lab, &imported, &Server::start("turns: [{text: more}]"), &["go on"]);
     let shown = sessions(&lab, &["show", &imported]).exits(0).stdout;

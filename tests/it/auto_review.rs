@@ -410,7 +410,8 @@ fn a15_the_findings_of_a_review_are_results_of_sarif_and_cases_of_junit() {
 #[test]
 fn a15_the_preset_paranoid_has_the_changes_reviewed() {
     let lab = Lab::new();
-    lab.agent(&["init", "--preset", "paranoid"]).exits(0);
+    // A second fix pass costs more than the default, so an untrusted project cannot ask for it.
+    lab.agent(&["init", "--preset", "paranoid", "--trust"]).exits(0);
     let shown = lab.agent(&["config", "show"]).exits(0).stdout;
     for line in ["auto_review.enabled = true", "auto_review.max_fix_passes = 2"] {
         assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");

@@ -447,7 +447,8 @@ fn claude_mcp_message_carries_a_server_of_the_client_in_both_directions() {
 
 #[test]
 fn claude_a_server_of_the_client_that_lies_or_fails_is_an_error_for_the_model() {
-    for lie in [json!("no result"), json!({"content": 7}), json!({"isError": true, "content": []})] {
+    // Fault A10: a bare text is an answer.
+    for (lie, is_error) in [(json!("no result"), false), (json!({"isError": true, "content": []}), true)] {
         let (lab, model) =
             (Lab::new(), server(&json!([call("mcp__calc__add", &json!({})), {"text": "done"}])));
         let mut client = with_calc(&lab, &model);
@@ -455,7 +456,7 @@ fn claude_a_server_of_the_client_that_lies_or_fails_is_an_error_for_the_model() 
         reply(&mut client, &called, &lie);
         assert_eq!(client.result()["subtype"], "success");
         let results = client.of("user");
-        assert_eq!(results[0]["message"]["content"][0]["is_error"], true, "{lie} {}", results[0]);
+        assert_eq!(results[0]["message"]["content"][0]["is_error"], is_error, "{lie} {}", results[0]);
     }
     let (lab, model) = (Lab::new(), server(&json!([{"text": "done"}])));
     let mut client = with_calc(&lab, &model);

@@ -475,7 +475,7 @@ fn k08_instructions_that_cannot_be_used_are_said_and_the_run_goes_on() {
     let lab = Lab::new().file("AGENTS.md", [0xff]);
     let server = Server::start(DONE);
     let done = lab.run(&server, &[]).exits(0);
-    assert!(done.stderr.contains("AGENTS.md: project instructions not used"), "{}", done.stderr);
+    assert!(done.stderr.contains("AGENTS.md: instructions not used"), "{}", done.stderr);
 }
 
 #[test]

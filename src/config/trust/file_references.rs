@@ -69,10 +69,13 @@ pub fn match_patterns<'a>(
     let mut lookups = 0;
     for command in commands {
         let (names, directories) = names_and_directories(root, command);
-        for name in names.iter().filter(|name| is_pattern(name)) {
+        let levels = levels_to_repository(root);
+        for name in names.iter().filter(|name| is_pattern(name) && !is_tail(root, name, &names)) {
             let mut matches = Vec::new();
             for directory in &directories {
-                matches.extend(expand(root, directory, name, &mut lookups)?);
+                if let Some(pattern) = below(root, levels, &directory.join(name).to_string_lossy()) {
+                    matches.extend(expand(root, &pattern, &mut lookups)?);
+                }
             }
             let (scripts, others): (Vec<_>, Vec<_>) =
                 matches.into_iter().partition(|path| is_script(&root.join(path)));
@@ -83,6 +86,15 @@ pub fn match_patterns<'a>(
         }
     }
     Ok(found)
+}
+
+/// Checks whether `name` is the rest of another of `names` that leads through an existing directory: `*.sh` of `tools/*.sh`.
+fn is_tail(root: &Path, name: &Path, names: &BTreeSet<PathBuf>) -> bool {
+    let leads_through = |other: &PathBuf| {
+        let before = other.components().count().saturating_sub(name.components().count());
+        before > 0 && root.join(other.components().take(before).collect::<PathBuf>()).is_dir()
+    };
+    names.iter().any(|other| other.ends_with(name) && leads_through(other))
 }
 
 /// Returns the possible file names in a text, and the directories among them with the root and that of the repository around it.
@@ -110,15 +122,10 @@ fn is_pattern(name: &Path) -> bool {
     name.to_string_lossy().contains(['*', '?', '['])
 }
 
-/// Returns the regular files that `pattern` matches below `directory` as a shell expands it: part by part, without names that begin
-/// with a dot unless the part does.
-fn expand(
-    root: &Path,
-    directory: &Path,
-    pattern: &Path,
-    lookups: &mut usize,
-) -> Result<Vec<PathBuf>, ConfigError> {
-    let mut found = vec![directory.to_owned()];
+/// Returns the regular files that `pattern` matches as a shell expands it: part by part, without names that begin with a dot unless the
+/// part does.
+fn expand(root: &Path, pattern: &Path, lookups: &mut usize) -> Result<Vec<PathBuf>, ConfigError> {
+    let mut found = vec![PathBuf::new()];
     for part in pattern.components().map(|part| part.as_os_str().to_string_lossy().into_owned()) {
         let mut next = Vec::new();
         // A part that is no valid pattern stands for itself.
