@@ -239,8 +239,6 @@ fn check_generated(file: &str, name: &str, expected: &str) {
 #[test]
 fn the_file_list_is_the_tree() {
     check_generated("src/FILES.md", "files", &file_list());
-    let lines = read("src/ARCHITECTURE.md").lines().count();
-    assert!(lines < 200, "src/ARCHITECTURE.md has {lines} lines");
 }
 
 #[test]

@@ -172,7 +172,7 @@ at_call() { seq 10000 | sed 's/.*/{"jsonrpc":"2.0","id":&,"method":"ping"}/'; te
 # model: called
 at_call() { answer '{"content":[{"type":"resource_link","uri":"file:///x","name":"x","size":1073741824},{"type":"text","text":"called"}]}'; }
 ## content of unknown types
-# model: form that MCP requires
+# model: content of an unknown kind
 at_call() { answer '{"content":[{"type":"hologram","data":"x"},{"type":"text","text":"called"}]}'; }
 ## images that are none
 # model: an image that cannot be shown
