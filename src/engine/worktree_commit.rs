@@ -13,7 +13,7 @@ const MAX_LEFT_OUT: usize = 50;
 /// Mode of a submodule in an index.
 const SUBMODULE: &str = "160000";
 
-/// What was committed.
+/// Result of a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     /// The commit, if it is not the one that the work began with.
@@ -362,7 +362,7 @@ fn listed(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// Copies an index, if there is one, with the time that tells which of its entries may be out of date.
+/// Copies an index, if there is one, with its modification time, by which git finds entries that may be out of date.
 fn copy_index(from: &Path, to: &Path) -> Result<(), String> {
     let copied = std::fs::File::open(from).and_then(|mut index| {
         let mut copy = std::fs::File::create(to)?;

@@ -265,7 +265,7 @@ impl SessionStore {
         self.list()?.next().ok_or(SessionError::NoSessions)
     }
 
-    /// Checks that session `id`, which nobody has named, belongs to the present directory of the workspace.
+    /// Checks that session `id`, which a command selected without a name, is not older than the workspace directory.
     ///
     /// # Errors
     /// When it is older than that.
@@ -277,7 +277,7 @@ impl SessionStore {
     }
 
     /// Checks whether session `id` ended before `workspace` was created, so that it belongs to another directory, which was
-    /// renamed or removed. False where the file system does not tell.
+    /// renamed or removed. False where the file system stores no creation time.
     fn is_older(&self, id: &str, workspace: &Path) -> bool {
         let last = self.journal_path(id).ok().and_then(|path| path.metadata().ok()?.modified().ok());
         let created = workspace.metadata().ok().and_then(|directory| directory.created().ok());

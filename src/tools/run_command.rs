@@ -312,7 +312,7 @@ fn stored_output_note(stored: &StoredOutput, call_id: &str) -> String {
     }
 }
 
-/// Returns the note about processes that did not end before the command.
+/// Returns the note about processes that were still running when the command ended.
 fn left_running_note(which: &str, were: &str) -> String {
     format!("[{which} when the command ended, and {were} ended with it. Start servers with `background`.]\n")
 }

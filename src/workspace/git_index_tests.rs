@@ -110,7 +110,7 @@ fn an_index_that_is_not_well_formed_is_refused() {
         let extension = b"TREE\0\0\0\x02ab";
         let good = index(version, 20, &entries, extension);
         assert!(read_bytes(&good).is_some());
-        // Without its last bytes, as many as the extension has, it is a whole index: nobody verifies the checksum.
+        // Cut by the length of the extension, it is a whole index with another checksum, which is not verified.
         for length in (0..good.len()).filter(|length| length + extension.len() != good.len()) {
             assert_eq!(read_bytes(&good[..length]), None, "{version}: cut after {length} bytes");
         }
@@ -136,7 +136,7 @@ fn an_index_that_is_not_well_formed_is_refused() {
     }
 }
 
-// Large trees: what stands in the place of an index is neither waited for nor followed.
+// Large trees: a pipe or a link in the place of an index is refused without waiting.
 #[test]
 fn an_index_that_is_a_pipe_a_link_or_too_large_is_refused() {
     let dir = repository(b"");

@@ -30,7 +30,7 @@ const CLOCK_INTERVAL: usize = 256;
 /// File that marks a directory as a tool's cache (bford.info/cachedir), such as cargo's `target`.
 pub(super) const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// Names of ignore files. Patterns of the first kind take precedence, whatever their directory.
+/// Names of ignore files. Patterns in a file of the first name override those in a file of the second, also of a nested directory.
 const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
 
 /// Upper bound for the resolution of file timestamps, and for that of file systems that store whole seconds.

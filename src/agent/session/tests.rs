@@ -203,7 +203,7 @@ fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
     assert_eq!(verdict.limit, Some(LimitReached { limit: ReachedLimit::Time, value: Some(10.0) }));
 }
 
-// Fault B8: the limits of a step and of the run could not be told apart.
+// Fault B8: the time limits of a step and of the run had the same text.
 #[test]
 fn the_time_limit_of_a_step_differs_from_that_of_the_run() {
     let limits = Limits {

@@ -36,7 +36,7 @@ pub struct App {
     redactor: Arc<OnceLock<Arc<Redactor>>>,
     /// Installed with the first run.
     interrupt: OnceCell<Interrupt>,
-    /// What was reported once and need not be repeated in this process.
+    /// Texts that this process has reported and does not repeat.
     reported: Rc<RefCell<BTreeSet<String>>>,
 }
 

@@ -341,7 +341,7 @@ impl HookOutput {
         Ok(output)
     }
 
-    /// Adds what an object says about `event`.
+    /// Adds the fields of an object that have a meaning for `event`.
     fn apply(&mut self, event: HookEvent, fields: &Map<String, Value>) -> Result<(), String> {
         let is_before_call = event == HookEvent::PreToolUse;
         let specific = fields.get("hookSpecificOutput").and_then(Value::as_object);
@@ -614,7 +614,7 @@ mod tests {
         assert_eq!(carried.context.as_deref(), Some("one moment\ntwo"));
     }
 
-    // Fault A11: what nobody can read was text for the model, and the call ran.
+    // Fault A11: an output that could not be parsed was passed to the model as text, and the call ran.
     #[test]
     fn an_output_before_a_call_that_is_not_understood_is_an_error() {
         for (text, problem) in [

@@ -51,7 +51,7 @@ impl Steps<'_> {
         let root = self.workspace.root();
         let changed_before = work.record.begun_step(&step.name).unwrap_or_default();
         let changed = changed_files(&self.launcher, root).await?;
-        // On a branch, a file without its filter would be what nobody wants there, such as plain text.
+        // A commit on the branch must not contain a file without its filter, such as the plain text of an encrypted file.
         let filtered = filtered_files(&self.launcher, root, &changed).await?;
         let is_own = |path: &String| !is_commit || !changed_before.contains(path) && !filtered.contains(path);
         let (files, mut left_out): (Vec<String>, Vec<String>) = changed.into_iter().partition(is_own);
