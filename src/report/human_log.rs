@@ -8,12 +8,12 @@ use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
 use crate::core::run_result::InstructionFile;
 use crate::core::stop_reason::{LimitReached, StopReason};
+use crate::mcp::definition::server_and_tool;
 use crate::messages::{self, LogStyle, RetryLine, SessionHeader};
 use crate::report::answer_shown::AnswerShown;
 use crate::report::subagent_log::SubagentLog;
 use crate::report::verbosity::Verbosity;
 use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
-use crate::tools::toolbox::MCP_PREFIX;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,8 +235,10 @@ impl HumanLog {
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
         self.shown_text.clear();
         self.named_call = Some(call.id.clone());
-        let mcp = call.name.strip_prefix(MCP_PREFIX).and_then(|name| name.split_once("__"));
-        let (server, tool) = mcp.map_or((None, call.name.as_str()), |(server, tool)| (Some(server), tool));
+        let (server, tool) = match server_and_tool(&call.name) {
+            Some((server, tool)) => (Some(server), tool),
+            None => (None, call.name.as_str()),
+        };
         let (tool, summary) = (one_line(tool, LINE_CHARS), one_line(summary, LINE_CHARS));
         let line = self.log_style.tool(&tool, &summary, server.map(|server| one_line(server, LINE_CHARS)));
         self.log(Verbosity::Human, Style::Plain, &line)

@@ -119,43 +119,11 @@ fn lr6_what_only_another_model_can_read_is_dropped_at_a_switch() {
     }
 }
 
-// Fault B2: the closing was skipped when the prompt with the tools was too long, although it is sent without them.
-#[test]
-fn a_closing_summary_that_fits_without_the_tools_is_requested() {
+/// Returns a session whose next request, with tool definitions of so many bytes, exceeds a window of 10,000 tokens.
+fn with_full_window(tools_bytes: u64) -> Session {
     let mut limits = chain(&["a/x"]);
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::Server });
-    for (tools_bytes, fits) in [(8_000, true), (0, false)] {
-        let mut session = started_session(Limits { tools_bytes, ..limits.clone() });
-        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
-        session.apply(&Event::ModelResponse {
-            purpose: Purpose::Step,
-            message: Message { role: Role::Assistant, parts: text("x") },
-            finish: FinishReason::Length,
-            usage: Some(Usage { input: 9_500, output: 100, ..Usage::default() }),
-            cost_usd: None,
-            latency_ms: 1,
-        });
-        prompt(&mut session, "go on");
-        match session.next_action(now()) {
-            NextAction::StartClosing(reason, limit) => {
-                assert!(fits, "{tools_bytes}");
-                session.apply(&Event::Closing { reason, limit });
-                let NextAction::AddUserMessage(origin, instruction) = session.next_action(now()) else {
-                    panic!("no instruction")
-                };
-                session.apply(&Event::user_message(instruction, origin));
-                assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Closing));
-            }
-            action => assert!(!fits, "{action:?}"),
-        }
-    }
-}
-
-#[test]
-fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() {
-    let mut limits = chain(&["a/x"]);
-    limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::Server });
-    let mut session = started_session(limits);
+    let mut session = started_session(Limits { tools_bytes, ..limits });
     assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     session.apply(&Event::ModelResponse {
@@ -167,6 +135,24 @@ fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() 
         latency_ms: 1,
     });
     prompt(&mut session, "go on");
+    session
+}
+
+// Fault B2: the closing was skipped when the prompt with the tools was too long, although it is sent without them.
+#[test]
+fn a_closing_summary_that_fits_without_the_tools_is_requested() {
+    let mut session = with_full_window(8_000);
+    assert_eq!(close(&mut session, now()).0, StopReason::ContextFull);
+    let NextAction::AddUserMessage(origin, instruction) = session.next_action(now()) else {
+        panic!("no instruction")
+    };
+    session.apply(&Event::user_message(instruction, origin));
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Closing));
+}
+
+#[test]
+fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() {
+    let session = with_full_window(0);
     let verdict = stop_of(&session, now());
     let limit = LimitReached { limit: ReachedLimit::Window, value: Some(10_000.0) };
     assert_eq!((verdict.reason, verdict.limit), (StopReason::ContextFull, Some(limit)));
