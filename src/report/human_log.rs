@@ -8,6 +8,7 @@ use crate::core::language::Language;
 use crate::core::message::{Message, ToolCall, ToolResult};
 use crate::core::run_result::InstructionFile;
 use crate::core::stop_reason::{LimitReached, StopReason};
+use crate::engine::call_arguments::effective_call;
 use crate::mcp::definition::server_and_tool;
 use crate::messages::{self, LogStyle, RetryLine, SessionHeader};
 use crate::report::answer_shown::AnswerShown;
@@ -235,9 +236,10 @@ impl HumanLog {
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
         self.shown_text.clear();
         self.named_call = Some(call.id.clone());
-        let (server, tool) = match server_and_tool(&call.name) {
+        let called = effective_call(call);
+        let (server, tool) = match server_and_tool(&called.name) {
             Some((server, tool)) => (Some(server), tool),
-            None => (None, call.name.as_str()),
+            None => (None, called.name.as_str()),
         };
         let (tool, summary) = (one_line(tool, LINE_CHARS), one_line(summary, LINE_CHARS));
         let line = self.log_style.tool(&tool, &summary, server.map(|server| one_line(server, LINE_CHARS)));
