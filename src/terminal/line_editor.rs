@@ -1,6 +1,7 @@
 //! Reads lines of input at the terminal with editing, history and completion, through rustyline.
 
 use super::streams::{Style, Terminal};
+use rustix::process::Signal;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::config::{Behavior, CompletionType, Config};
@@ -10,17 +11,22 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{
-    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, Helper, KeyCode,
-    KeyEvent, Modifiers, RepeatCount,
+    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, ExternalPrinter,
+    Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Maximum number of lines in the history.
 const HISTORY_LINES: usize = 1_000;
+
+/// Text before the line that is drawn again: begins bracketed paste (DECSET 2004), and goes one row up, because the editor ends the
+/// row of a text.
+const DRAWN_AGAIN: &str = "\x1b[?2004h\x1b[A\n";
 
 /// End of the escape sequence that ends bracketed paste (xterm control sequences, DECRST 2004).
 const BRACKETED_PASTE_OFF: &[u8] = b"\x1b[?2004l";
@@ -44,6 +50,9 @@ pub enum Input {
 /// Returns the candidates for the text from the start of a line or word to the cursor.
 pub type Complete = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
 
+/// Writes a text above the line that is edited.
+type AboveLine = Arc<Mutex<dyn ExternalPrinter + Send>>;
+
 /// Options of a [`LineEditor`].
 pub struct LineEditorOptions {
     /// File of the history; created with mode 0600.
@@ -65,6 +74,8 @@ pub struct LineEditor {
     editor: Editor<LineHelper, FileHistory>,
     history: PathBuf,
     may_store: Box<dyn Fn(&str) -> bool + Send>,
+    /// Writes a text above the line that is edited, which is drawn again; absent without editing.
+    above_line: Option<AboveLine>,
     /// Whether lines are read without editing.
     is_plain: bool,
     /// Text at the beginning of the next line.
@@ -102,7 +113,10 @@ impl LineEditor {
         };
         let is_plain = PLAIN_TERMINALS.contains(&term.as_str());
         let stores_history = problem.is_none();
-        Ok(Self { editor, history, may_store, is_plain, typed: String::new(), problem, stores_history })
+        let above_line = editor.create_external_printer().ok();
+        let above_line = above_line.map(|printer| Arc::new(Mutex::new(printer)) as AboveLine);
+        let typed = String::new();
+        Ok(Self { editor, history, may_store, above_line, is_plain, typed, problem, stores_history })
     }
 
     /// Checks whether lines are read without editing.
@@ -120,7 +134,12 @@ impl LineEditor {
     /// # Errors
     /// When the thread cannot be started or the terminal cannot be read; with the editor if it is still usable.
     pub async fn read(self, terminal: &Terminal, prompt: &str) -> (Option<Self>, io::Result<Input>) {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (sender, mut receiver) = tokio::sync::oneshot::channel();
+        let mut continued = match signal(SignalKind::from_raw(Signal::CONT.as_raw())) {
+            Ok(continued) => continued,
+            Err(error) => return (Some(self), Err(error)),
+        };
+        let (modes, above_line) = (SavedModes::save(), self.above_line.clone());
         let prompt = if self.is_plain {
             if let Err(error) = terminal.stream(Style::Plain, prompt) {
                 return (Some(self), Err(error));
@@ -139,8 +158,23 @@ impl LineEditor {
             Ok(thread) => thread,
             Err(error) => return (None, Err(error)),
         };
-        let received = receiver.await;
+        let mut was_continued = false;
+        let received = loop {
+            tokio::select! {
+                biased;
+                received = &mut receiver => break received,
+                _continued = continued.recv() => if let Some(above_line) = &above_line {
+                    was_continued = true;
+                    modes.set_raw();
+                    draw_again(above_line);
+                }
+            }
+        };
         drop(thread.join());
+        if was_continued {
+            // The line may have ended before the modes were set.
+            modes.restore();
+        }
         // The user's Enter has ended the line of the prompt.
         terminal.end_prompt();
         match received {
@@ -189,6 +223,16 @@ impl ConditionalEventHandler for BackslashContinues {
             Cmd::Complete
         })
     }
+}
+
+/// Has the editor draw its line, on a thread that waits until the editor reads.
+fn draw_again(above_line: &AboveLine) {
+    let above_line = Arc::clone(above_line);
+    drop(tokio::task::spawn_blocking(move || {
+        let mut above_line = above_line.lock().unwrap_or_else(PoisonError::into_inner);
+        // The editor reports a terminal that is gone.
+        drop(above_line.print(DRAWN_AGAIN.to_owned()));
+    }));
 }
 
 fn io_error(error: impl Display) -> io::Error {
@@ -248,6 +292,17 @@ impl SavedModes {
     /// Saves the present modes.
     pub fn save() -> Self {
         Self(tcgetattr(io::stdin()).ok())
+    }
+
+    /// Sets the modes in which a line is edited, after a stop: the shell has set its own, possibly after the editor.
+    fn set_raw(&self) {
+        if let Some(modes) = &self.0 {
+            let mut raw = modes.clone();
+            raw.make_raw();
+            raw.output_modes = modes.output_modes;
+            // The editor reports a terminal that is gone.
+            let _set = tcsetattr(io::stdin(), OptionalActions::Now, &raw);
+        }
     }
 
     /// Restores the modes and ends bracketed paste, for a process that ends while a line is read.

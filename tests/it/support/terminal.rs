@@ -3,8 +3,9 @@
 use super::run::{Finished, KEY, Lab, PATIENCE};
 use super::server::Server;
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -25,6 +26,7 @@ pub struct AtTerminal {
     screen: Arc<(Mutex<(String, bool)>, Condvar)>,
     stdout: JoinHandle<String>,
     answered: usize,
+    before: Termios,
     /// The modes of the terminal before the start.
     pub modes_before: String,
 }
@@ -50,7 +52,7 @@ impl AtTerminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
         tcsetwinsize(&slave, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        let modes_before = modes(&slave);
+        let (before, modes_before) = (tcgetattr(&slave).unwrap(), modes(&slave));
         command
             .stdin(Stdio::from(slave.try_clone().unwrap()))
             .stderr(Stdio::from(slave.try_clone().unwrap()));
@@ -71,7 +73,7 @@ impl AtTerminal {
         let keyboard = File::from(master);
         let screen = Arc::new((Mutex::new((String::new(), false)), Condvar::new()));
         follow(keyboard.try_clone().unwrap(), Arc::clone(&screen));
-        Self { child, keyboard, screen, stdout, answered: 0, modes_before }
+        Self { child, keyboard, screen, stdout, answered: 0, before, modes_before }
     }
 
     /// Starts `agent chat` against `server` at a terminal that controls it, as a shell does.
@@ -117,6 +119,15 @@ impl AtTerminal {
         modes(&self.keyboard)
     }
 
+    /// Stops the process, sets the modes that the terminal had before the start, as a shell does, and continues the process.
+    pub fn stop_and_continue(&self) {
+        self.signal(Signal::STOP);
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        waitid(WaitId::Pid(pid.unwrap()), WaitIdOptions::STOPPED).unwrap();
+        tcsetattr(&self.keyboard, OptionalActions::Now, &self.before).unwrap();
+        self.signal(Signal::CONT);
+    }
+
     /// Waits for the next question and types `keys`; gives back what the screen shows until there.
     #[track_caller]
     pub fn answer(&mut self, keys: &str) -> String {
@@ -148,9 +159,9 @@ impl AtTerminal {
         state.0.clone()
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
     }
 
     /// Waits for the end, which is when nobody holds the terminal any more.
@@ -198,5 +209,5 @@ fn follow(mut terminal: File, screen: Arc<(Mutex<(String, bool)>, Condvar)>) {
 }
 
 fn modes(terminal: impl AsFd) -> String {
-    format!("{:?}", rustix::termios::tcgetattr(terminal).unwrap())
+    format!("{:?}", tcgetattr(terminal).unwrap())
 }
