@@ -8,9 +8,12 @@ use crate::core::language::Language;
 use crate::messages;
 use crate::text::lines::one_line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
+};
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
+use std::sync::PoisonError;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -103,8 +106,32 @@ impl Terminal {
         }
     }
 
-    /// Shows the prompt and waits for an answer or for `cancel`. Input typed before the prompt is discarded. Without a
-    /// user, refuses at once.
+    /// Returns what was typed before questions and is no answer to them, without control characters.
+    pub fn take_typed(&self) -> String {
+        std::mem::take(&mut *self.typed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes what was typed before a question, also a line without its end, from the terminal for
+    /// [`take_typed`](Self::take_typed).
+    fn keep_typed(&self) -> io::Result<()> {
+        let modes = tcgetattr(io::stdin())?;
+        let mut at_once = modes.clone();
+        at_once.local_modes.remove(LocalModes::ICANON);
+        for code in [SpecialCodeIndex::VMIN, SpecialCodeIndex::VTIME] {
+            at_once.special_codes[code] = 0;
+        }
+        tcsetattr(io::stdin(), OptionalActions::Now, &at_once)?;
+        let typed = take_line(io::stdin());
+        // What was typed meanwhile is discarded.
+        tcsetattr(io::stdin(), OptionalActions::Flush, &modes)?;
+        let typed = typed?.unwrap_or_default();
+        let typed = typed.chars().filter(|c| *c == '\n' || !c.is_control());
+        self.typed.lock().unwrap_or_else(PoisonError::into_inner).extend(typed);
+        Ok(())
+    }
+
+    /// Shows the prompt and waits for an answer or for `cancel`. Input typed before the prompt is no answer; [`take_typed`](Self::take_typed)
+    /// returns it. Without a user, refuses at once.
     pub async fn ask(&self, question: &PromptQuestion<'_>, cancel: &CancellationToken) -> PromptAnswer {
         if !self.can_ask() {
             return PromptAnswer::No(None);
@@ -137,7 +164,7 @@ impl Terminal {
         let _open = OpenQuestion::new(&self.questions);
         let asked = async {
             let _reading = self.reading.lock().await;
-            tcflush(io::stdin(), QueueSelector::IFlush)?;
+            self.keep_typed()?;
             self.print_prompt(prompt)?;
             let line = read_line().await;
             self.end_prompt();
@@ -155,7 +182,7 @@ impl Terminal {
     }
 
     async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
-        tcflush(io::stdin(), QueueSelector::IFlush)?;
+        self.keep_typed()?;
         self.show_question(question)?;
         let mut is_cut = question.is_cut();
         for _ in 0..MAX_TRIES {

@@ -111,6 +111,8 @@ pub struct Terminal {
     pub(super) questions: watch::Sender<u32>,
     /// Held while lines are read.
     pub(super) reading: AsyncMutex<()>,
+    /// Text that was typed before questions.
+    pub(super) typed: Mutex<String>,
 }
 
 /// Standard error and the state of its last line.
@@ -166,6 +168,7 @@ impl Terminal {
             err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
             questions: watch::Sender::new(0),
             reading: AsyncMutex::default(),
+            typed: Mutex::default(),
         }
     }
 

@@ -929,6 +929,61 @@ fn chat_a_window_that_is_resized_while_a_line_is_edited_loses_nothing() {
     assert_eq!(user_messages(&server.requests()[0]), [format!("\"{first}{second}three\"")]);
 }
 
+// Fault C8: the question discarded it.
+#[test]
+fn chat_a_half_typed_line_before_a_question_stands_at_the_next_prompt() {
+    for queue in ["true", "false"] {
+        let lab = Lab::new().config(&format!("chat: {{queue: {queue}}}\n"));
+        let wait = json!({"command": "mkfifo gate; read -r line < gate"});
+        let ask = json!({"path": "a.txt", "content": "x"});
+        let server = server(&[
+            call("run_command", &wait),
+            call("write_file", &ask),
+            json!({"text": "first"}),
+            json!({"text": "second"}),
+        ]);
+        let mut chat = AtTerminal::chat(&lab, &server, &[]);
+        chat.prompt(1);
+        chat.types("hello\r");
+        chat.answer("y\r");
+        lab.wait_for_file("gate");
+        chat.types("y half\u{e9} \u{1b}lix\u{7f}ne");
+        chat.wait("the echo", |text| text.contains("^[li"));
+        fs::write(lab.ws().join("gate"), "go\n").unwrap();
+        chat.answer("n\r");
+        chat.prompt(2);
+        assert!(!lab.exists("a.txt"), "{queue}");
+        chat.types(" and more\r");
+        chat.prompt(3);
+        let requests = server.requests();
+        assert_eq!(user_messages(&requests[3]).last().unwrap(), "\"y half\u{e9} line and more\"", "{queue}");
+        chat.types(END);
+        assert_eq!(chat.finish().code, Some(0), "{queue}");
+    }
+}
+
+// Fault A7: the shell set its modes after the editor, and nothing drew the prompt.
+#[test]
+fn chat_a_line_is_edited_further_after_the_process_was_stopped() {
+    let lab = Lab::new();
+    let server = server(&[json!({"text": "ok"})]);
+    let mut chat = AtTerminal::chat(&lab, &server, &[]);
+    chat.prompt(1);
+    chat.types("one");
+    chat.wait("the line", |text| text.contains("one"));
+    let editing = chat.modes();
+    chat.stop_and_continue();
+    chat.wait("the line again", |text| text.contains("> one"));
+    assert_eq!(chat.modes(), editing);
+    // Ctrl+A, which only the editor understands.
+    chat.types("\u{1}two \r");
+    let before = chat.prompt(3);
+    assert_eq!(user_messages(&server.requests()[0]), ["\"two one\""], "{before}");
+    chat.types(END);
+    chat.wait("restored modes", |_| chat.modes() == chat.modes_before);
+    assert_eq!(chat.finish().code, Some(0));
+}
+
 #[test]
 fn chat_queue_works_after_a_question_that_was_interrupted_and_nothing_typed_before_a_question_is_lost() {
     for queue in ["true", "false"] {

@@ -124,7 +124,9 @@ impl<'a> Chat<'a> {
     /// Reads the next input. A signal meanwhile restores the terminal and ends the process.
     fn read(&mut self) -> CliResult<Input> {
         let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
-        editor.typed = std::mem::take(&mut self.conversation.typed);
+        let typed =
+            [std::mem::take(&mut self.conversation.typed), self.conversation.app.terminal.take_typed()];
+        typed.join("\n").trim_matches('\n').clone_into(&mut editor.typed);
         if editor.is_plain() && !editor.typed.is_empty() {
             // The terminal cannot show a line that is edited.
             let text = messages::chat_not_sent(&one_line(&editor.typed, usize::MAX));
