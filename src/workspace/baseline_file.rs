@@ -147,7 +147,7 @@ fn decode(bytes: &[u8]) -> Option<Snapshot> {
     for _ in 0..count {
         files.push(input.file()?);
     }
-    input.0.is_empty().then_some(Snapshot { files, directories, began })
+    input.0.is_empty().then_some(Snapshot { files, directories, began, left_out: Vec::new() })
 }
 
 /// Bytes to be decoded.

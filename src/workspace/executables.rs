@@ -4,11 +4,11 @@
 //! update it. Ignore files are not used, because a command may write them.
 
 use crate::core::run_result::Executables;
-use crate::workspace::snapshot::{CACHE_TAG, Snapshot};
-use std::collections::{HashSet, VecDeque};
-use std::fs::{DirEntry, Metadata};
+use crate::workspace::snapshot::{CACHE_TAG, FileEntry, Snapshot};
+use std::collections::VecDeque;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -26,7 +26,8 @@ const TICK: Duration = Duration::from_millis(10);
 const EXECUTABLE: u32 = 0o111;
 
 /// Finds the executables below `root` that changed since `began` (wall clock). Skips git's own directories and caches of tools
-/// that existed before. Does not follow links. Takes the metadata of files from `known`, a snapshot since which nothing changed.
+/// that existed before. Does not follow links. With `known`, a snapshot since which nothing changed,
+/// looks only at what it leaves out.
 pub fn executables_changed_since(root: &Path, began: Duration, known: Option<&Snapshot>) -> Executables {
     scan(root, began.saturating_sub(TICK), known, MAX_ENTRIES, MAX_TIME)
 }
@@ -40,18 +41,14 @@ fn scan(
 ) -> Executables {
     let started = Instant::now();
     let mut found = Executables::default();
-    let known = || known.into_iter().flat_map(|known| &known.files);
-    let known_paths: HashSet<&Path> = known().map(|file| Path::new(&*file.path)).collect();
-    for file in
-        known().filter(|file| !file.stamp.is_link() && is_new(file.stamp.mode, file.stamp.changed(), since))
-    {
-        note(&mut found, root, Path::new(&*file.path));
-    }
-    let is_known = |entry: &DirEntry| {
-        let path = entry.path();
-        path.strip_prefix(root).is_ok_and(|path| known_paths.contains(path))
-    };
     let mut directories = VecDeque::from([root.to_owned()]);
+    if let Some(known) = known {
+        directories = left_out_directories(&mut found, root, known, since);
+        let new = |file: &&FileEntry| is_new(file.stamp.mode, file.stamp.changed(), since);
+        for file in known.files.iter().filter(|file| !file.stamp.is_link()).filter(new) {
+            note(&mut found, root, Path::new(&*file.path));
+        }
+    }
     let mut entries = 0_usize;
     'tree: while let Some(directory) = directories.pop_front() {
         let Ok(listed) = std::fs::read_dir(&directory) else {
@@ -68,18 +65,34 @@ fn scan(
                 break 'tree;
             }
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && is_looked_into(&entry, since) {
+            if kind.is_dir() && is_looked_into(&entry.path(), since) {
                 directories.push_back(entry.path());
-            } else if kind.is_file()
-                && !is_known(&entry)
-                && entry.metadata().is_ok_and(|file| is_new(file.mode(), changed_at(&file), since))
-            {
+            } else if kind.is_file() && entry.metadata().is_ok_and(|file| is_new_file(&file, since)) {
                 note(&mut found, root, &entry.path());
             }
         }
     }
     found.files.sort();
     found
+}
+
+/// Returns the directories that the snapshot `known` leaves out, those near the root first. Notes the executables that it leaves out.
+fn left_out_directories(
+    found: &mut Executables,
+    root: &Path,
+    known: &Snapshot,
+    since: Duration,
+) -> VecDeque<PathBuf> {
+    let mut directories = Vec::new();
+    for path in known.left_out.iter().map(|path| root.join(path)) {
+        match path.symlink_metadata() {
+            Ok(file) if file.is_dir() && is_looked_into(&path, since) => directories.push(path),
+            Ok(file) if file.is_file() && is_new_file(&file, since) => note(found, root, &path),
+            _ => {}
+        }
+    }
+    directories.sort_by_key(|path| path.components().count());
+    directories.into()
 }
 
 fn note(found: &mut Executables, root: &Path, path: &Path) {
@@ -89,6 +102,10 @@ fn note(found: &mut Executables, root: &Path, path: &Path) {
     } else {
         found.more = found.more.saturating_add(1);
     }
+}
+
+fn is_new_file(file: &Metadata, since: Duration) -> bool {
+    is_new(file.mode(), changed_at(file), since)
 }
 
 fn is_new(mode: u32, changed: Duration, since: Duration) -> bool {
@@ -105,10 +122,10 @@ fn changed_at(file: &Metadata) -> Duration {
     Duration::new(seconds, u32::try_from(file.ctime_nsec()).unwrap_or_default())
 }
 
-fn is_looked_into(directory: &DirEntry, since: Duration) -> bool {
-    let tag = directory.path().join(CACHE_TAG).symlink_metadata();
+fn is_looked_into(directory: &Path, since: Duration) -> bool {
+    let tag = directory.join(CACHE_TAG).symlink_metadata();
     let is_old_cache = tag.is_ok_and(|tag| tag.is_file() && !has_changed(&tag, since));
-    directory.file_name() != ".git" && !is_old_cache
+    !directory.ends_with(".git") && !is_old_cache
 }
 
 #[cfg(test)]
@@ -170,11 +187,12 @@ mod tests {
         let file = fs::File::options().write(true).open(root.join("new")).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + set).unwrap();
         // Large trees: a snapshot spares the scan the files that it contains, and nothing else.
-        let known = Snapshot::take(root, began).unwrap();
-        assert!(known.files.is_empty(), "the run wrote an ignore file that hides all");
+        let hidden = Snapshot::take(root, began).unwrap();
+        assert!(hidden.files.is_empty(), "the run wrote an ignore file that hides all");
         fs::remove_file(root.join(".gitignore")).unwrap();
+        make(root, "sub/.gitignore", 0o644);
         let known = Snapshot::take(root, began).unwrap();
-        for known in [None, Some(&known)] {
+        for known in [None, Some(&hidden), Some(&known)] {
             let found = scan(root, began, known, MAX_ENTRIES, Duration::MAX);
             assert!(found.complete);
             assert_eq!(

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -43,6 +43,8 @@ pub struct Snapshot {
     /// Files in the order of [`compare_paths`].
     pub(super) files: Vec<FileEntry>,
     pub(super) directories: BTreeSet<String>,
+    /// Files and directories that were left out: ignored, caches, or unreadable.
+    pub(super) left_out: Vec<PathBuf>,
     /// Wall clock before the scan, since the Unix epoch.
     pub(super) began: Duration,
 }
@@ -201,6 +203,10 @@ impl FileStamp {
 
 /// Compares two paths in the order of a scan: the files of a directory, then its directories, both by name.
 pub(super) fn compare_paths(a: &str, b: &str) -> Ordering {
+    // Nearly all paths that are compared are equal.
+    if a == b {
+        return Ordering::Equal;
+    }
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (a.get(shared..).unwrap_or_default(), b.get(shared..).unwrap_or_default());
@@ -242,6 +248,7 @@ impl Scan<'_> {
         let has_ignore_file = IGNORE_FILES.into_iter().any(has);
         let is_cache = !is_root && has(CACHE_TAG) && absolute.join(CACHE_TAG).exists();
         if is_cache || !is_root && has_ignore_file && !has_plain_ignore_files(&absolute) {
+            self.leave_out(&directory.path);
             return Some(());
         }
         if !is_root {
@@ -253,7 +260,10 @@ impl Scan<'_> {
         } else {
             directory.rules.clone()
         };
-        let Some(opened) = opened else { return Some(()) };
+        let Some(opened) = opened else {
+            self.leave_out(&directory.path);
+            return Some(());
+        };
         let first = self.pending.len();
         for (count, entry) in names.iter().enumerate() {
             if count % CLOCK_INTERVAL == 0 && self.began.elapsed() > MAX_TIME {
@@ -268,6 +278,7 @@ impl Scan<'_> {
                 .as_ref()
                 .is_some_and(|rules| rules.ignore(&self.root.join(OsStr::from_bytes(&path)), is_directory));
             if is_ignored || is_directory && is_never_walked() {
+                self.leave_out(&path);
                 continue;
             }
             if is_directory {
@@ -283,6 +294,10 @@ impl Scan<'_> {
             found.reverse();
         }
         Some(())
+    }
+
+    fn leave_out(&mut self, path: &[u8]) {
+        self.snapshot.left_out.push(Path::new(OsStr::from_bytes(path)).to_owned());
     }
 
     /// Returns the names in a directory, sorted: those before the first that cannot be read. `None` if they are too many.

@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::workspace::walk::project_walk;
-use std::path::PathBuf;
 
 fn take(root: &Path) -> Snapshot {
     Snapshot::take(root, Duration::ZERO).unwrap()
