@@ -8,6 +8,7 @@ use super::line_filter::{LineFilter, Violation};
 use super::result::LenientTransport;
 use super::{ServerSpec, StdioServer, Transport};
 use crate::process::launch::CommandSpec;
+use crate::process::sandbox::SHARED_TEMP_DIRS;
 use crate::process::server_process::ServerHandle;
 use crate::redactor::Redactor;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -21,6 +22,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientLifecycleMode, ErrorData};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::sync::RwLock;
@@ -61,6 +63,8 @@ pub enum CallError {
 struct Program {
     process: ServerHandle,
     violation: Violation,
+    /// A file in its command line that its sandbox does not show.
+    hidden: Option<String>,
 }
 
 /// The tools of a server.
@@ -143,6 +147,7 @@ impl Connection {
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, String> {
         let StdioServer { argv, cwd, env, launcher, endings } = program.clone();
+        let hidden = launcher.tier().has_own_view().then(|| file_in_shared_tmp(&argv, &cwd)).flatten();
         let spec = CommandSpec { argv, cwd, env: BTreeMap::new(), stdin: Vec::new(), timeout: Duration::MAX };
         // Preparing the sandbox reads directories.
         let started = tokio::task::spawn_blocking(move || launcher.start_server(spec, env)).await;
@@ -150,7 +155,7 @@ impl Connection {
         endings.lock().unwrap_or_else(PoisonError::into_inner).push(process.handle.ending());
         let (output, violation) = LineFilter::new(process.stdout);
         let transport = LenientTransport(AsyncRwTransport::new_client(output, process.stdin));
-        let program = Program { process: process.handle, violation };
+        let program = Program { process: process.handle, violation, hidden };
         match client.serve_with_lifecycle(transport, lifecycle).await {
             Ok(service) => Self::new(service, Some(program)),
             Err(ClientInitializeError::JsonRpcError(error)) => Err(program.failure(&answered(&error), None)),
@@ -272,20 +277,53 @@ impl Program {
         self.failure(error, ended.map(|end| end.reason))
     }
 
-    /// Describes a failure: the exceeded limit, or how the program ended, or the error, and the end of its standard error.
+    /// Describes a failure: the exceeded limit, or how the program ended, or the error, with its cause on one line; below it the end of the
+    /// program's standard error.
     fn failure(&self, error: &str, ended: Option<String>) -> String {
         let violation = self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let reason = match (violation, ended) {
+        let mut text = match (violation, ended) {
             (Some(violation), _) => format!("it {violation}"),
             (None, Some(ended)) if !ended.is_empty() => ended,
             _ => error.to_owned(),
         };
         let stderr = harmless(&self.process.stderr());
         let stderr = stderr.trim();
+        let cause = cause_in(stderr).map(|cause| one_line(cause, QUOTE_CHARS)).unwrap_or_default();
+        if !cause.is_empty() {
+            text.extend([": ", &cause]);
+        }
+        if let Some(file) = &self.hidden {
+            text.extend([
+                "; its sandbox does not show files below /tmp such as ",
+                file,
+                ": put it elsewhere",
+            ]);
+        }
         let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
         let tail: String = stderr.chars().skip(skipped).collect();
-        if tail.is_empty() { reason } else { format!("{reason}; the end of its standard error:\n{tail}") }
+        if tail != cause {
+            text.extend(["\nThe end of its standard error:\n", &tail]);
+        }
+        text
     }
+}
+
+/// Returns the line of a program's standard error that names why it failed: the last one of a traceback of Python, else the first one.
+fn cause_in(stderr: &str) -> Option<&str> {
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    if stderr.contains("Traceback (most recent call last)") { lines.next_back() } else { lines.next() }
+}
+
+/// Returns the first argument that names a file in a temporary directory of the machine, outside `workspace`.
+fn file_in_shared_tmp(argv: &[String], workspace: &Path) -> Option<String> {
+    let is_hidden = |path: &Path| {
+        SHARED_TEMP_DIRS.iter().any(|dir| path.starts_with(dir))
+            && !path.starts_with(workspace)
+            && path.exists()
+    };
+    argv.iter()
+        .find(|argument| is_hidden(Path::new(argument)))
+        .map(|argument| one_line(argument, QUOTE_CHARS))
 }
 
 impl Listing {
@@ -325,5 +363,19 @@ impl Listing {
     fn sorted(mut self) -> Self {
         self.tools.sort_by(|a, b| a.name.cmp(&b.name));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Fault C5
+    #[test]
+    fn the_cause_of_a_failure_is_the_first_line_or_the_last_of_a_traceback() {
+        let traceback = "Traceback (most recent call last):\n  File \"s.py\", line 1\nKeyError: 'TOKEN'\n";
+        assert_eq!(cause_in(traceback), Some("KeyError: 'TOKEN'"));
+        assert_eq!(cause_in("\nno token\nusage: s\n"), Some("no token"));
+        assert_eq!(cause_in(" \n"), None);
     }
 }

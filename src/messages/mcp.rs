@@ -9,6 +9,16 @@ pub fn mcp_server_unusable(name: &str, why: &str) -> String {
     format!("MCP server {name} is not used: {why}")
 }
 
+/// Warning of a run about a server that cannot be used: the first line of `why`, and the command that prints the others.
+pub fn mcp_server_left_out(name: &str, why: &str) -> String {
+    match why.split_once('\n') {
+        Some((cause, _)) => {
+            format!("{} (agent mcp show {name} prints its standard error)", mcp_server_unusable(name, cause))
+        }
+        None => mcp_server_unusable(name, why),
+    }
+}
+
 /// Something that a server should not have done.
 pub fn mcp_server_warning(name: &str, why: &str) -> String {
     format!("MCP server {name}: {why}")

@@ -57,6 +57,27 @@ fn m03_a_call_needs_approval_unless_the_user_knows_the_tool_to_change_nothing() 
     assert!(results(&model.requests()[1]).contains("echo: x"));
 }
 
+// Fault C5: the warning had the whole standard error, with `\n` in it.
+#[test]
+fn a_server_that_does_not_start_is_a_warning_with_the_cause_and_the_rest_is_shown_on_request() {
+    let lab = Lab::new();
+    let script = lab.outside().join("server.sh");
+    fs::write(&script, "echo no token is set >&2; echo at line 2 >&2; exit 3").unwrap();
+    let config = format!(
+        "mcp: {{servers: {{s: {{command: /bin/sh, args: ['-c', 'echo no token is set >&2; echo at line 2 >&2; exit 3', '{}']}}}}}}\n",
+        script.display()
+    );
+    let lab = lab.config(&config);
+    let finished = run(&lab, &server(&[done()]), &YOLO).exits(0);
+    let warning = finished.stderr.lines().find(|line| line.contains("MCP server s is not used")).unwrap();
+    assert!(warning.contains(": no token is set") && !warning.contains("line 2"), "{warning}");
+    assert!(warning.contains("agent mcp show s prints its standard error"), "{warning}");
+    let is_hidden = script.starts_with("/tmp") && finished.stderr.contains("sandbox full");
+    assert_eq!(warning.contains("does not show files below /tmp"), is_hidden, "{warning}");
+    let shown = lab.agent(&["mcp", "show", "s"]).exits(1).stderr;
+    assert!(shown.contains("\nno token is set\nat line 2"), "{shown}");
+}
+
 #[test]
 fn m04_a_server_that_cannot_be_used_is_a_warning_and_the_run_goes_on() {
     let lab = Lab::new().config("mcp: {servers: {gone: {command: /nowhere/server}}}\n");

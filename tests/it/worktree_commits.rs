@@ -205,8 +205,11 @@ fn files_of_repositories_that_a_task_of_eval_makes_are_in_its_commit() {
     fs::create_dir_all(tasks.join("one/workspace")).unwrap();
     fs::write(tasks.join("one/task.yaml"), "prompt: x\nchecks: test -e plain/sub/d.txt\n").unwrap();
     fs::write(tasks.join("one/workspace/a.txt"), "first\n").unwrap();
-    let model = model(&lab, &repositories());
-    let words = ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &model, "--json"];
+    let first = model(&lab, &repositories());
+    let second = lab.outside().join("second.yaml");
+    fs::copy(lab.outside().join("model.yaml"), &second).unwrap();
+    let models = format!("{first},scripted:{}", second.display());
+    let words = ["eval", "--mode", "yolo", "--tasks", tasks.to_str().unwrap(), "--models", &models, "--json"];
     let worktree = worktree(&lab.agent(&words).exits(0).json());
     let path = worktree["path"].as_str().unwrap();
     let listed = lab.git(&["-C", path, "ls-tree", "-r", "--name-only", worktree["commit"].as_str().unwrap()]);

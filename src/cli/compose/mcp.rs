@@ -131,7 +131,7 @@ impl McpServers {
             let spec = match spec(app, settings, launcher, (name, server), answers.clone()) {
                 Ok(spec) => spec,
                 Err(why) => {
-                    this.unusable.push(messages::mcp_server_unusable(name, &why));
+                    this.unusable.push(messages::mcp_server_left_out(name, &why));
                     continue;
                 }
             };
@@ -187,7 +187,7 @@ impl McpServers {
                     used.pins = Some(pins);
                     has_changed = true;
                 }
-                Err(why) => self.unusable.push(messages::mcp_server_unusable(&name, &why)),
+                Err(why) => self.unusable.push(messages::mcp_server_left_out(&name, &why)),
             }
         }
         if has_changed && let Err(error) = pin_store(settings).store(all_pins.clone()) {
@@ -252,7 +252,7 @@ impl McpServers {
             let started = match state {
                 Ok(started) => started,
                 Err(why) => {
-                    notices.push(messages::mcp_server_unusable(name, &why));
+                    notices.push(messages::mcp_server_left_out(name, &why));
                     continue;
                 }
             };
