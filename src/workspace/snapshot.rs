@@ -5,8 +5,7 @@
 //! metadata are not reliable, and its content is read again.
 
 use crate::workspace::file::ContentHash;
-use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files};
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use crate::workspace::walk::{IGNORE_FILES, IgnoreRules, NEVER_WALKED, has_plain_ignore_files};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, Stat};
 use std::cmp::Ordering;
@@ -29,9 +28,6 @@ const CLOCK_INTERVAL: usize = 256;
 
 /// File that marks a directory as a tool's cache (bford.info/cachedir), such as cargo's `target`.
 pub(super) const CACHE_TAG: &str = "CACHEDIR.TAG";
-
-/// Names of ignore files. Patterns in a file of the first name override those in a file of the second, also of a nested directory.
-const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
 
 /// Upper bound for the resolution of file timestamps, and for that of file systems that store whole seconds.
 const TICK: Duration = Duration::from_millis(20);
@@ -256,7 +252,7 @@ impl Scan<'_> {
         }
         self.snapshot.directories.insert(String::from_utf8_lossy(&directory.path).into_owned());
         let rules = if has_ignore_file && self.has_rules {
-            Some(Arc::new(IgnoreRules::read(&absolute, directory.rules.clone())))
+            IgnoreRules::read(&absolute, directory.rules.clone())
         } else {
             directory.rules.clone()
         };
@@ -276,7 +272,7 @@ impl Scan<'_> {
             let is_never_walked = || NEVER_WALKED.iter().any(|never| name.to_bytes() == never.as_bytes());
             let is_ignored = rules
                 .as_ref()
-                .is_some_and(|rules| rules.ignore(&self.root.join(OsStr::from_bytes(&path)), is_directory));
+                .is_some_and(|rules| rules.ignores(&self.root.join(OsStr::from_bytes(&path)), is_directory));
             if is_ignored || is_directory && is_never_walked() {
                 self.leave_out(&path);
                 continue;
@@ -333,34 +329,6 @@ impl Scan<'_> {
             self.snapshot.files.dedup_by(|a, b| a.path == b.path);
         }
         self.snapshot
-    }
-}
-
-/// Ignore files of a directory and of those above it, up to the root.
-struct IgnoreRules {
-    above: Option<Arc<Self>>,
-    files: [Gitignore; IGNORE_FILES.len()],
-}
-
-impl IgnoreRules {
-    /// Reads the ignore files of `directory`. Patterns that cannot be parsed are skipped, as in git.
-    fn read(directory: &Path, above: Option<Arc<Self>>) -> Self {
-        let files = IGNORE_FILES.map(|name| {
-            let mut builder = GitignoreBuilder::new(directory);
-            let _skipped = builder.add(directory.join(name));
-            builder.build().unwrap_or_else(|_| Gitignore::empty())
-        });
-        Self { above, files }
-    }
-
-    /// Checks whether the absolute `path` is ignored: the innermost file with a matching pattern decides.
-    fn ignore(&self, path: &Path, is_directory: bool) -> bool {
-        let of_kind = |kind: usize| {
-            let all = std::iter::successors(Some(self), |rules| rules.above.as_deref());
-            let files = all.filter_map(|rules| rules.files.get(kind));
-            files.map(|file| file.matched(path, is_directory)).find(|matched| !matched.is_none())
-        };
-        (0..IGNORE_FILES.len()).find_map(of_kind).is_some_and(|matched| matched.is_ignore())
     }
 }
 

@@ -34,6 +34,9 @@ pub const NEVER_WALKED: [&str; 10] = [
 const BUILT: [&str; 2] = ["build", "dist"];
 const EGG_INFO: &[u8] = b".egg-info";
 
+/// Names of ignore files. Patterns in a file of the first name override those in a file of the second, also of a nested directory.
+pub(super) const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
+
 /// Ignore file of a repository's directory.
 const EXCLUDE: &str = "info/exclude";
 
@@ -291,7 +294,7 @@ impl WalkFilter {
         let mut rules: Option<Arc<IgnoreRules>> = None;
         for directory in directories.into_iter().rev() {
             let above = rules.filter(|rules| !rules.ignores(directory, true));
-            rules = IgnoreRules::read(directory, above);
+            rules = IgnoreRules::read_as_git(directory, above);
         }
         Self {
             rules: RwLock::new(HashMap::from([(top.to_owned(), rules)])),
@@ -326,7 +329,7 @@ impl WalkFilter {
             self.unreadable.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        let rules = IgnoreRules::read(entry.path(), above);
+        let rules = IgnoreRules::read_as_git(entry.path(), above);
         let mut known = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(entry.path().to_owned(), rules);
         true
@@ -344,17 +347,22 @@ fn is_repository(directory: &Path) -> bool {
     directory.join(GIT).symlink_metadata().is_ok()
 }
 
-/// Ignore files of one directory, and of those above it in the same repository.
-struct IgnoreRules {
+/// Ignore files of one directory, and of those above it.
+pub(super) struct IgnoreRules {
     above: Option<Arc<IgnoreRules>>,
     /// Rules of `.ignore`, `.gitignore` and, in the root of a repository, `info/exclude`: in order of precedence.
     files: Vec<Gitignore>,
 }
 
 impl IgnoreRules {
-    /// Reads the ignore files of `directory`. The rules `above` do not apply in another repository. `None` if no rule applies.
-    fn read(directory: &Path, above: Option<Arc<Self>>) -> Option<Arc<Self>> {
-        let mut names = [".ignore", ".gitignore"].map(|name| directory.join(name)).to_vec();
+    /// Reads the ignore files of `directory`, to which the rules `above` apply too. `None` if no rule applies.
+    pub(super) fn read(directory: &Path, above: Option<Arc<Self>>) -> Option<Arc<Self>> {
+        Self::read_files(directory, IGNORE_FILES.map(|name| directory.join(name)).to_vec(), above)
+    }
+
+    /// Reads the ignore files of `directory` as git does: the rules `above` do not apply in another repository.
+    fn read_as_git(directory: &Path, above: Option<Arc<Self>>) -> Option<Arc<Self>> {
+        let mut names = IGNORE_FILES.map(|name| directory.join(name)).to_vec();
         let git = directory.join(GIT);
         let above = above.filter(|_| !is_repository(directory));
         if git.is_dir() && !git.is_symlink() {
@@ -362,6 +370,10 @@ impl IgnoreRules {
         } else if let Some(link) = resolve_git_link(&git) {
             names.push(link.common.unwrap_or(link.directory).join(EXCLUDE));
         }
+        Self::read_files(directory, names, above)
+    }
+
+    fn read_files(directory: &Path, names: Vec<PathBuf>, above: Option<Arc<Self>>) -> Option<Arc<Self>> {
         let files: Vec<Gitignore> = names.into_iter().map(|file| rules_of(directory, &file)).collect();
         if files.iter().all(Gitignore::is_empty) {
             return above;
@@ -371,7 +383,7 @@ impl IgnoreRules {
 
     /// Checks whether the absolute path `path` is excluded. Of the files with the same name, the innermost one with a matching
     /// pattern decides.
-    fn ignores(&self, path: &Path, is_directory: bool) -> bool {
+    pub(super) fn ignores(&self, path: &Path, is_directory: bool) -> bool {
         let of_kind = |kind| {
             let files = iter::successors(Some(self), |rules| rules.above.as_deref())
                 .filter_map(move |rules| rules.files.get(kind));
@@ -394,7 +406,7 @@ fn rules_of(directory: &Path, file: &Path) -> Gitignore {
 
 /// Checks whether the ignore files of `dir` can be read safely. A link to a device, a pipe or a huge file would block the walk.
 pub(super) fn has_plain_ignore_files(dir: &Path) -> bool {
-    [".gitignore", ".ignore"].iter().all(|name| is_plain_or_absent(&dir.join(name)))
+    IGNORE_FILES.iter().all(|name| is_plain_or_absent(&dir.join(name)))
 }
 
 fn is_plain_or_absent(path: &Path) -> bool {
