@@ -478,6 +478,15 @@ fn k08_instructions_that_cannot_be_used_are_said_and_the_run_goes_on() {
     assert!(done.stderr.contains("AGENTS.md: instructions not used"), "{}", done.stderr);
 }
 
+// Fault B30: the model learned that commands have no network from their failures.
+#[test]
+fn the_system_message_names_the_network_of_commands() {
+    let is_named = |args: &[&str]| system(&Lab::new(), args).contains("; commands have no network\n");
+    let sandbox = Lab::new().run(&Server::start(DONE), &["--json"]).exits(0).json()["sandbox"].clone();
+    assert_eq!(is_named(&[]), sandbox != "none");
+    assert!(!is_named(&["--allow-net"]) && !is_named(&["--sandbox", "off"]));
+}
+
 #[test]
 fn k15_the_system_message_begins_with_the_prompt_from_file_or_configuration() {
     let lab = Lab::new()

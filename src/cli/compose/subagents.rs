@@ -17,6 +17,7 @@ use crate::config::instructions;
 use crate::config::settings::Settings;
 use crate::engine::Engine;
 use crate::mcp::tool::McpTool;
+use crate::process::launch::Launcher;
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::Emitter;
 use crate::tools::toolbox::Toolbox;
@@ -104,18 +105,19 @@ impl SubagentFactory {
         let (tools_tokens, tools_bytes) = definitions_size(&definitions);
         let room = SubagentLimits { max_steps, tools_tokens, tools_bytes };
         let (opening, engine) = match ask.memory {
-            SubagentContext::Clean => (self.system(&agent.prompt), engine),
+            SubagentContext::Clean => (self.system(&engine.launcher, &agent.prompt), engine),
             SubagentContext::Fork => (agent.prompt.clone(), Engine { instructions: copied, ..engine }),
         };
         Ok(SubagentSetup { engine, definitions, opening, room, can_write })
     }
 
     /// Returns the system message of an agent with this prompt. Problems with project files were reported when the run started.
-    fn system(&self, prompt: &str) -> String {
+    fn system(&self, launcher: &Launcher, prompt: &str) -> String {
         let found = instructions::read(&self.settings.workspace, &self.settings.directories.config);
         system_message::system_message_text(
             &self.settings,
             &self.source,
+            launcher,
             prompt,
             &found.files,
             Knowledge::default(),

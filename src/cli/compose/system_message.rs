@@ -14,6 +14,7 @@ use crate::core::skill::Skill;
 use crate::engine::nested_instructions::{CompareInstructions, fitting};
 use crate::journal::memory::Memory;
 use crate::messages;
+use crate::process::launch::Launcher;
 use crate::runtime::clock::Clock;
 use crate::runtime::emitter::EmitError;
 use crate::text::invisible;
@@ -43,7 +44,8 @@ pub fn emit_system_message(
     let prompt =
         if is_chat { format!("{prompt}\n\n{}", messages::CHAT_INSTRUCTIONS) } else { prompt.clone() };
     let knowledge = Knowledge { memory: &memory, kept_results: &kept_results, skills };
-    let (text, problem) = system_message_text(settings, &app.source, &prompt, &found, knowledge);
+    let launcher = &agent.engine.launcher;
+    let (text, problem) = system_message_text(settings, &app.source, launcher, &prompt, &found, knowledge);
     problems.extend(problem);
     agent.emitter.emit(Event::System { text })?;
     let mut used = 0_usize;
@@ -61,6 +63,7 @@ pub fn emit_system_message(
 pub fn system_message_text(
     settings: &Settings,
     source: &Clock,
+    launcher: &Launcher,
     prompt: &str,
     instructions: &[ProjectInstructions],
     knowledge: Knowledge<'_>,
@@ -75,12 +78,24 @@ pub fn system_message_text(
     let system = system_message(PromptLayers {
         agent: prompt,
         workspace: &name,
-        platform: std::env::consts::OS,
+        platform: &platform(settings, launcher),
         instructions,
         knowledge,
         index: index.as_deref(),
     });
     (system, problem)
+}
+
+/// Returns the operating system, and what the sandbox leaves commands of the network.
+fn platform(settings: &Settings, launcher: &Launcher) -> String {
+    let is_off =
+        launcher.tier().confines() && launcher.confinement().is_some_and(|confined| !confined.has_network());
+    let network = match (is_off, settings.sandbox.allowed_hosts.is_empty()) {
+        (false, _) => "",
+        (true, true) => "; commands have no network",
+        (true, false) => "; commands reach only the hosts that the user allows",
+    };
+    format!("{}{network}", std::env::consts::OS)
 }
 
 /// Returns the lines of the memory, if it is enabled.
