@@ -179,7 +179,8 @@ pub fn check(lab: &Lab, done: &[Value], tasks: u64) {
         assert!(log.lines().count() == 1 && log.trim_end().ends_with(&of_attempt), "{log}{task}");
     }
     let branches = lab.git(&["branch", "--format=%(refname:short)"]).lines().count() as u64;
-    assert_eq!((branches, lab.git(&["worktree", "list"]).lines().count()), (tasks + 1, 1));
+    let worktrees = lab.git(&["worktree", "list"]);
+    assert_eq!((branches, worktrees.lines().count()), (tasks + 1, 1), "{worktrees}");
     assert_eq!(lab.git(&["fsck", "--no-progress", "--no-dangling"]), "");
 }
 

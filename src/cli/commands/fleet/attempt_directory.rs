@@ -1,5 +1,6 @@
 //! The directory of an attempt: a worktree of the task's repository, or a clone of its bundle. Beside it are a home for another program, and a
-//! file with the name of its worker, by which the next worker of the machine finds the directories of killed ones.
+//! file with the name of its worker, by which the next worker of the machine finds the directories of killed ones. The file is renamed when
+//! the directory is kept for the user.
 
 use crate::cli::commands::fleet::bundle::check_commit;
 use crate::cli::commands::fleet::context::{WorkerContext, may_pass};
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 /// What the names of the files beside it end with.
 const HOME: &str = "home";
 const WORKER: &str = "worker";
+const KEPT: &str = "kept";
 
 /// Most bytes of the name of a worker.
 const MAX_NAME_BYTES: u64 = 1 << 10;
@@ -79,7 +81,10 @@ impl<'a> AttemptDirectory<'a> {
     /// # Errors
     /// Fails when the state directory cannot be used.
     pub fn keep(&self) -> CliResult<()> {
-        remove_beside(&self.path).map_err(|why| may_pass(&why))
+        let (worker, kept) = (self.path.with_extension(WORKER), self.path.with_extension(KEPT));
+        let renamed =
+            || rustix::fs::rename(worker, &kept).map_err(|error| format!("{}: {error}", kept.display()));
+        remove_directory(&home_of(&self.path)).and_then(|()| renamed()).map_err(|why| may_pass(&why))
     }
 
     /// Removes it, if it exists and is not kept; returns whether that succeeded.
@@ -128,9 +133,9 @@ pub fn remove_clone(path: &Path) -> Result<(), String> {
     remove_directory(path).and_then(|()| remove_beside(path))
 }
 
-/// Checks whether the directory `path` is kept for the user: what has no worker is not removed.
+/// Checks whether the directory `path` is kept for the user.
 pub fn is_kept(path: &Path) -> bool {
-    path.is_dir() && path.with_extension(WORKER).symlink_metadata().is_err()
+    path.with_extension(KEPT).symlink_metadata().is_ok()
 }
 
 /// Returns the directories of the queue `queue` below the state directory of the user: path, name of the worker, attempt.
