@@ -78,7 +78,19 @@ fn tasks_on_a_server_are_done_by_several_workers_each_once() {
         assert_eq!(fleet.lab.git(&["show", &format!("{branch}:log.txt")]), "line\n");
     }
     assert_eq!((listed["tasks"].as_array().unwrap().len(), fleet.branches().len()), (12, 13));
-    assert_eq!(fleet.lab.git(&["worktree", "list"]).lines().count(), 1);
+    let worktrees = fleet.lab.git(&["worktree", "list"]);
+    assert_eq!(worktrees.lines().count(), 1, "{worktrees}");
+}
+
+#[test]
+fn several_processes_may_be_the_first_on_a_server() {
+    for _ in 0..3 {
+        let Some(fleet) = Fleet::start() else { return };
+        let first = [(); 8].map(|()| fleet.lab.start(&["tasks"]));
+        for process in first {
+            process.finish().exits(0);
+        }
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream
 use async_nats::jetstream::{self, Context, kv};
 use std::fmt::Display;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// Requests of one command at the same time.
 pub const CONCURRENCY: usize = 64;
@@ -27,6 +28,10 @@ const MAX_HELD: i64 = 100_000;
 
 /// Least time after which a key of the leases may end.
 const MIN_LEASE: Duration = Duration::from_secs(1);
+
+/// How often something is created on the server, and the pause between two tries.
+const CREATE_TRIES: u32 = 3;
+const CREATE_PAUSE: Duration = Duration::from_millis(100);
 
 /// The stream and the buckets.
 pub struct Buckets {
@@ -67,7 +72,7 @@ impl Buckets {
             num_replicas: server.replicas,
             ..stream::Config::default()
         };
-        let hints = context.get_or_create_stream(stream).await.map_err(away)?;
+        let hints = created(async || context.get_or_create_stream(stream.clone()).await).await?;
         let bucket =
             |name: &str, max_age: Duration| bucket(&format!("{prefix}_{name}"), max_age, server.replicas);
         let records = open_bucket(&context, bucket("STATE", Duration::ZERO)).await?;
@@ -168,7 +173,7 @@ fn bucket(name: &str, max_age: Duration, num_replicas: usize) -> stream::Config 
 
 async fn open_bucket(context: &Context, config: stream::Config) -> Result<kv::Store, QueueError> {
     let name = config.name.trim_start_matches(BUCKET_PREFIX).to_owned();
-    context.get_or_create_stream(config).await.map_err(away)?;
+    created(async || context.get_or_create_stream(config.clone()).await).await?;
     context.get_key_value(name).await.map_err(away)
 }
 
@@ -177,16 +182,28 @@ async fn open_results(
     bucket: String,
     num_replicas: usize,
 ) -> Result<ObjectStore, QueueError> {
-    if let Ok(store) = context.get_object_store(&bucket).await {
-        return Ok(store);
-    }
     let config = object_store::Config {
-        bucket,
+        bucket: bucket.clone(),
         max_age: retention::OBJECTS,
         num_replicas,
         ..object_store::Config::default()
     };
-    context.create_object_store(config).await.map_err(away)
+    created(async || match context.get_object_store(&bucket).await {
+        Err(_) => context.create_object_store(config.clone()).await,
+        Ok(store) => Ok(store),
+    })
+    .await
+}
+
+/// Gets or creates something on the server. While another process creates it, the server refuses that for a moment ("subjects overlap").
+async fn created<T, E: Display>(get_or_create: impl AsyncFn() -> Result<T, E>) -> Result<T, QueueError> {
+    for _ in 1..CREATE_TRIES {
+        if let Ok(created) = get_or_create().await {
+            return Ok(created);
+        }
+        sleep(CREATE_PAUSE).await;
+    }
+    get_or_create().await.map_err(away)
 }
 
 /// Returns an error of the server, or of the connection to it, which may pass.
