@@ -20,6 +20,14 @@ pub fn task_started(id: &str, attempt: u32, prompt: &str, language: Language) ->
     }
 }
 
+/// A killed worker has left a command of the first answer whose outcome is not known.
+pub fn task_begins_anew(id: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("task {id}: its worker was killed in the first command; it begins anew"),
+        Language::Es => format!("tarea {id}: su worker murió en la primera orden; empieza de nuevo"),
+    }
+}
+
 /// The attempt of a task ended.
 pub fn task_ended(task: &TaskRecord, language: Language) -> String {
     let (id, state) = (&task.id, task.state.name());

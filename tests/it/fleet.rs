@@ -183,6 +183,28 @@ fn a_scripted_model_goes_on_with_its_script_when_its_worker_was_killed() {
     assert_eq!((lab.git(&["show", "agent/task/a:log.txt"]), survivors(&seconds)), ("line\n".into(), 0));
 }
 
+// Fault C1: nobody knew whether the first command of a killed worker had done its work, and a script cannot check.
+#[test]
+fn a_task_whose_worker_was_killed_in_its_first_command_begins_anew() {
+    let (lab, seconds) = (repository(), unique_seconds());
+    let waits = |command: &str| {
+        let call = format!("  - calls: [{{name: run_command, arguments: {{command: '{command}'}}}}]\n");
+        model(&lab, "script", &call)
+    };
+    submit(&lab, &["x", "--id", "a"]).exits(0);
+    let model = waits(&format!("echo line >> log.txt; sleep {seconds}"));
+    let running = lab.start(&["worker", "--mode", "yolo", "--model", &model, "--drain"]);
+    wait_for_sleepers(&seconds, 1);
+    running.signal(Signal::KILL);
+    running.finish();
+    let done = worker(&lab, &waits("echo line >> log.txt"), &["--once"]).exits(0);
+    assert!(done.stderr.contains("task a: its worker was killed in the first command"), "{}", done.stderr);
+    let task = task(&lab, "a");
+    assert_eq!((&task["attempt"], &task["failed_attempts"]), (&json!(2), &json!(1)));
+    assert_eq!((lab.git(&["show", "agent/task/a:log.txt"]), survivors(&seconds)), ("line\n".into(), 0));
+    assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
+}
+
 #[test]
 fn b08_a_task_whose_worker_was_killed_is_done_once_by_one_of_another_machine() {
     let lab = with_killed_worker();

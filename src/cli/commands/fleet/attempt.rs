@@ -11,7 +11,7 @@ use crate::cli::commands::fleet::executor::ExecutorRun;
 use crate::cli::commands::fleet::long_prompt::with_prompt;
 use crate::cli::commands::fleet::stored_session::store_session;
 use crate::cli::commands::run_args::{RunOptions, parse_mode};
-use crate::cli::commands::work::next_run::NextRun;
+use crate::cli::commands::work::next_run::{NextRun, is_cut_in_first_calls};
 use crate::cli::commands::work::workers::concurrent_options;
 use crate::cli::commands::work::worktrees::{git_launcher, open_repository, subject, unusable};
 use crate::cli::compose::deciding_engine::command_refusal;
@@ -48,6 +48,13 @@ impl<'a> Attempt<'a> {
     /// Creates the newest attempt of `task`.
     pub fn new(worker: &'a WorkerContext<'a>, task: &'a TaskRecord, run: &'a AttemptRun) -> Self {
         Self { worker, task, run }
+    }
+
+    /// Checks whether a new attempt is better than the rest of this one, whose worker was killed.
+    pub fn begins_anew(&self) -> bool {
+        let Some(session) = &self.task.session_id else { return false };
+        // What cannot be read is reported by the attempt.
+        self.settings().and_then(|it| is_cut_in_first_calls(&session_store(&it), session)).unwrap_or(false)
     }
 
     /// Runs the task and records how that ended, unless the task is no longer its own. The claim is renewed all the time.

@@ -334,6 +334,13 @@ impl<'a> Worker<'a> {
             let has_failed = ended == EndedWorker::Killed;
             let adopted = self.context.queue.adopt(&task, &self.name.text, has_failed).await;
             match self.context.or_later(adopted)? {
+                Some(Some(task))
+                    if Attempt::new(&self.context, &task, &AttemptRun::default()).begins_anew() =>
+                {
+                    self.context
+                        .log(Style::Plain, &messages::task_begins_anew(&task.id, self.context.language));
+                    Box::pin(self.give_back((task, None))).await?;
+                }
                 Some(Some(task)) => return Ok(Some(task)),
                 Some(None) => {}
                 None => {

@@ -3,14 +3,15 @@
 use crate::cli::commands::run_setup::Task;
 use crate::cli::compose::app::App;
 use crate::cli::compose::preparation::Preparation;
-use crate::cli::error::{CliError, CliResult};
+use crate::cli::error::CliResult;
 use crate::core::budget_share::Amount;
-use crate::core::event::Event;
+use crate::core::event::{Event, Record};
 use crate::core::message_origin::MessageOrigin;
 use crate::core::run_result::RunResult;
 use crate::core::usage::Usage;
 use crate::journal::read;
 use crate::journal::session_store::{SessionError, SessionStore};
+use std::collections::BTreeSet;
 
 /// What a run does next.
 pub enum NextRun {
@@ -60,6 +61,39 @@ impl NextRun {
     }
 }
 
+/// Checks whether a run ended within the calls of its first answer: another one costs one answer, and has no call with an unknown outcome.
+///
+/// # Errors
+/// Fails when the journal of the session cannot be read.
+pub fn is_cut_in_first_calls(sessions: &SessionStore, session_id: &str) -> CliResult<bool> {
+    let Some(records) = records_of(sessions, session_id)? else { return Ok(false) };
+    let (mut answers, mut open) = (0, BTreeSet::new());
+    for record in &records {
+        match &record.event {
+            Event::ModelResponse { message, .. } => {
+                answers += 1;
+                open.extend(message.tool_calls().map(|call| &call.id));
+            }
+            Event::ToolCallEnd { result, .. } => drop(open.remove(&result.call_id)),
+            _ => {}
+        }
+    }
+    Ok(answers == 1 && !open.is_empty())
+}
+
+/// Returns the records of a session, if there is one.
+fn records_of(sessions: &SessionStore, session_id: &str) -> CliResult<Option<Vec<Record>>> {
+    let path = match sessions.journal_path(session_id) {
+        Ok(path) => path,
+        Err(SessionError::NotFound(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match read::read(&path) {
+        Ok(contents) => Ok(Some(contents.records)),
+        Err(error) => Err(SessionError::Unreadable(session_id.to_owned(), error.to_string()).into()),
+    }
+}
+
 /// How far the session of an interrupted run came.
 enum Interrupted {
     /// Its run ended.
@@ -72,19 +106,11 @@ enum Interrupted {
 
 impl Interrupted {
     fn read(sessions: &SessionStore, session_id: &str, goes_on: fn(&RunResult) -> bool) -> CliResult<Self> {
-        let path = match sessions.journal_path(session_id) {
-            Ok(path) => path,
-            Err(SessionError::NotFound(_)) => return Ok(Self::Before),
-            Err(error) => return Err(error.into()),
-        };
-        let contents = read::read(&path).map_err(|error| {
-            CliError::from(SessionError::Unreadable(session_id.to_owned(), error.to_string()))
-        })?;
-        if contents.records.is_empty() {
+        let Some(records) = records_of(sessions, session_id)?.filter(|records| !records.is_empty()) else {
             return Ok(Self::Before);
-        }
+        };
         let (mut has_task, mut end, mut spent) = (false, None, Amount::default());
-        for record in contents.records {
+        for record in records {
             spent = spent + used(&record.event);
             match record.event {
                 Event::UserMessage { origin: MessageOrigin::Prompt, .. } => has_task = true,
