@@ -207,13 +207,19 @@ fn each_line_is_on_its_branch_once(nats: impl Fn() -> Option<NatsServer>) {
     let mut fleet = Fleet::start_scripted(nats(), tasks);
     let (kills, restarts) = fleet.disturb_until_done(&mut random);
     let (lab, done) = fleet.finish();
-    let lines = |task: &Value| lab.git(&["show", &format!("{}:out.txt", task["branch"].as_str().unwrap())]);
+    let lines = |task: &Value| match task["branch"].as_str() {
+        Some(branch) => lab.git(&["show", &format!("{branch}:out.txt")]),
+        None => String::new(),
+    };
     let wrong: Vec<String> = done
         .iter()
         .filter(|task| {
             task["state"] != "done" || lines(task) != format!("line {}\n", &task["id"].as_str().unwrap()[1..])
         })
-        .map(|task| format!("{}: {} {} {:?}", task["id"], task["state"], task["cause"], task["attempt"]))
+        .map(|task| {
+            let session = lab.agent(&["tasks", "session", task["id"].as_str().unwrap()]).stdout;
+            format!("{task}\n{}\n{session}\n", lines(task))
+        })
         .collect();
     let attempts: u64 = done.iter().map(|task| task["attempt"].as_u64().unwrap()).sum();
     eprintln!(

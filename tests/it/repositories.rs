@@ -6,9 +6,11 @@ use crate::support::kernel::{Kernel, confines};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use serde_json::json;
+use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a command says that makes repositories for which `$1` is no obstacle: with an identity, and nothing of the user's.
 const GIT: &str = "set -e; export HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.example \
@@ -396,6 +398,53 @@ fn commands_commit_in_linked_worktrees_subdirectories_and_submodules_of_a_reposi
                 assert!(!git.join(made).exists(), "{tier}, {tree}, {made}: {text}");
             }
         }
+    }
+}
+
+/// Adds and removes the data of linked worktrees, as git does for other runs, while `work` runs.
+fn while_worktrees_come_and_go<T>(repository: &Path, work: impl FnOnce() -> T) -> T {
+    let (common, over) = (repository.join("worktrees"), AtomicBool::new(false));
+    let files = [("gitdir", "/nowhere/.git\n"), ("HEAD", "ref: refs/heads/main\n"), ("commondir", "../..\n")];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut there = VecDeque::new();
+            for number in 0.. {
+                let data = common.join(format!("other-{number}"));
+                fs::create_dir(&data).unwrap();
+                files.iter().for_each(|(file, text)| fs::write(data.join(file), text).unwrap());
+                there.push_back(data);
+                if there.len() > 25 {
+                    fs::remove_dir_all(there.pop_front().unwrap()).unwrap();
+                }
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            there.iter().for_each(|data| fs::remove_dir_all(data).unwrap());
+        });
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+// Fault A4: a command was refused when another run removed its worktree meanwhile, and the data of that came back.
+#[test]
+fn commands_of_a_linked_worktree_run_while_others_come_and_go() {
+    // Bubblewrap itself looks whether a path is there, and starts nothing when the path goes a moment later.
+    for (kernel, tier) in confining().into_iter().filter(|(_, tier)| *tier != "bubblewrap") {
+        let (lab, _) = other_working_trees();
+        let told = while_worktrees_come_and_go(&lab.ws().join(".git"), || {
+            [(); 15].map(|()| command_in(&lab, kernel, "../linked", "true"))
+        });
+        for text in told {
+            assert!(text.contains("exit_code: 0") && !text.contains("protected"), "{tier}: {text}");
+        }
+        let left: Vec<_> = fs::read_dir(lab.ws().join(".git/worktrees"))
+            .unwrap()
+            .map(|it| it.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["linked"], "{tier}");
     }
 }
 

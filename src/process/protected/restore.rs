@@ -5,6 +5,7 @@ use super::report::{ChangeKind, MAX_REPORTED, ProtectedChange};
 use super::safe_repository::is_safe;
 use super::snapshot::{self, FileStamp, PathState, Snapshot};
 use super::unlocked_dirs::{UnlockedDirs, WRITE_MODE};
+use crate::process::sandbox::repositories::is_linked_worktree;
 use crate::runtime::private_file::create_private_dir;
 use rustix::fs::{FileType, FlockOperation, Stat};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +24,10 @@ impl Snapshot {
         // A lock of the process. It is released when the guard ends.
         let _in_turn = rustix::fs::fcntl_lock(&self.restore_lock, FlockOperation::LockExclusive);
         let mut pass = RestorePass::into(quarantine);
-        let mut plain: Option<&Path> = None;
+        let mut skipped: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
         for (path, before) in &self.paths {
-            if plain.is_some_and(|repository| path.starts_with(repository)) {
+            if skipped.is_some_and(|skipped| path.starts_with(skipped)) {
                 continue;
             }
             pass.in_git = snapshot::is_in_git(path);
@@ -41,7 +42,9 @@ impl Snapshot {
                 }
             };
             match new_repository(&at, name, before) {
-                Some(true) => plain = Some(path),
+                // Git does not work there, so nothing is to be put back.
+                None if is_linked_worktree(path) && is_in_removed_worktree(path) => skipped = Some(path),
+                Some(true) => skipped = Some(path),
                 // Removing only parts of it would leave a broken repository.
                 Some(false) => pass.replace(&at, name, &PathState::Absent, path, true),
                 None => pass.restore_path(&at, name, before, path),
@@ -57,8 +60,18 @@ impl Snapshot {
             }
         }
         pass.locked.relock();
+        // Another run may have removed a linked worktree meanwhile.
+        pass.found.retain(|change| {
+            change.restore_error.is_none() || !is_in_removed_worktree(Path::new(&change.path))
+        });
         pass.found
     }
+}
+
+/// Checks whether the linked worktree that `path` is, or is in, was removed: by git, for a command or for another run.
+fn is_in_removed_worktree(path: &Path) -> bool {
+    let is_gone = |above: &Path| is_linked_worktree(above) && above.symlink_metadata().is_err();
+    snapshot::is_in_git(path) && path.ancestors().any(is_gone)
 }
 
 /// Moves new items at `paths` to `quarantine`.

@@ -28,8 +28,9 @@ pub fn arguments(policy: &SandboxPolicy, cwd: &Path, is_root: bool) -> Vec<OsStr
                     &path,
                 );
             }
-            MountChange::Pin => arguments.bind("--bind", &path, &path),
-            MountChange::Protect => arguments.bind("--ro-bind", &path, &path),
+            // Another program may remove the path meanwhile.
+            MountChange::Pin => arguments.bind("--bind-try", &path, &path),
+            MountChange::Protect => arguments.bind("--ro-bind-try", &path, &path),
             MountChange::Hide if path.is_dir() => {
                 arguments.add([
                     OsStr::new("--perms"),

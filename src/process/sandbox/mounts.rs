@@ -14,6 +14,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
+/// How often a path may be replaced while something is mounted there.
+const MAX_REPLACEMENTS: u32 = 10;
+
 /// Devices that programs require.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
@@ -62,13 +65,17 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
             MountChange::Bind(..) => {
                 tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path, tree)?))?;
             }
-            MountChange::Pin => attach(&clone_tree(&path)?, &open_real(&path)?)?,
-            MountChange::Protect => attach(&clone_read_only(&path)?, &open_real(&path)?)?,
+            MountChange::Pin => if_there(&path, || attach(&clone_tree(&path)?, &open_real(&path)?))?,
+            MountChange::Protect => {
+                if_there(&path, || attach(&clone_read_only(&path)?, &open_real(&path)?))?;
+            }
             MountChange::Hide if path.is_dir() => {
                 mount_new("tmpfs", &path, EMPTY)?;
                 hidden.push(path);
             }
-            MountChange::Hide => attach(&clone_dev_null(&devices)?, &open_real(&path)?)?,
+            MountChange::Hide => {
+                if_there(&path, || attach(&clone_dev_null(&devices)?, &open_real(&path)?))?;
+            }
             MountChange::Devices => mount_devices(&path, &devices)?,
         }
     }
@@ -77,6 +84,21 @@ pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
+}
+
+/// Mounts something at `path`, unless another program has removed the path meanwhile, such as the data of another worktree. If it has replaced
+/// the path, mounts on the new one.
+fn if_there(path: &Path, mount: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 1..MAX_REPLACEMENTS {
+        match mount() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => return done,
+        }
+        if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(());
+        }
+    }
+    mount()
 }
 
 /// Clones the mounts at `path` without attaching them.

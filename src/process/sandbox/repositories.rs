@@ -60,11 +60,12 @@ pub fn is_protected_from_tools(parts: &[String]) -> bool {
     GIT_CONFIG_PATHS.into_iter().chain([HEAD, WORKTREES]).any(is_below)
 }
 
-/// Returns the paths to protect in the repository with the directory `git`, whether they exist or not.
+/// Returns the paths to protect in the repository with the directory `git`, whether they exist or not. Git works in a linked worktree when
+/// that has its last file, `commondir`: one that is just being created would be taken for changed.
 pub fn config_paths(git: &Path) -> impl Iterator<Item = PathBuf> {
-    let worktrees =
-        std::fs::read_dir(git.join(WORKTREES)).into_iter().flatten().take(MAX_WORKTREES).flatten();
-    let directories = std::iter::once(git.to_owned()).chain(worktrees.map(|entry| entry.path()));
+    let entries = std::fs::read_dir(git.join(WORKTREES)).into_iter().flatten().flatten();
+    let worktrees = entries.map(|entry| entry.path()).filter(|path| path.join("commondir").exists());
+    let directories = std::iter::once(git.to_owned()).chain(worktrees.take(MAX_WORKTREES));
     directories.flat_map(|directory| GIT_CONFIG_PATHS.map(|name| directory.join(name)))
 }
 
@@ -122,6 +123,11 @@ fn acknowledged(git: &Path, tree: &Path) -> Option<PathBuf> {
     let is_registered = directory.parent() == Some(&*common.join(WORKTREES));
     let names_tree = pointer(&directory.join("gitdir"), &directory, "").is_some_and(|it| it == git);
     (is_registered && names_tree).then_some(common)
+}
+
+/// Checks whether `path` in the directory of a repository is that of a linked worktree.
+pub fn is_linked_worktree(path: &Path) -> bool {
+    path.parent().is_some_and(|parent| parent.ends_with(WORKTREES))
 }
 
 /// Checks whether `policy` protects all configuration of the repository with the directory `git`.
