@@ -411,7 +411,9 @@ fn while_worktrees_come_and_go<T>(repository: &Path, work: impl FnOnce() -> T) -
             for number in 0.. {
                 let data = common.join(format!("other-{number}"));
                 fs::create_dir(&data).unwrap();
-                files.iter().for_each(|(file, text)| fs::write(data.join(file), text).unwrap());
+                for (file, text) in files {
+                    fs::write(data.join(file), text).unwrap();
+                }
                 there.push_back(data);
                 if there.len() > 25 {
                     fs::remove_dir_all(there.pop_front().unwrap()).unwrap();
@@ -420,7 +422,9 @@ fn while_worktrees_come_and_go<T>(repository: &Path, work: impl FnOnce() -> T) -
                     break;
                 }
             }
-            there.iter().for_each(|data| fs::remove_dir_all(data).unwrap());
+            for data in there {
+                fs::remove_dir_all(data).unwrap();
+            }
         });
         let done = work();
         over.store(true, Ordering::Relaxed);
@@ -432,7 +436,7 @@ fn while_worktrees_come_and_go<T>(repository: &Path, work: impl FnOnce() -> T) -
 #[test]
 fn commands_of_a_linked_worktree_run_while_others_come_and_go() {
     // Bubblewrap itself looks whether a path is there, and starts nothing when the path goes a moment later.
-    for (kernel, tier) in confining().into_iter().filter(|(_, tier)| *tier != "bubblewrap") {
+    for (kernel, tier) in confining().filter(|(_, tier)| *tier != "bubblewrap") {
         let (lab, _) = other_working_trees();
         let told = while_worktrees_come_and_go(&lab.ws().join(".git"), || {
             [(); 15].map(|()| command_in(&lab, kernel, "../linked", "true"))
