@@ -220,6 +220,7 @@ fn t25_under_reads_four_read_only_calls_run_together_and_never_more() {
     assert_eq!(order[..4], ["+g0", "+g1", "+g2", "+g3"]);
 }
 
+// Fault B17: stays; commands of one answer run together only where the configuration says so.
 #[test]
 fn t25_under_reads_whatever_is_not_a_read_runs_alone_in_its_place() {
     let (lab, _meeting) = lab_where_reads_meet("reads", 2);

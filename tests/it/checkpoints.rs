@@ -112,6 +112,7 @@ fn a14_every_n_steps_and_at_the_end_the_work_is_a_commit_and_nothing_else_is_tou
     for step in [2, 4, 5] {
         assert!(history.contains(&format!("  {}  ", short(step))), "{step}: {history}");
     }
+    // Fault B28: stays; without a step it undoes the session, as `agent undo`.
     lab.agent(&["rollback"]).exits(0);
     assert_eq!((rest_of_git(&lab), git(&lab, &["status", "--porcelain"])), before);
 }

@@ -69,6 +69,7 @@ fn o23_the_fixed_closing_is_in_the_language_that_is_set() {
     );
 }
 
+// Fault B29: stays; the summaries of calls, which the document has too, are English in every language.
 #[test]
 fn o23_the_log_is_told_in_the_language_that_is_set() {
     let told = |lab: &Lab| {

@@ -375,6 +375,7 @@ fn l16_no_key_and_no_server_exits_4_with_three_ways_on() {
     }
     let done = lab.agent(&["run", "task", "--model", "openai/gpt", "--json"]).exits(4);
     let json = done.json();
+    // Fault B20: it was null, against the table of exit codes.
     assert_eq!((&json["stop_reason"], &json["error"]["kind"]), (&"auth_error".into(), &"auth".into()));
     assert!(done.stderr.contains("OPENAI_API_KEY"), "{}", done.stderr);
 }

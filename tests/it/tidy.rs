@@ -342,6 +342,13 @@ fn the_manuals_limits_are_the_limits() {
     assert!(reasons.is_subset(&names), "{reasons:?}");
 }
 
+// Fault B21: it had 317.
+#[test]
+fn the_readme_has_at_most_250_lines() {
+    let lines = read("README.md").lines().count();
+    assert!(lines <= 250, "{lines}");
+}
+
 #[test]
 fn the_readmes_exit_codes_are_the_codes() {
     check_generated("README.md", "exit codes", &agent::cli::exit_code::table());

@@ -1,5 +1,6 @@
 //! The answers of `tests/wire`, decoded whole, the streams also cut in two at every byte. The first comments of each name its source,
-//! its format (Chat Completions where none is named), its status if that is an error, how its server differs, and what must come of it.
+//! the fault it shows (Fault D1 to D7), its format (Chat Completions where none is named), its status if that is an error, how its server
+//! differs, and what must come of it.
 //! Lines and whole bodies have no comments, so there these stand before what was sent and are not part of it.
 
 use agent::core::message::{Message, Part};
