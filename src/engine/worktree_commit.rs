@@ -36,6 +36,25 @@ struct Staged {
 }
 
 impl Repository<'_> {
+    /// Commits as [`commit_all`](Self::commit_all), and moves `branch` to the commit: the run may have left the branch.
+    ///
+    /// # Errors
+    /// When the branch has commits that this one lacks; the message of git.
+    pub async fn commit_to_branch(
+        &self,
+        branch: &str,
+        path: &Path,
+        base: &str,
+        message: &str,
+        changed: &[ModifiedFile],
+    ) -> Result<Committed, String> {
+        let committed = self.commit_all(path, base, message, changed).await?;
+        if let Some(commit) = &committed.commit {
+            self.forward_branch(branch, commit).await?;
+        }
+        Ok(committed)
+    }
+
     /// Commits all changes in the working tree `path`, which began with the commit `base`. Files among `changed` that git ignores are not committed
     /// either, and left out.
     ///

@@ -67,12 +67,10 @@ fn tasks_on_a_server_are_done_by_several_workers_each_once() {
     fleet.submit(&["-f", file.to_str().unwrap()]).exits(0);
     let server = appends();
     let workers = [(); 2].map(|()| fleet.start_worker(&server, &["--drain", "--jobs", "3"]));
-    for worker in workers {
-        worker.finish().exits(0);
-    }
+    let told = workers.map(|worker| worker.finish().exits(0).stderr).concat();
     let listed = fleet.lab.agent(&["tasks", "list", "--json"]).exits(0).json();
     for task in listed["tasks"].as_array().unwrap() {
-        assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)), "{task}");
+        assert_eq!((&task["state"], &task["attempt"]), (&json!("done"), &json!(1)), "{task} {told}");
         assert_eq!(task["result"]["output"], "done");
         let branch = task["branch"].as_str().unwrap();
         assert_eq!(fleet.lab.git(&["show", &format!("{branch}:log.txt")]), "line\n");

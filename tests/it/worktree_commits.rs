@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A repository with one commit.
 fn repository() -> Lab {
@@ -371,6 +372,45 @@ fn a_task_whose_changes_cannot_be_committed_fails_once_and_its_worktree_is_kept(
     lab.agent(&["tasks", "retry", "a"]).exits(0);
     worker(&lab, &model(&lab, &[])).exits(0);
     assert!(kept.exists());
+}
+
+// Fault A3: a task was tried again, after two seconds, because git met the worktree that another process was creating.
+#[test]
+fn worktrees_are_made_while_others_are_created() {
+    let lab = repository();
+    let data = lab.ws().join(".git/worktrees/other");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("gitdir"), "/nowhere/.git\n").unwrap();
+    fs::write(data.join("HEAD"), "ref: refs/heads/other\n").unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                fs::write(data.join("commondir"), "").unwrap();
+                fs::write(data.join("commondir"), "../..\n").unwrap();
+            }
+        });
+        let model = model(&lab, &[write("b.txt", "b\n")]);
+        let done = [(); 3].map(|()| parallel(&lab, &model, &["--workers", "3"]));
+        over.store(true, Ordering::Relaxed);
+        for done in done {
+            done.exits(0);
+        }
+    });
+}
+
+// Fault A2: commits of a task that had left its branch were lost by the cleanup.
+#[test]
+fn the_cleanup_keeps_commits_that_the_branch_of_a_task_lacks() {
+    let lab = repository();
+    let make = |name: &str| format!("echo {name} > {name}.txt && git add . && {COMMIT}");
+    let script = format!("{} && git checkout -q --detach HEAD~1 && {}", make("one"), make("two"));
+    let model = model(&lab, &[command(&script)]);
+    let json = parallel(&lab, &model, &["--sandbox", "off"]).exits(1).json();
+    assert_eq!(json["stop_reason"], "run_failed");
+    let kept = lab.agent(&["parallel-cleanup"]).exits(2).stdout;
+    assert!(kept.contains("has left the branch"), "{kept}");
+    assert_eq!(worktrees(&lab), 1);
 }
 
 // Fault A3: exit code 0 and "done" with nothing committed; a cleanup that ends at the first worktree.

@@ -81,10 +81,12 @@ impl<'a> AttemptDirectory<'a> {
     /// # Errors
     /// Fails when the state directory cannot be used.
     pub fn keep(&self) -> CliResult<()> {
-        let (worker, kept) = (self.path.with_extension(WORKER), self.path.with_extension(KEPT));
-        let renamed =
-            || rustix::fs::rename(worker, &kept).map_err(|error| format!("{}: {error}", kept.display()));
-        remove_directory(&home_of(&self.path)).and_then(|()| renamed()).map_err(|why| may_pass(&why))
+        let kept = self.path.with_extension(KEPT);
+        rustix::fs::rename(self.path.with_extension(WORKER), &kept)
+            .map_err(|error| may_pass(&format!("{}: {error}", kept.display())))?;
+        let home = home_of(&self.path);
+        log_not_removed(self.worker, &home, remove_directory(&home));
+        Ok(())
     }
 
     /// Removes it, if it exists and is not kept; returns whether that succeeded.

@@ -106,7 +106,8 @@ impl Removed<'_> {
     ) -> Option<String> {
         let path = Path::new(&worktree.path);
         path.symlink_metadata().ok()?;
-        match repository.commit_all(path, base, "agent: uncommitted changes", changed).await {
+        let message = "agent: uncommitted changes";
+        match repository.commit_to_branch(&worktree.branch, path, base, message, changed).await {
             Ok(Committed { left_out, .. }) if left_out.is_empty() => None,
             Ok(Committed { left_out, .. }) => Some(messages::left_out(&left_out, self.settings.language)),
             Err(why) => Some(messages::not_committed(&why)),

@@ -195,12 +195,8 @@ impl RunDirectories for Worktrees<'_> {
     ) -> CliResult<Worktree> {
         let _turn = self.turn.lock().await;
         let path = Path::new(&worktree.path);
-        let mut committed = self.repository.commit_all(path, &self.base, &subject(task), changed).await;
-        if let Ok(Committed { commit: Some(commit), .. }) = &committed
-            && let Err(why) = self.repository.forward_branch(&worktree.branch, commit).await
-        {
-            committed = Err(why);
-        }
+        let (branch, subject) = (&worktree.branch, subject(task));
+        let committed = self.repository.commit_to_branch(branch, path, &self.base, &subject, changed).await;
         self.record.set_committed(name, worktree, committed)
     }
 }
