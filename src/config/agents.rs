@@ -7,7 +7,6 @@ use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, LayerKind, Layers};
 use super::schema::AgentOverride;
 use super::text_file::{self, read_own_text};
 use super::validate::{self, Leaf};
-use super::yaml;
 use crate::engine::policy::Mode;
 use crate::tools::toolbox::{MCP_PREFIX, known_names};
 use std::path::{Path, PathBuf};
@@ -167,8 +166,7 @@ fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigErr
     if prompt.is_empty() {
         return Err(ConfigError::new("has no instructions").hint("write the prompt below the front matter"));
     }
-    // An empty line in place of `---` keeps the line numbers of errors equal to those of the file.
-    let node = yaml::parse(&format!("\n{head}"))?;
+    let node = front_matter::parse(head)?;
     let mut leaves = validate::leaves(rule, &node)?;
     for leaf in &mut leaves {
         let key = FRONT_MATTER.iter().find(|(own, _)| *own == leaf.key).map_or(&*leaf.key, |(_, key)| key);

@@ -55,6 +55,16 @@ fn f05_a_users_agent_has_the_form_of_the_built_in_ones() {
     assert_eq!(agents::select(&agents, "short").unwrap().prompt, "Be short.");
 }
 
+// Fault A16: files of other clients have such descriptions.
+#[test]
+fn the_description_of_an_agent_needs_no_quotes() {
+    for text in ["Use it for: docs", "[docs] writer", "@docs", "`docs` only"] {
+        let file = format!("---\ndescription: {text}\n---\nYou write docs.\n");
+        let agents = Fixture::new().file("home/.config/agent/agents/docs.md", &file).loaded().settings.agents;
+        assert_eq!(agents::select(&agents, "docs").unwrap().description, text);
+    }
+}
+
 #[test]
 fn an_agents_file_that_is_wrong_names_its_line() {
     let cases = [

@@ -111,8 +111,9 @@ fn an_untrusted_project_may_only_be_stricter_than_the_user_or_the_default() {
         ("llm.context_window", Some("8000"), &["4000"], &["9000", "null"]),
         ("llm.prompt_caching", None, &[], &["false"]),
         ("llm.timeouts.connect_seconds", None, &["1"], &["600"]),
-        ("llm.timeouts.first_byte_seconds", None, &["1"], &["86400"]),
-        ("llm.timeouts.silence_seconds", None, &["1"], &["86400"]),
+        // A request that is cut is repeated, and costs again.
+        ("llm.timeouts.first_byte_seconds", None, &[], &["1", "86400"]),
+        ("llm.timeouts.silence_seconds", None, &[], &["1", "86400"]),
         ("llm.timeouts.call_seconds", None, &["60"], &["86400"]),
         ("context.max_tool_result_tokens", None, &["100"], &["0", "1000000"]),
         ("context.max_context_tokens", Some("9000"), &["8000"], &["0", "9001", "null"]),

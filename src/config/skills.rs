@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use super::front_matter;
 use super::text_file::{is_absent, read_own_text, read_text, resolve_inside};
-use super::yaml::{self, Content, Entry, Node};
+use super::yaml::{Content, Node};
 use crate::core::skill::{HubSkill, Skill};
 use crate::messages;
 use crate::text::lines::words;
@@ -140,7 +140,9 @@ fn add(
 /// Fails with the line of the problem.
 pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigError> {
     let (head, body, _) = front_matter::split(text)?;
-    let entries = parse_front_matter(head)?;
+    let Content::Map(entries) = front_matter::parse(head)?.content else {
+        return Err(ConfigError::new("has no front matter with `name` and `description`").line(1));
+    };
     let value = |key: &str| entries.iter().find(|entry| entry.name == key).map(|entry| &entry.node);
     let own = value("name").map(string).transpose()?.unwrap_or_else(|| name.to_owned());
     if own != name || !is_name(name) {
@@ -196,37 +198,6 @@ pub fn parse(name: &str, directory: &str, text: &str) -> Result<Skill, ConfigErr
         body,
         hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
     })
-}
-
-/// Parses the front matter. Many descriptions are no YAML without quotes: they contain `: `, or begin with `[`, `*`, `@` or a backtick. Other
-/// clients read them, so the description is then taken as it is.
-fn parse_front_matter(head: &str) -> Result<Vec<Entry>, ConfigError> {
-    // An empty line in place of `---` keeps the line numbers of errors equal to those of the file.
-    let parsed = yaml::parse(&format!("\n{head}"));
-    let is_text = |entries: &[Entry]| {
-        let description = entries.iter().find(|entry| entry.name == "description");
-        description.is_none_or(|entry| string(&entry.node).is_ok())
-    };
-    match parsed.map(|node| node.content) {
-        Ok(Content::Map(entries)) if is_text(&entries) => Ok(entries),
-        first => {
-            match yaml::parse(&format!("\n{}", with_quoted_description(head))).map(|node| node.content) {
-                Ok(Content::Map(entries)) => Ok(entries),
-                _ => Err(first.err().unwrap_or_else(|| {
-                    ConfigError::new("has no front matter with `name` and `description`").line(1)
-                })),
-            }
-        }
-    }
-}
-
-/// Returns `head` with the description in quotes, if it is one line.
-fn with_quoted_description(head: &str) -> String {
-    let quoted = |line: &str| {
-        let text = line.strip_prefix("description:")?.trim();
-        (!text.is_empty()).then(|| format!("description: {}\n", serde_json::Value::from(text)))
-    };
-    head.split_inclusive('\n').map(|line| quoted(line).unwrap_or_else(|| line.to_owned())).collect()
 }
 
 /// Checks whether `name` can be the name of a skill.

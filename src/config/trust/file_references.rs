@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of file names that are looked up; a real project has a few dozen, and each is one system call.
 const MAX_LOOKUPS: usize = 20_000;
+/// Maximum number of directory entries that are looked at for one pattern.
+const MAX_PATTERN_ENTRIES: usize = 5_000;
 /// Maximum number of words to which the braces of one word expand.
 const MAX_BRACE_WORDS: usize = 256;
 /// Extensions of files that a shell runs, whether they are executable or not.
@@ -20,7 +22,7 @@ const SCRIPT_EXTENSIONS: [&str; 5] = ["sh", "bash", "zsh", "ksh", "fish"];
 pub struct PatternMatches {
     /// The scripts among them, as paths from the root.
     pub scripts: BTreeSet<String>,
-    /// The patterns that match other files too, or match at any depth.
+    /// The patterns that match other files too, match at any depth, or for which too many files would have to be looked at.
     pub uncovered: BTreeSet<String>,
 }
 
@@ -58,34 +60,29 @@ pub fn find_files<'a>(
 /// Returns what the patterns in `commands` match, each in the root and in every directory that the same command names. Only scripts are
 /// covered: files that are executable, begin with `#!` or have the extension of a shell. Others, such as the sources that a linter
 /// checks, change with every work on the project.
-///
-/// # Errors
-/// Fails when there are too many files to look at.
-pub fn match_patterns<'a>(
-    root: &Path,
-    commands: impl IntoIterator<Item = &'a str>,
-) -> Result<PatternMatches, ConfigError> {
+pub fn match_patterns<'a>(root: &Path, commands: impl IntoIterator<Item = &'a str>) -> PatternMatches {
     let mut found = PatternMatches::default();
-    let mut lookups = 0;
     for command in commands {
         let (names, directories) = names_and_directories(root, command);
         let levels = levels_to_repository(root);
         for name in names.iter().filter(|name| is_pattern(name) && !is_tail(root, name, &names)) {
-            let mut matches = Vec::new();
+            let (mut matches, mut is_too_wide) = (Vec::new(), false);
             for directory in &directories {
                 if let Some(pattern) = below(root, levels, &directory.join(name).to_string_lossy()) {
-                    matches.extend(expand(root, &pattern, &mut lookups)?);
+                    let expanded = expand(root, &pattern);
+                    is_too_wide |= expanded.is_none();
+                    matches.extend(expanded.unwrap_or_default());
                 }
             }
             let (scripts, others): (Vec<_>, Vec<_>) =
                 matches.into_iter().partition(|path| is_script(&root.join(path)));
             found.scripts.extend(scripts.iter().map(|path| path.to_string_lossy().into_owned()));
-            if !others.is_empty() || name.components().any(|part| part.as_os_str() == "**") {
+            if is_too_wide || !others.is_empty() || name.components().any(|part| part.as_os_str() == "**") {
                 found.uncovered.insert(name.to_string_lossy().into_owned());
             }
         }
     }
-    Ok(found)
+    found
 }
 
 /// Checks whether `name` is the rest of another of `names` that leads through an existing directory: `*.sh` of `tools/*.sh`.
@@ -123,8 +120,9 @@ fn is_pattern(name: &Path) -> bool {
 }
 
 /// Returns the regular files that `pattern` matches as a shell expands it: part by part, without names that begin with a dot unless the
-/// part does.
-fn expand(root: &Path, pattern: &Path, lookups: &mut usize) -> Result<Vec<PathBuf>, ConfigError> {
+/// part does; `None` if the directories have too many entries.
+fn expand(root: &Path, pattern: &Path) -> Option<Vec<PathBuf>> {
+    let mut entries = 0;
     let mut found = vec![PathBuf::new()];
     for part in pattern.components().map(|part| part.as_os_str().to_string_lossy().into_owned()) {
         let mut next = Vec::new();
@@ -138,7 +136,10 @@ fn expand(root: &Path, pattern: &Path, lookups: &mut usize) -> Result<Vec<PathBu
         };
         for path in found {
             for entry in root.join(&path).read_dir().into_iter().flatten().flatten() {
-                count(lookups, 1)?;
+                entries += 1;
+                if entries > MAX_PATTERN_ENTRIES {
+                    return None;
+                }
                 let name = entry.file_name();
                 let is_hidden = name.to_string_lossy().starts_with('.') && !part.starts_with('.');
                 if !is_hidden && matcher.is_match(&name) {
@@ -149,7 +150,7 @@ fn expand(root: &Path, pattern: &Path, lookups: &mut usize) -> Result<Vec<PathBu
         found = next;
     }
     found.retain(|path| root.join(path).is_file());
-    Ok(found)
+    Some(found)
 }
 
 fn is_script(path: &Path) -> bool {
@@ -318,7 +319,7 @@ mod tests {
             ("test [ -f x ]; echo '['", &[]),
             ("sh *.rb", &[]),
         ] {
-            let found = match_patterns(root.path(), [command]).unwrap();
+            let found = match_patterns(root.path(), [command]);
             assert_eq!(found.scripts.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{command}");
         }
         for (command, expected) in [
@@ -328,10 +329,15 @@ mod tests {
             let found = find_files(root.path(), [command]).unwrap();
             assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{command}");
         }
-        let uncovered = |command| match_patterns(root.path(), [command]).unwrap().uncovered;
+        let uncovered = |command| match_patterns(root.path(), [command]).uncovered;
         assert_eq!(uncovered("python tools/*.py"), BTreeSet::from(["tools/*.py".to_owned()]));
         assert_eq!(uncovered("sh a/**/x.sh"), BTreeSet::from(["a/**/x.sh".to_owned()]));
         assert_eq!(uncovered("sh tools/*.sh"), BTreeSet::new());
+        // A large directory was the end of all trust.
+        for number in 0..MAX_PATTERN_ENTRIES {
+            std::fs::File::create(root.path().join("tools").join(number.to_string())).unwrap();
+        }
+        assert_eq!(uncovered("sh tools/*.sh"), BTreeSet::from(["tools/*.sh".to_owned()]));
         assert!(without_braces(&"{a,b}".repeat(40)).len() <= MAX_BRACE_WORDS);
     }
 
@@ -359,7 +365,7 @@ mod tests {
             ("sh ../*.sh", "../own.sh"),
         ] {
             let mut found = find_files(&root, [command]).unwrap();
-            found.extend(match_patterns(&root, [command]).unwrap().scripts);
+            found.extend(match_patterns(&root, [command]).scripts);
             assert_eq!(found.into_iter().collect::<Vec<_>>(), [expected], "{command}");
         }
         assert!(find_files(&root, ["sh ../../../../x", "/etc/passwd"]).unwrap().is_empty());
