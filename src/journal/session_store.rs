@@ -79,7 +79,7 @@ pub enum SessionError {
 #[derive(Debug, Clone)]
 pub struct SessionStore {
     pub(super) dir: PathBuf,
-    /// The workspace; absent where the newest session is never wanted.
+    /// The workspace; absent where no session is looked for that began in a workspace.
     workspace: Option<PathBuf>,
 }
 

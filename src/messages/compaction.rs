@@ -54,7 +54,7 @@ pub fn mechanical_summary(earlier: Option<&str>, calls: &[(String, u32, u32)], m
     text
 }
 
-/// Tool output of `chars` characters shortened to `cut`; the whole text is readable as `name`.
+/// Tool output shortened to `cut`; the whole text is readable as `name`.
 pub fn output_shortened(cut: &str, name: &str) -> String {
     format!(
         "{cut}\n[Shortened to make room. The whole text is {name}: read_file with start_line and limit, or grep, with that \

@@ -91,7 +91,7 @@ pub(super) enum LaunchReply {
     Left {
         /// Its exit code.
         code: u8,
-        /// Number of the processes, at most 2^23.
+        /// Number of the processes, less than 2^23.
         processes: i32,
     },
     /// A signal ended the command.
@@ -148,7 +148,9 @@ impl LaunchReply {
     pub(super) fn encode(self) -> [u8; Self::BYTES] {
         let (tag, value) = match self {
             Self::Exited(code) => (b'x', code),
-            Self::Left { code, processes } => (b'e', processes.clamp(0, 1 << 23) << 8 | i32::from(code)),
+            Self::Left { code, processes } => {
+                (b'e', processes.clamp(0, (1 << 23) - 1) << 8 | i32::from(code))
+            }
             Self::Signalled(signal) => (b's', signal),
             Self::Exceeded(excess) => (b'l', excess.code()),
             Self::NotStarted(errno) => (b'n', errno),
@@ -247,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_reply_is_decoded_as_encoded(value: i32, code: u8, processes in 0..=1 << 22) {
+        fn a_reply_is_decoded_as_encoded(value: i32, code: u8, processes in 0..1 << 23) {
             let left = LaunchReply::Left { code, processes };
             for answer in [left, LaunchReply::Exited(value), LaunchReply::Signalled(value), LaunchReply::NotStarted(value), LaunchReply::Refused(value)] {
                 prop_assert_eq!(LaunchReply::decode(&answer.encode()), Some(answer));

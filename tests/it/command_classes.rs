@@ -136,5 +136,7 @@ fn a_query_is_decided_like_a_build_and_asks_where_it_could_show_sensitive_files(
     assert_ne!(decision(&lab, "git branch new"), "allow");
     let lab = lab.config("guardrails: {sensitive_files: [.env]}\n");
     assert_eq!(decision(&lab, "git status"), decision(&lab, "make"));
-    assert_ne!(decision(&lab, "git diff"), "allow");
+    for text in ["git diff", "git status -v", "git status -vv", "git status --verbose"] {
+        assert_ne!(decision(&lab, text), "allow", "{text}");
+    }
 }

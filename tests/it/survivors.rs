@@ -140,6 +140,7 @@ fn class_44_what_a_command_leaves_is_gone_when_it_is_answered() {
         assert!(text.contains("exit_code: 0"), "{kernel:?}: {text}");
         // Fault A14: background processes were ended without a word.
         assert!(text.contains("processes still ran when the command ended"), "{kernel:?}: {text}");
+        assert!(text.contains("`background`"), "{kernel:?}: {text}");
         assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}", lab.uid());
         let text = answer(kernel, &lab, "true & seq 3 | cat; wait", 60);
         assert!(!text.contains("still ran"), "{kernel:?}: {text}");

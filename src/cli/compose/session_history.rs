@@ -157,7 +157,7 @@ pub fn journal_write_error(error: EmitError) -> CliError {
     CliError { kind: FailureKind::Internal, cause: error.into() }
 }
 
-/// Returns the workspace of a session if it does not exist, such as a worktree that was removed.
+/// Returns the workspace in which a session began.
 fn workspace_of(records: &[Record]) -> Option<&str> {
     records.iter().find_map(|record| match &record.event {
         Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
@@ -174,8 +174,7 @@ fn last_with_changes(app: &App, settings: &Settings, store: &SessionStore) -> Cl
         let Some(reading) = store.journal_path(id).ok().and_then(|path| read::read(&path).ok()) else {
             return false;
         };
-        let is_elsewhere =
-            workspace_of(&reading.records).is_some_and(|path| Path::new(path).starts_with(&settings.state));
+        let is_elsewhere = check_workspace(settings, id, workspace_of(&reading.records)).is_err();
         let is_changed = || {
             let calls = UnfinishedCalls::from_records(&reading.records).into_interrupted();
             !calls.is_empty() || !FileHistory::from_records(&reading.records).steps().is_empty()

@@ -189,7 +189,7 @@ const GIT_QUERIES: &[GitQuery] = &[
     GitQuery { name: "show", flags: "bpuqswz", valued: "UMC", long: SHOW_OPTIONS, operands_with: None },
     GitQuery {
         name: "status",
-        flags: "sbvz",
+        flags: "sbz",
         valued: "",
         long: &[
             "--branch",
@@ -200,7 +200,6 @@ const GIT_QUERIES: &[GitQuery] = &[
             "--short",
             "--show-stash",
             "--untracked-files",
-            "--verbose",
             "-u",
             "-uall",
             "-uno",

@@ -283,6 +283,9 @@ const KEYS: [&str; 14] = [
     "updatedInput",
 ];
 
+/// Those of [`KEYS`] that messages of other programs have too, such as the JSON of cargo, and that alone mean nothing after a call.
+const COMMON_KEYS: [&str; 4] = ["async", "asyncTimeout", "reason", "skip"];
+
 /// Keys of `hookSpecificOutput` before a call.
 const SPECIFIC_KEYS: [&str; 6] = [
     "additionalContext",
@@ -411,7 +414,7 @@ fn check_before_call(
 }
 
 fn has_known_key(fields: &Map<String, Value>) -> bool {
-    KEYS.iter().any(|key| fields.contains_key(*key))
+    KEYS.iter().any(|key| !COMMON_KEYS.contains(key) && fields.contains_key(*key))
 }
 
 /// A part of what a hook prints, with its text.
@@ -643,6 +646,8 @@ mod tests {
         let cut = Captured { total: 1_000_000, ..captured("long") };
         assert!(HookOutput::read(HookEvent::PreToolUse, &cut).unwrap_err().contains("too long"));
         assert_eq!(read(HookEvent::PostEdit, "a: {\"b\": 1}\n").context.as_deref(), Some("a: {\"b\": 1}"));
+        let messages = "{\"reason\":\"compiler-message\",\"b\":1}\n{\"reason\":\"build-finished\"}";
+        assert_eq!(read(HookEvent::PostEdit, messages).context.as_deref(), Some(messages));
     }
 
     #[test]
