@@ -235,8 +235,14 @@ impl<'a> Repository<'a> {
         // Twice: one that git was killed in stays locked. The checkout of `git worktree add` locks `packed-refs`, which belongs to the user, and
         // leaves the lock when it is killed.
         let mut words = vec!["worktree", "add", "--force", "--force", "--quiet", "--no-checkout"];
-        words.extend(branch.map_or(vec!["--detach"], |branch| vec!["-b", branch]));
-        words.extend([target, base]);
+        match branch {
+            Some(branch) => {
+                // Not with `-b`: a second call would find the branch of the first one.
+                self.create_branch(branch, base).await?;
+                words.extend([target, branch]);
+            }
+            None => words.extend(["--detach", target, base]),
+        }
         self.line(&self.workspace, &words).await?;
         self.line(path, &["read-tree", "-u", "--reset", "--no-recurse-submodules", "HEAD"]).await.map(drop)
     }

@@ -388,6 +388,8 @@ fn worktrees_are_made_while_others_are_created() {
             while !over.load(Ordering::Relaxed) {
                 fs::write(data.join("commondir"), "").unwrap();
                 fs::write(data.join("commondir"), "../..\n").unwrap();
+                // It is empty for a moment only.
+                (0..100).for_each(|_| drop(fs::read(data.join("commondir")).unwrap()));
             }
         });
         let model = model(&lab, &[write("b.txt", "b\n")]);
