@@ -50,7 +50,7 @@ pub(super) fn render(report: &SessionReport) -> String {
     text
 }
 
-/// Returns a report that [`render`] made as a person reads it on a terminal: the text in the elements of [`code`] as it is. Fenced text
+/// Returns a report that `render` made as a person reads it on a terminal: the text in the elements of `code` as it is. Fenced text
 /// has no such elements.
 pub fn for_terminal(report: &str) -> String {
     let mut text = String::with_capacity(report.len());
