@@ -17,7 +17,11 @@ export AGENT_HOME=$work/home
 mkdir "$work/home" "$work/project"
 cat >"$work/model.yaml" <<'SCRIPT'
 turns:
-  - calls: [{name: write_file, arguments: {path: new.txt, content: "text\n"}}]
-  - text: done
+  - &write
+    calls: [{name: write_file, arguments: {path: new.txt, content: "text\n"}}]
+  - &done
+    text: done
+  - *write
+  - *done
 SCRIPT
 node "$clients/serve_driver.ts" "$work/project" "$AGENT_BIN" serve -w "$work/project" --model "scripted:$work/model.yaml"
