@@ -117,7 +117,7 @@ impl ReviewedPipeline {
         })?;
         let cache = pipelines::fact_cache(&settings.state, &settings.workspace);
         let is_trusted = own.is_stored(cache).map_err(wrong)?;
-        let uncovered = uncovered_by_pipeline(&settings.workspace, &pipeline);
+        let uncovered = uncovered_by_pipeline(&settings.workspace, &pipeline).map_err(wrong)?;
         Ok(Self { own, text, pipeline, uncovered, is_trusted })
     }
 
@@ -279,7 +279,7 @@ fn listing(loaded: &LoadedConfig) -> String {
     let files = &loaded.project.files;
     for file in files {
         let root = &loaded.settings.workspace;
-        for (key, pattern) in uncovered_patterns(root, &file.restricted.needs_trust) {
+        for (key, pattern) in uncovered_patterns(root, &file.restricted.needs_trust).unwrap_or_default() {
             let _ = writeln!(text, "\n{}", messages::trust_pattern_uncovered(&name(&pattern), &name(&key)));
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum number of file names that are looked up; a real project has a few dozen, and each is one system call.
 const MAX_LOOKUPS: usize = 20_000;
 /// Maximum number of directory entries that are looked at for one pattern.
-const MAX_PATTERN_ENTRIES: usize = 5_000;
+const MAX_PATTERN_ENTRIES: usize = 1_000;
 /// Maximum number of words to which the braces of one word expand.
 const MAX_BRACE_WORDS: usize = 256;
 /// Extensions of files that a shell runs, whether they are executable or not.
@@ -60,8 +60,15 @@ pub fn find_files<'a>(
 /// Returns what the patterns in `commands` match, each in the root and in every directory that the same command names. Only scripts are
 /// covered: files that are executable, begin with `#!` or have the extension of a shell. Others, such as the sources that a linter
 /// checks, change with every work on the project.
-pub fn match_patterns<'a>(root: &Path, commands: impl IntoIterator<Item = &'a str>) -> PatternMatches {
+///
+/// # Errors
+/// Fails when there are too many files to look at.
+pub fn match_patterns<'a>(
+    root: &Path,
+    commands: impl IntoIterator<Item = &'a str>,
+) -> Result<PatternMatches, ConfigError> {
     let mut found = PatternMatches::default();
+    let mut lookups = 0;
     for command in commands {
         let (names, directories) = names_and_directories(root, command);
         let levels = levels_to_repository(root);
@@ -69,7 +76,7 @@ pub fn match_patterns<'a>(root: &Path, commands: impl IntoIterator<Item = &'a st
             let (mut matches, mut is_too_wide) = (Vec::new(), false);
             for directory in &directories {
                 if let Some(pattern) = below(root, levels, &directory.join(name).to_string_lossy()) {
-                    let expanded = expand(root, &pattern);
+                    let expanded = expand(root, &pattern, &mut lookups)?;
                     is_too_wide |= expanded.is_none();
                     matches.extend(expanded.unwrap_or_default());
                 }
@@ -82,7 +89,7 @@ pub fn match_patterns<'a>(root: &Path, commands: impl IntoIterator<Item = &'a st
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Checks whether `name` is the rest of another of `names` that leads through an existing directory: `*.sh` of `tools/*.sh`.
@@ -121,8 +128,8 @@ fn is_pattern(name: &Path) -> bool {
 
 /// Returns the regular files that `pattern` matches as a shell expands it: part by part, without names that begin with a dot unless the
 /// part does; `None` if the directories have too many entries.
-fn expand(root: &Path, pattern: &Path) -> Option<Vec<PathBuf>> {
-    let mut entries = 0;
+fn expand(root: &Path, pattern: &Path, lookups: &mut usize) -> Result<Option<Vec<PathBuf>>, ConfigError> {
+    let most = *lookups + MAX_PATTERN_ENTRIES;
     let mut found = vec![PathBuf::new()];
     for part in pattern.components().map(|part| part.as_os_str().to_string_lossy().into_owned()) {
         let mut next = Vec::new();
@@ -136,9 +143,9 @@ fn expand(root: &Path, pattern: &Path) -> Option<Vec<PathBuf>> {
         };
         for path in found {
             for entry in root.join(&path).read_dir().into_iter().flatten().flatten() {
-                entries += 1;
-                if entries > MAX_PATTERN_ENTRIES {
-                    return None;
+                count(lookups, 1)?;
+                if *lookups > most {
+                    return Ok(None);
                 }
                 let name = entry.file_name();
                 let is_hidden = name.to_string_lossy().starts_with('.') && !part.starts_with('.');
@@ -150,7 +157,7 @@ fn expand(root: &Path, pattern: &Path) -> Option<Vec<PathBuf>> {
         found = next;
     }
     found.retain(|path| root.join(path).is_file());
-    Some(found)
+    Ok(Some(found))
 }
 
 fn is_script(path: &Path) -> bool {
@@ -319,7 +326,7 @@ mod tests {
             ("test [ -f x ]; echo '['", &[]),
             ("sh *.rb", &[]),
         ] {
-            let found = match_patterns(root.path(), [command]);
+            let found = match_patterns(root.path(), [command]).unwrap();
             assert_eq!(found.scripts.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{command}");
         }
         for (command, expected) in [
@@ -329,7 +336,7 @@ mod tests {
             let found = find_files(root.path(), [command]).unwrap();
             assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{command}");
         }
-        let uncovered = |command| match_patterns(root.path(), [command]).uncovered;
+        let uncovered = |command| match_patterns(root.path(), [command]).unwrap().uncovered;
         assert_eq!(uncovered("python tools/*.py"), BTreeSet::from(["tools/*.py".to_owned()]));
         assert_eq!(uncovered("sh a/**/x.sh"), BTreeSet::from(["a/**/x.sh".to_owned()]));
         assert_eq!(uncovered("sh tools/*.sh"), BTreeSet::new());
@@ -365,7 +372,7 @@ mod tests {
             ("sh ../*.sh", "../own.sh"),
         ] {
             let mut found = find_files(&root, [command]).unwrap();
-            found.extend(match_patterns(&root, [command]).scripts);
+            found.extend(match_patterns(&root, [command]).unwrap().scripts);
             assert_eq!(found.into_iter().collect::<Vec<_>>(), [expected], "{command}");
         }
         assert!(find_files(&root, ["sh ../../../../x", "/etc/passwd"]).unwrap().is_empty());

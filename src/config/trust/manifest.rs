@@ -58,7 +58,7 @@ impl TrustManifest {
         let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
         let manifest = Self { files: BTreeMap::from([(path.to_owned(), hash)]) };
         let mut files = file_references::find_files(root, pipeline.references())?;
-        files.extend(file_references::match_patterns(root, pipeline.references()).scripts);
+        files.extend(file_references::match_patterns(root, pipeline.references())?.scripts);
         manifest.with_referenced(root, files)
     }
 
@@ -112,30 +112,37 @@ fn referenced_files(root: &Path, project: &ProjectConfig) -> Result<BTreeSet<Str
         commands.extend(commands_of(key, &layer_value.value));
     }
     let mut files = file_references::find_files(root, texts)?;
-    files.extend(file_references::match_patterns(root, commands).scripts);
+    files.extend(file_references::match_patterns(root, commands)?.scripts);
     Ok(files)
 }
 
 /// Returns the patterns in the commands of `settings` that match files which trust does not cover, each with its key.
-pub fn uncovered_patterns(root: &Path, settings: &Layers) -> Vec<(String, String)> {
+///
+/// # Errors
+/// Fails as [`TrustManifest::for_project`] does.
+pub fn uncovered_patterns(root: &Path, settings: &Layers) -> Result<Vec<(String, String)>, ConfigError> {
     let mut uncovered = Vec::new();
     for (key, layer_value) in settings.layer_values().filter(|(key, _)| !key.starts_with("agents.")) {
-        let found = file_references::match_patterns(root, commands_of(key, &layer_value.value));
+        let found = file_references::match_patterns(root, commands_of(key, &layer_value.value))?;
         uncovered.extend(found.uncovered.into_iter().map(|pattern| (key.to_owned(), pattern)));
     }
-    uncovered
+    Ok(uncovered)
 }
 
 /// Returns the patterns in the commands of a pipeline that match files which trust does not cover.
-pub fn uncovered_by_pipeline(root: &Path, pipeline: &Pipeline) -> BTreeSet<String> {
-    file_references::match_patterns(root, pipeline.references()).uncovered
+///
+/// # Errors
+/// Fails as [`TrustManifest::for_pipeline`] does.
+pub fn uncovered_by_pipeline(root: &Path, pipeline: &Pipeline) -> Result<BTreeSet<String>, ConfigError> {
+    Ok(file_references::match_patterns(root, pipeline.references())?.uncovered)
 }
 
 /// Returns the keys whose values refer to `file`.
 pub fn referencing_keys<'a>(root: &Path, settings: &'a Layers, file: &str) -> Vec<&'a str> {
     let names = |key: &str, value: &Value| {
         file_references::find_files(root, texts_of(value)).is_ok_and(|found| found.contains(file))
-            || file_references::match_patterns(root, commands_of(key, value)).scripts.contains(file)
+            || file_references::match_patterns(root, commands_of(key, value))
+                .is_ok_and(|found| found.scripts.contains(file))
     };
     settings
         .layer_values()

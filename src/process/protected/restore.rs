@@ -71,7 +71,7 @@ impl Snapshot {
 /// Checks whether the linked worktree that `path` is, or is in, was removed: by git, for a command or for another run.
 fn is_in_removed_worktree(path: &Path) -> bool {
     let is_gone = |above: &Path| is_linked_worktree(above) && above.symlink_metadata().is_err();
-    snapshot::is_in_git(path) && path.ancestors().any(is_gone)
+    path.ancestors().any(is_gone)
 }
 
 /// Moves new items at `paths` to `quarantine`.

@@ -55,6 +55,26 @@ fn a_change_of_the_same_size_with_the_old_time_is_found() {
     assert_eq!(fs::read(found[0].moved_to.as_ref().unwrap()).unwrap(), b"evil");
 }
 
+// Fault A4: the data of a linked worktree that git had removed came back. What only has such a name is put back.
+#[test]
+fn only_a_linked_worktree_may_be_removed() {
+    let names = [".git/worktrees/x/commondir", ".git/modules/worktrees/x/config", "worktrees/.git/config"];
+    let (_place, policy, quarantine) = protected_workspace(&names);
+    let path = |name: &str| workspace(&policy).join(name);
+    for name in names {
+        fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+        fs::write(path(name), "x").unwrap();
+    }
+    fs::write(path(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let snapshot = look(&policy);
+    for removed in [".git/worktrees/x", ".git/modules/worktrees/x", "worktrees/.git"] {
+        fs::remove_dir_all(path(removed)).unwrap();
+    }
+    let found = snapshot.restore(&quarantine);
+    assert!(found.iter().all(|change| !change.path.contains(".git/worktrees")), "{found:?}");
+    assert_eq!(names.map(|name| path(name).exists()), [false, true, true]);
+}
+
 #[test]
 fn a_changed_file_is_cut_off_from_its_other_names() {
     let (_place, policy, quarantine) = protected_workspace(&["file"]);

@@ -125,9 +125,13 @@ fn acknowledged(git: &Path, tree: &Path) -> Option<PathBuf> {
     (is_registered && names_tree).then_some(common)
 }
 
-/// Checks whether `path` in the directory of a repository is that of a linked worktree.
+/// Checks whether `path` is the data of a linked worktree: it is in `worktrees` of a repository's directory. Working trees and submodules may
+/// have that name too.
 pub fn is_linked_worktree(path: &Path) -> bool {
-    path.parent().is_some_and(|parent| parent.ends_with(WORKTREES))
+    let Some(git) = path.parent().filter(|parent| parent.ends_with(WORKTREES)).and_then(Path::parent) else {
+        return false;
+    };
+    git.components().any(|part| part.as_os_str() == GIT) && git.join(HEAD).exists()
 }
 
 /// Checks whether `policy` protects all configuration of the repository with the directory `git`.
