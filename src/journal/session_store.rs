@@ -281,7 +281,8 @@ impl SessionStore {
     fn is_older(&self, id: &str, workspace: &Path) -> bool {
         let last = self.journal_path(id).ok().and_then(|path| path.metadata().ok()?.modified().ok());
         let created = workspace.metadata().ok().and_then(|directory| directory.created().ok());
-        last.zip(created).is_some_and(|(last, created)| last < created)
+        // The clock of file times is coarse, and no session ends in the tick in which its directory was created.
+        last.zip(created).is_some_and(|(last, created)| last <= created)
     }
 
     /// Returns `id`, or without one the id of the newest session that was not imported: a file must not become what the user means

@@ -1,5 +1,5 @@
 //! Results of calls as text and images for the model. Content that is not of the protocol is read block by block: the call has run, and its
-//! model would repeat it if the rest were lost. A list of tools is read tool by tool.
+//! model would repeat it if the rest were lost.
 
 use super::definition::harmless;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -7,12 +7,11 @@ use crate::tools::{ToolContext, ToolOutput};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{
-    CallToolResult, ContentBlock, CustomResult, ImageContent, JsonRpcMessage, ListToolsResult,
-    ResourceContents, ServerResult, Tool,
+    CallToolResult, ContentBlock, CustomResult, ImageContent, JsonRpcMessage, ResourceContents, ServerResult,
 };
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// Stands for a block that is not of the protocol and contains no text.
@@ -51,7 +50,7 @@ fn repeats(result: &CallToolResult, structured: &Value) -> bool {
     values.any(|value| value == *structured)
 }
 
-/// A transport that reads results of calls and lists of tools that are not wholly of the protocol, which `rmcp` would drop.
+/// A transport that reads results of calls whose content is not of the protocol, which `rmcp` would drop.
 pub struct LenientTransport<T>(pub T);
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for LenientTransport<T> {
@@ -70,12 +69,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for LenientTransport<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let mut message = self.0.receive().await?;
-        if let JsonRpcMessage::Response(response) = &mut message {
-            if let Some(listing) = lenient_listing(&response.result) {
-                response.result = ServerResult::ListToolsResult(listing);
-            } else if let Some(result) = lenient(&response.result) {
-                response.result = ServerResult::CallToolResult(result);
-            }
+        if let JsonRpcMessage::Response(response) = &mut message
+            && let Some(result) = lenient(&response.result)
+        {
+            response.result = ServerResult::CallToolResult(result);
         }
         Some(message)
     }
@@ -83,24 +80,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for LenientTransport<T> {
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
         self.0.close()
     }
-}
-
-/// Returns a list of tools that `rmcp` has not recognised, because one of them is not of the protocol; `None` if it is none. Such a tool has its
-/// name, description and schema, as far as these are valid; one without a name is left out.
-fn lenient_listing(result: &ServerResult) -> Option<ListToolsResult> {
-    let ServerResult::CustomResult(CustomResult(Value::Object(fields))) = result else { return None };
-    let mended = |tool: &Value| {
-        if serde_json::from_value::<Tool>(tool.clone()).is_ok() {
-            return Some(tool.clone());
-        }
-        let schema = tool.get("inputSchema").filter(|schema| schema.is_object());
-        let schema = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
-        let description = tool.get("description").and_then(Value::as_str);
-        Some(json!({"name": tool.get("name")?.as_str()?, "description": description, "inputSchema": schema}))
-    };
-    let tools: Vec<Value> = fields.get("tools")?.as_array()?.iter().filter_map(mended).collect();
-    let cursor = fields.get("nextCursor").and_then(Value::as_str);
-    serde_json::from_value(json!({"tools": tools, "nextCursor": cursor})).ok()
 }
 
 /// Returns the result of a call that `rmcp` has not recognised; `None` if it is none.
@@ -180,6 +159,7 @@ fn left_out(what: &str, base64_bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// The text of the blocks of a result that a server sends, and whether it is an error.
     fn read(result: &Value) -> Option<(String, bool)> {
@@ -190,24 +170,6 @@ mod tests {
         };
         let texts: Vec<String> = result.content.iter().map(text).collect();
         Some((texts.join("|"), result.is_error == Some(true)))
-    }
-
-    // Fault A8: one entry that is not of the protocol was the end of the server.
-    #[test]
-    fn a_list_of_tools_is_read_entry_by_entry() {
-        let sent = json!({"nextCursor": "more", "tools": [
-            {"name": "a", "inputSchema": {"type": "object", "properties": {"x": {}}}},
-            {"name": "b"},
-            {"name": "c", "description": 7, "inputSchema": null},
-            {"description": "without a name"},
-            1,
-        ]});
-        let listing = lenient_listing(&serde_json::from_value(sent).unwrap()).unwrap();
-        let tools: Vec<_> = listing.tools.iter().map(|tool| (&*tool.name, tool.input_schema.len())).collect();
-        assert_eq!(tools, [("a", 2), ("b", 1), ("c", 1)]);
-        assert_eq!(listing.next_cursor.as_deref(), Some("more"));
-        let call = serde_json::from_value(json!({"content": ["a"]})).unwrap();
-        assert!(lenient_listing(&call).is_none());
     }
 
     // Fault A10: such answers were reported as calls that did not run, so the model repeated them.

@@ -14,6 +14,8 @@ use agent::llm::provider_table::Provider;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::runtime::clock::Clock;
 use agent::text::delimiter::Delimiter;
+use rustix::net::{AddressFamily, SocketType};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -493,9 +495,16 @@ fn a_redirect_is_not_followed_and_the_key_stays_home() {
 
 #[test]
 fn a_server_that_is_absent_is_said_to_be() {
-    let server = Server::start("turns:\n- text: x");
-    let options = ModelOptions { retries: 0, ..options(&server) };
-    drop(server);
+    // A port that is taken, so that no other test gets it, and at which nobody listens.
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddrV4::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let options = ModelOptions {
+        model: Some("m".into()),
+        api_base: Some(format!("http://{address}/v1")),
+        retries: 0,
+        ..ModelOptions::default()
+    };
     let outcome = once_with(&options, true);
     assert_eq!(outcome.error().kind, FailureKind::Network);
     assert!(outcome.error().message.contains("is the server running?"), "{}", outcome.error());
