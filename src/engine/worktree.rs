@@ -35,8 +35,7 @@ const SETTINGS: [(&str, &str); 5] = [
 /// How often, and after which pauses, a lock on a branch is looked at: a git process that works holds it for milliseconds.
 const LOCK_TRIES: u32 = 30;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
-/// How often git is called while another process creates a worktree, and the pause between two calls.
-const UNFINISHED_TRIES: u32 = 10;
+/// Pause between two calls of git while another process creates a worktree, at most as many as for a lock.
 const UNFINISHED_PAUSE: Duration = Duration::from_millis(20);
 
 /// A repository with the user's working tree.
@@ -111,7 +110,7 @@ impl<'a> Repository<'a> {
         let call = async || -> Result<String, String> {
             Ok(stdout_text(&self.run(directory, words, &[]).await?)?.trim_end().to_owned())
         };
-        for _ in 1..UNFINISHED_TRIES {
+        for _ in 1..LOCK_TRIES {
             match call().await {
                 // Git reads the data of all worktrees, and gives up at one that another process is creating: its `commondir` is empty.
                 Err(why) if why.contains("/commondir: ") => sleep(UNFINISHED_PAUSE).await,

@@ -637,10 +637,12 @@ fn class_45_a_command_that_falls_silent_is_ended_and_one_that_goes_on_is_not() {
 
 #[test]
 fn class_45_endless_output_ends_with_the_time() {
+    // A busy machine takes a while to start the command.
+    let time = Duration::from_secs(1);
     for &tier in tiers() {
-        let exit = run(tier, CommandSpec { timeout: Duration::from_millis(300), ..script("yes") });
+        let exit = run(tier, CommandSpec { timeout: time, ..script("yes") });
         assert_eq!((exit.reason, exit.stdout.head.len()), (ExitReason::TimedOut, HEAD_BYTES));
-        assert!(exit.duration < Duration::from_millis(300) + ALLOWED, "{:?}", exit.duration);
+        assert!(exit.duration < time + ALLOWED, "{:?}", exit.duration);
     }
 }
 
