@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 /// Reference to the state that a run left, before tests were restored.
 const LEFT_BY_RUN: &str = "refs/agent/left-by-run";
 
+/// Reference to the list of what [`LEFT_BY_RUN`] lacks, as JSON.
+const LEFT_OUT: &str = "refs/agent/left-out";
+
 /// Creates a repository of all files in `root`, ignored ones too, and returns its commit.
 ///
 /// # Errors
@@ -63,7 +66,9 @@ pub async fn commit_run(
     message: &str,
 ) -> Result<Committed, String> {
     if let Ok(commit) = commit_id(launcher, root, LEFT_BY_RUN).await {
-        return Ok(Committed { commit: (commit != base).then_some(commit), ..Committed::default() });
+        let list = git(launcher, root, &["cat-file", "blob", LEFT_OUT], Vec::new(), &[]).await?;
+        let left_out = serde_json::from_str(&stdout_text(&list)?).map_err(|error| error.to_string())?;
+        return Ok(Committed { commit: (commit != base).then_some(commit), left_out });
     }
     Repository::open(launcher, root).await?.commit_all(root, base, message, &[]).await
 }
@@ -81,7 +86,10 @@ pub async fn prepare_checks(
 ) -> Result<(), String> {
     let repository = Repository::open(launcher, root).await?;
     if repository.commit_of(LEFT_BY_RUN).await.is_err() {
-        let commit = repository.commit_all(root, base, message, &[]).await?.commit;
+        let Committed { commit, left_out } = repository.commit_all(root, base, message, &[]).await?;
+        let list = serde_json::to_vec(&left_out).map_err(|error| error.to_string())?;
+        let list = git(launcher, root, &["hash-object", "-w", "--stdin"], list, &repository.settings).await?;
+        repository.line(root, &["update-ref", LEFT_OUT, stdout_text(&list)?.trim()]).await?;
         repository.line(root, &["update-ref", LEFT_BY_RUN, commit.as_deref().unwrap_or(base)]).await?;
     }
     let apply = async |words: &[&str]| {

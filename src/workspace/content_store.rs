@@ -7,7 +7,7 @@
 use crate::redactor::Redactor;
 use crate::runtime::clock::Clock;
 use crate::runtime::private_file::{self, create_private_dir};
-use crate::workspace::file::{ContentHash, HASH_DIGITS, HashedContent, hash};
+use crate::workspace::file::{ContentHash, HASH_DIGITS, HashedContent, hash, parse_hex};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -331,9 +331,9 @@ fn line(hash: ContentHash, offset: u64, length: u64) -> String {
 }
 
 fn read_line(line: &[u8]) -> Option<(ContentHash, u64, u64)> {
-    let mut words = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split(' ');
-    let hash = ContentHash::parse(words.next()?)?;
-    let mut number = || u64::from_str_radix(words.next()?, 16).ok();
+    let mut words = line.strip_suffix(b"\n")?.split(|byte| *byte == b' ');
+    let hash = ContentHash::parse(std::str::from_utf8(words.next()?).ok()?)?;
+    let mut number = || u64::try_from(parse_hex(words.next()?)?).ok();
     Some((hash, number()?, number()?))
 }
 

@@ -2,14 +2,15 @@
 
 use crate::process::sandbox::repositories;
 use crate::redactor::Redactor;
-use crate::runtime::private_file;
+use crate::runtime::private_file::{self, set_mode};
 use crate::workspace::content_store::MAX_FILE_BYTES;
 use crate::workspace::snapshot::CACHE_TAG;
+use rustix::fs::Mode;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of entries to copy. Enough for a project with its installed packages.
@@ -112,9 +113,9 @@ impl Copier<'_> {
         if self.unseen.contains(&from) {
             self.leave_out(path);
         } else if metadata.is_dir() {
-            let made = std::fs::create_dir(&to);
-            let mode = Permissions::from_mode(metadata.mode() & 0o7777 | OWN);
-            made.and_then(|()| std::fs::set_permissions(&to, mode)).map_err(at(&to))?;
+            let made = std::fs::create_dir(&to).and_then(|()| File::open(&to));
+            let mode = Mode::from_raw_mode(metadata.mode() & 0o7777 | OWN);
+            made.and_then(|made| Ok(set_mode(&made, mode)?)).map_err(at(&to))?;
             if from.join(CACHE_TAG).symlink_metadata().is_ok() {
                 self.copied.caches.push(path.to_string_lossy().into_owned());
             } else {
@@ -158,7 +159,7 @@ impl Copier<'_> {
         let written = File::create_new(to).and_then(|mut file| {
             file.write_all(&bytes)?;
             io::copy(&mut rest, &mut file)?;
-            file.set_permissions(Permissions::from_mode(metadata.mode() & 0o777))?;
+            set_mode(&file, Mode::from_raw_mode(metadata.mode() & 0o777))?;
             file.set_modified(metadata.modified()?)
         });
         written.map_err(at(to))?;

@@ -4,12 +4,13 @@ use crate::runtime::clock::Clock;
 use crate::runtime::private_file;
 use crate::text::lines::one_line;
 use crate::workspace::git_index::{GitIndex, HASH_BYTES};
-use crate::workspace::walk::{has_plain_ignore_files, project_walk};
+use crate::workspace::walk::{IgnoreRules, has_plain_ignore_files, project_walk};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ const MAX_TREE_BYTES: usize = 8 << 10;
 const MAX_NAME: usize = 80;
 /// Maximum number of listed languages.
 const LANGUAGES: usize = 5;
-/// Maximum number of entries of the root in which directories are found.
+/// Maximum number of directories of the root.
 const MAX_TOP: usize = 1_000;
 /// Maximum depth of listed directories in a tree without files.
 const MAX_DEPTH: usize = 6;
@@ -236,7 +237,7 @@ fn files_of_git(
     if found.all.files <= SMALL_PROJECT_ENTRIES && found.stopped.is_none() {
         return None;
     }
-    found.top = top(root, project_builder(root, skipped));
+    found.top = top(root, skipped);
     Some(found.finish())
 }
 
@@ -290,7 +291,7 @@ fn walk(
         }
     }
     if found.stopped.is_some() {
-        found.top = top(root, builder);
+        found.top = top(root, skipped);
     }
     found.finish()
 }
@@ -307,10 +308,20 @@ fn project_builder(root: &Path, skipped: &Arc<Skipped>) -> WalkBuilder {
     builder
 }
 
-/// Returns the directories at the root.
-fn top(root: &Path, mut builder: WalkBuilder) -> Vec<PathBuf> {
-    let entries = builder.max_depth(Some(1)).build().filter_map(Result::ok).take(MAX_TOP);
-    entries.filter_map(|entry| top_directory(root, &entry)).collect()
+/// Returns the directories at the root. A walk of this depth would also read each of them.
+fn top(root: &Path, skipped: &Skipped) -> Vec<PathBuf> {
+    let rules = has_plain_ignore_files(root).then(|| IgnoreRules::read(root, None)).flatten();
+    let is_listed = |entry: &fs::DirEntry| {
+        let path = entry.path();
+        entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && !is_skipped_directory(&entry.file_name(), skipped)
+            && !rules.as_ref().is_some_and(|rules| rules.ignores(&path, true))
+            && has_plain_ignore_files(&path)
+    };
+    let entries = root.read_dir().into_iter().flatten().filter_map(Result::ok).filter(is_listed);
+    let mut top: Vec<PathBuf> = entries.take(MAX_TOP).map(|entry| entry.file_name().into()).collect();
+    top.sort();
+    top
 }
 
 fn top_directory(root: &Path, entry: &DirEntry) -> Option<PathBuf> {

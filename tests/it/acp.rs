@@ -327,6 +327,25 @@ fn acp_load_of_a_session_that_is_not_there_or_elsewhere_is_an_error() {
     assert_eq!(unknown["error"]["code"], -32002, "{unknown}");
 }
 
+// Fault A6
+#[test]
+fn acp_loads_a_session_of_a_project_that_was_renamed() {
+    let (lab, model) = (Lab::new(), server(&json!([{"text": "first"}, {"text": "second"}])));
+    let (old, new) = (lab.ws().join("old"), lab.ws().join("new"));
+    std::fs::create_dir(&old).unwrap();
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let opened = editor.request("session/new", &json!({"cwd": old, "mcpServers": []}));
+    let session = opened["result"]["sessionId"].as_str().unwrap().to_owned();
+    editor.prompt(&session, "say it");
+    assert_eq!(editor.client.leave(), Some(0));
+    std::fs::rename(&old, &new).unwrap();
+    let mut editor = Editor::start(&lab, &model, &[]);
+    let loaded = editor.request("session/load", &json!({"sessionId": session, "cwd": new, "mcpServers": []}));
+    assert!(loaded["error"].is_null() && editor.text("agent_message_chunk") == "first", "{loaded}");
+    editor.prompt(&session, "again");
+    assert!(model.requests()[1].body.to_string().contains("say it"));
+}
+
 #[test]
 fn acp_list_names_the_sessions_of_a_directory() {
     let (lab, model) = (Lab::new(), server(&json!([{"text": "first"}])));

@@ -5,6 +5,8 @@ use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
 use crate::support::wire_server::{WireServer, head};
 use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
 
 fn server(turns: &Value) -> Server {
     Server::start(&json!({ "turns": turns }).to_string())
@@ -228,6 +230,34 @@ fn claude_images_reach_the_model_and_what_is_none_is_an_error() {
     assert!(told(&model).contains("R0lGODlhAgEDAAAAOw=="), "{}", told(&model));
 }
 
+// Fault A6
+#[test]
+fn claude_resumes_and_copies_a_session_of_a_project_that_was_renamed() {
+    let answers: Vec<Value> = (1..=3).map(|n| json!({"text": format!("answer {n}")})).collect();
+    let (lab, model) = (Lab::new(), server(&json!(answers)));
+    let (old, new, other) = (lab.ws().join("old"), lab.ws().join("new"), lab.ws().join("other"));
+    fs::create_dir(&old).unwrap();
+    let turn = |directory: &Path, flags: &[&str]| {
+        let mut client = ClaudeClient::below(&lab, directory, &model.url(), flags);
+        let result = client.turn("go on");
+        (result, client.leave())
+    };
+    let (first, _) = turn(&old, &[]);
+    let id = first["session_id"].as_str().unwrap();
+    fs::create_dir(&other).unwrap();
+    for elsewhere in [&["--resume", id][..], &["--resume", id, "--fork-session"]] {
+        let mut client = ClaudeClient::below(&lab, &other, &model.url(), elsewhere);
+        client.say(&json!("go on"));
+        assert!(client.result().to_string().contains("belongs to another workspace"), "{elsewhere:?}");
+    }
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(turn(&new, &["--resume", id]).1, Some(0));
+    assert!(told(&model).contains("answer 1"), "{}", told(&model));
+    assert_eq!(turn(&new, &["--resume", id, "--fork-session"]).1, Some(0));
+    assert!(told(&model).contains("answer 2"), "{}", told(&model));
+    assert_eq!(lab.journals().len(), 2, "the refused copy is not there");
+}
+
 #[test]
 fn claude_sessions_are_resumed_continued_copied_and_created_with_an_id() {
     let answers: Vec<Value> = (1..=6).map(|n| json!({"text": format!("answer {n}")})).collect();
@@ -356,7 +386,7 @@ fn claude_add_dir_does_not_widen_a_configured_list() {
     for (config, is_written) in [("", true), ("sandbox: {writable: []}\n", false)] {
         let lab = Lab::new();
         let extra = lab.home().join("extra");
-        std::fs::create_dir(&extra).unwrap();
+        fs::create_dir(&extra).unwrap();
         let lab = lab.config(config);
         let file = extra.join("f");
         let model = server(&json!([

@@ -297,6 +297,19 @@ fn a18_tests_that_a_kill_interrupted_run_again_and_are_no_work_of_the_model() {
     assert_eq!(server.requests().len(), 2);
 }
 
+// Fault A2
+#[test]
+fn a18_what_the_commit_of_a_run_lacks_is_named_also_after_its_tests_were_restored() {
+    let lab = Lab::new();
+    let tasks = instances(&lab, None);
+    let filtered = "echo '*.bin filter=unknown' > .gitattributes; echo 1 > a.bin; echo 2 > value.txt";
+    let (one, two) = (model(&lab, "one", &command(filtered)), model(&lab, "two", &command("true")));
+    let json =
+        eval(&lab, &tasks, &[&one, &two], &["--check", "cmp value.txt tests/value.txt", "--json"]).json();
+    let left_out = |run: usize| &json["runs"][run]["worktree"]["left_out"];
+    assert_eq!((left_out(0), left_out(1)), (&json!(["a.bin"]), &Value::Null), "{json}");
+}
+
 #[test]
 fn a18_an_interrupted_run_is_resumed_without_the_tests_and_all_its_work_is_committed() {
     let lab = Lab::new().config("parallel: {workers: 1}");

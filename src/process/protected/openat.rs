@@ -1,17 +1,20 @@
 //! File operations relative to open directories, so that a concurrent command cannot exchange a parent directory.
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bits of a mode that can be changed.
 pub(super) const MODE_BITS: u32 = 0o7777;
+
+/// Size in bytes of the buffer for the entries of a directory: some hundred at once.
+const LISTING_BYTES: usize = 16 << 10;
 
 /// Opens the directory at `path`. Fails if any part of it is a link.
 pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -46,31 +49,40 @@ pub(super) fn kind(stat: &Stat) -> FileType {
 
 /// Lists at most `most` names in the directory `at`.
 pub(super) fn names(at: &impl AsFd, most: usize) -> io::Result<Vec<OsString>> {
-    Ok(list_dir(at, most)?.into_iter().map(|(name, _)| name).collect())
+    let mut names = Vec::new();
+    visit_entries(at, most, |name, _| names.push(name.to_owned()))?;
+    Ok(names)
 }
 
-/// Lists at most `most` names in the directory `at`, with their file types.
-pub(super) fn list_dir(at: &impl AsFd, most: usize) -> io::Result<Vec<(OsString, FileType)>> {
+/// Calls `visit` with the name and the file type of at most `most` entries of the directory `at`.
+pub(super) fn visit_entries(
+    at: &impl AsFd,
+    most: usize,
+    mut visit: impl FnMut(&OsStr, FileType),
+) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = Dir::new(rustix::fs::openat(at, c".", flags, Mode::empty())?)?;
-    let mut names = Vec::new();
-    for entry in directory {
+    let directory = rustix::fs::openat(at, c".", flags, Mode::empty())?;
+    let mut buffer = Vec::with_capacity(LISTING_BYTES);
+    let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+    let mut visited = 0;
+    while let Some(entry) = entries.next() {
         let entry = entry?;
-        let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
             continue;
         }
-        if names.len() == most {
+        if visited == most {
             break;
         }
+        visited += 1;
         let kind = match entry.file_type() {
             // Some file systems do not report the type.
-            FileType::Unknown => stat_at(at, &name)?.map_or(FileType::Unknown, |stat| kind(&stat)),
+            FileType::Unknown => stat_at(at, name)?.map_or(FileType::Unknown, |stat| kind(&stat)),
             known => known,
         };
-        names.push((name, kind));
+        visit(name, kind);
     }
-    Ok(names)
+    Ok(())
 }
 
 /// Reads the regular file `name` in `at`. `None` if it has more than `most` bytes.
@@ -96,7 +108,7 @@ pub(super) fn make_file(at: &impl AsFd, name: &OsStr, bytes: &[u8], like: &Stat)
     let owner = (rustix::fs::Uid::from_raw(like.st_uid), rustix::fs::Gid::from_raw(like.st_gid));
     // Only root can change the owner, and only root can have had a file of another user to restore.
     let _may_lack_rights = rustix::fs::fchown(&file, Some(owner.0), Some(owner.1));
-    file.set_permissions(Permissions::from_mode(like.st_mode & MODE_BITS))
+    set_mode(&file, like.st_mode & MODE_BITS)
 }
 
 /// Creates the directory `name` in `at` with the mode of `like`. Fails if it exists.
@@ -110,11 +122,14 @@ pub(super) fn set_rights(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::Resul
     set_mode(&open_directory(at, name)?, like.st_mode & MODE_BITS)
 }
 
-/// Sets the mode of the open directory, whatever its current mode.
-pub(super) fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
-    // A path below this directory would need search permission on it.
-    let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
+/// Sets the mode of the open file or directory, whatever its current mode. Some file systems refuse even the mode that it has.
+pub(super) fn set_mode(opened: &impl AsFd, mode: u32) -> io::Result<()> {
+    // A path below a directory would need search permission on it.
+    let path = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).or_else(|error| {
+        let has_mode = rustix::fs::fstat(opened).is_ok_and(|now| now.st_mode & MODE_BITS == mode);
+        if has_mode { Ok(()) } else { Err(error) }
+    })
 }
 
 /// Moves `name` in `at` to `to`, in a directory of ours. Across file systems it copies at most `most` bytes.

@@ -4,11 +4,10 @@ use super::openat;
 use super::snapshot::{FileStamp, now};
 use super::unlocked_dirs::{LIST_MODE, UnlockedDirs};
 use crate::process::sandbox::protected_names::{is_project_directory, is_tool_configuration};
-use crate::process::sandbox::repositories::{is_bare, is_git};
+use crate::process::sandbox::repositories::{BARE, is_bare, is_git};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -173,26 +172,27 @@ impl ScanPass {
     fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<FileStamp> {
         self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LIST_MODE));
         let stamp = FileStamp::of(rustix::fs::fstat(handle).ok()?, now());
-        let listed = match openat::list_dir(handle, self.entries) {
-            Err(_not_ours) if self.locked.is_none() => return None,
-            listed => listed.unwrap_or_default(),
-        };
-        self.entries -= listed.len();
-        let mut names = BTreeSet::new();
+        let Self { open, entries, found, locked } = self;
+        let directory_path = workspace.join(directory);
         let is_held = directory != Path::new("") && is_project_directory(directory);
-        for (name, kind) in listed {
-            if is_held && is_tool_configuration(&name) {
-                self.found.configurations.push(workspace.join(directory).join(&name));
+        let mut names = BTreeSet::new();
+        let listed = openat::visit_entries(handle, *entries, |name, kind| {
+            *entries -= 1;
+            if is_held && is_tool_configuration(name) {
+                found.configurations.push(directory_path.join(name));
             }
-            if is_git(&name) {
-                self.found.repositories.push(workspace.join(directory).join(&name));
+            if is_git(name) {
+                found.repositories.push(directory_path.join(name));
             } else if kind == FileType::Directory {
-                self.open.push_back(directory.join(&name));
+                open.push_back(directory.join(name));
             }
-            names.insert(name);
+            names.extend(BARE.into_iter().filter(|one| name == *one));
+        });
+        if listed.is_err() && locked.is_none() {
+            return None;
         }
-        if is_bare(|name| names.contains(OsStr::new(name))) {
-            self.found.repositories.push(workspace.join(directory));
+        if is_bare(|name| names.contains(name)) {
+            found.repositories.push(directory_path);
         }
         (self.entries > 0).then_some(stamp)
     }

@@ -45,9 +45,13 @@ pub fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(GIT)
 }
 
+/// Names by which [`is_bare`] decides.
+pub const BARE: [&str; 4] = [HEAD, "commondir", "objects", "refs"];
+
 /// Checks whether a directory with these names is itself a repository, such as a bare one.
-pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
-    names(HEAD) && (names("commondir") || names("objects") && names("refs"))
+pub fn is_bare(has: impl Fn(&str) -> bool) -> bool {
+    let [head, common, objects, refs] = BARE;
+    has(head) && (has(common) || has(objects) && has(refs))
 }
 
 /// Checks whether tools must not change the file at this path in a repository's directory. The parts are in lower case. `HEAD`

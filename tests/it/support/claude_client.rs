@@ -4,6 +4,7 @@ use super::mcp_client::McpClient;
 use super::run::Lab;
 use super::server::Server;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// What the SDK sends first.
 pub const FLAGS: [&str; 7] =
@@ -25,7 +26,13 @@ impl ClaudeClient {
 
     /// Starts the program with the model server at `url`.
     pub fn at(lab: &Lab, url: &str, more: &[&str]) -> Self {
+        Self::below(lab, &lab.ws(), url, more)
+    }
+
+    /// Starts the program in `directory`.
+    pub fn below(lab: &Lab, directory: &Path, url: &str, more: &[&str]) -> Self {
         let mut command = lab.command(&[&FLAGS, more].concat());
+        command.current_dir(directory);
         command.env("ANTHROPIC_BASE_URL", url).env("ANTHROPIC_API_KEY", KEY);
         Self { client: McpClient::over(command), seen: Vec::new(), requests: 0 }
     }

@@ -2,10 +2,10 @@
 
 use super::session::Session;
 use crate::cli::compose::app::App;
-use crate::cli::compose::json_rpc::message::{failed, invalid_params};
+use crate::cli::compose::json_rpc::message::failed;
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::json_rpc::session_page::session_page;
-use crate::cli::compose::session::session_store;
+use crate::cli::compose::session::{check_workspace, session_store};
 use crate::config::flags::Flags;
 use crate::config::load;
 use crate::core::event::Event;
@@ -51,11 +51,10 @@ pub fn reopen(session: &Session, outbox: Option<&Rc<Outbox>>) -> Result<(), Erro
     let path = session_store(&session.settings).journal_path(&session.id).map_err(unknown)?;
     let updates = outbox.map(|outbox| session.updates(outbox));
     let (mut bytes, mut is_elsewhere, mut agent) = (0_usize, false, None);
-    let workspace = session.settings.workspace.to_string_lossy();
     read::for_each_record(&path, |_line, record| {
         let Some(record) = record else { return true };
         if let Event::SessionStart { workspace: began, .. } = &record.event {
-            is_elsewhere = *began != workspace;
+            is_elsewhere = check_workspace(&session.settings, &session.id, Some(began)).is_err();
         }
         match &record.event {
             Event::RunStart { agent: name, .. } => agent = Some(name.clone()),
@@ -75,7 +74,9 @@ pub fn reopen(session: &Session, outbox: Option<&Rc<Outbox>>) -> Result<(), Erro
     })
     .map_err(|error| failed(&error))?;
     if is_elsewhere {
-        return Err(invalid_params("the session belongs to another workspace"));
+        let mut elsewhere = Error::session_not_found(session.id.clone());
+        "the session belongs to another workspace".clone_into(&mut elsewhere.message);
+        return Err(elsewhere);
     }
     if let Some(agent) = agent {
         session.keep_agent(&agent);

@@ -16,6 +16,7 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::json_rpc::message::{OtherFields, invalid_params, invalid_request, parameters};
 use crate::cli::compose::json_rpc::outbox::Outbox;
 use crate::cli::compose::json_rpc::{self, Protocol, Reply};
+use crate::cli::compose::session::use_state_with;
 use crate::cli::error::CliResult;
 use crate::config::settings::Settings;
 use crate::llm::model_table;
@@ -151,7 +152,8 @@ impl Server<'_> {
         if self.sessions.get(id).is_some_and(|session| session.is_busy()) {
             return Err(invalid_request("a prompt of this session is running"));
         }
-        let session = self.open(id.to_owned(), place)?;
+        let mut session = self.open(id.to_owned(), place)?;
+        use_state_with(&mut session.settings, Some(id));
         history::reopen(&session, is_shown.then_some(&self.outbox))?;
         Ok(self.opened(state(&session), session))
     }

@@ -13,6 +13,7 @@ use crate::cli::commands::run::exit_code;
 use crate::cli::commands::run_args::RunOptions;
 use crate::cli::compose::input_images::InputImages;
 use crate::cli::compose::run_client::{RunBounds, RunClient};
+use crate::cli::compose::session::use_state_with;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
 use crate::core::event::{Event, Record};
@@ -73,6 +74,7 @@ impl Conversation {
     /// # Errors
     /// When there is no such session, or it cannot be read or copied.
     pub fn open(mut setup: Setup, args: &ClaudeArgs, outbox: &Rc<Outbox>) -> CliResult<Self> {
+        use_state_with(&mut setup.settings, args.resume.as_deref());
         let id = open_session(&setup, args)?;
         outbox.session_id.borrow_mut().clone_from(&id);
         let choices = Choices {

@@ -1,9 +1,9 @@
 //! Tells which workers of this machine are alive: each holds a lock on a file of its name.
 
 use crate::core::fleet::check_id;
-use crate::runtime::private_file::{create_new, open};
+use crate::runtime::private_file::{create_new, open, try_lock};
 use std::cell::Cell;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -88,10 +88,8 @@ impl Drop for WorkerLock {
 /// Opens a file; `None` if it does not exist, or a process has locked it.
 fn unlocked(path: &Path) -> Option<File> {
     let (file, _) = open(path).ok()?;
-    match file.try_lock() {
-        Ok(()) => Some(file),
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
-    }
+    // Without locks no worker could have been started.
+    try_lock(&file).is_ok_and(|is_free| is_free).then_some(file)
 }
 
 #[cfg(test)]
