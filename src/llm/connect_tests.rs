@@ -51,6 +51,8 @@ fn a_listed_model_needs_no_provider_where_only_one_has_it() {
     assert_eq!(server(Some("gpt-4.1"), None, &[]), openai);
     let keys = [("XAI_API_KEY", "k"), ("OPENAI_API_KEY", "k")];
     assert_eq!(server(Some("gpt-4.1"), None, &keys), openai);
+    let error = chosen(&options(Some("glm-5.1"), None), &keys).unwrap_err().message;
+    assert_eq!(error, "several providers have `glm-5.1`: --model zai/glm-5.1, --model dashscope/glm-5.1");
 }
 
 #[test]

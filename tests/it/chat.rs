@@ -43,9 +43,15 @@ fn chat_each_message_is_a_run_on_one_session_and_only_the_answers_are_on_stdout(
     assert!(shown.contains("openai/mock · 1 step · "), "{shown}");
     chat.types("two\r");
     chat.prompt(3);
+    chat.types("/report\r");
+    chat.prompt(4);
     chat.types(END);
     let done = chat.finish();
-    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "# First\nsecond\n"));
+    let (answers, report) = done.stdout.split_at("# First\nsecond\n".len());
+    assert_eq!((done.code, answers), (Some(0), "# First\nsecond\n"));
+    // Fault C3
+    let has_markup = ["&#", "&lt;", "</"].iter().any(|markup| report.contains(markup));
+    assert!(report.contains("openai/mock") && !has_markup, "{report}");
     let requests = server.requests();
     assert_eq!(user_messages(&requests[1]), ["\"one\"", "\"two\""]);
     for part in ["tools", "model"] {

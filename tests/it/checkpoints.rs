@@ -1,6 +1,7 @@
 //! Commits of what a session makes of files, for those who ask for them: `checkpoints.enabled`.
 
 use crate::support::calls::{call, command, script, write};
+use crate::support::kernel::confines;
 use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
 use crate::support::tree::{Tree, tree};
@@ -250,10 +251,9 @@ fn checkpoints_are_made_in_a_linked_worktree_and_a_failure_names_the_directory_t
     fs::rename(lab.outside().join("linked"), lab.outside().join("moved")).unwrap();
     let server = Server::start(&script(&[vec![write("other.txt", "n\n")]]));
     let done = lab.run(&server, &["--mode", "yolo", "--workspace", "../moved"]).exits(0);
-    if done.stderr.contains("no checkpoints") {
-        let hint = format!("--allow-write {}", lab.ws().canonicalize().unwrap().join(".git").display());
-        assert!(done.stderr.contains(&hint), "{}", done.stderr);
-    }
+    let hint = format!("--allow-write {}", lab.ws().canonicalize().unwrap().join(".git").display());
+    assert_eq!(done.stderr.contains("no checkpoints"), confines(), "{}", done.stderr);
+    assert_eq!(done.stderr.contains(&hint), confines(), "{}", done.stderr);
 }
 
 #[test]
