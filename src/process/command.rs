@@ -49,6 +49,13 @@ pub enum ExitReason {
     Cancelled,
 }
 
+/// Describes the end by `signal`, after "it was". Memory limits, those of containers too, leave no other trace.
+pub fn ended_by_signal(signal: i32) -> String {
+    let is_kill = signal == rustix::process::Signal::KILL.as_raw();
+    let cause = if is_kill { ", which the system sends when memory runs out" } else { "" };
+    format!("ended by signal {signal}{cause}")
+}
+
 /// Handling of a command's output.
 #[derive(Debug)]
 pub struct OutputOptions<Open> {

@@ -33,7 +33,9 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use super::command::{CommandOutcome, CommandSpec, ExitReason, LaunchError, OutputOptions};
+pub use super::command::{
+    CommandOutcome, CommandSpec, ExitReason, LaunchError, OutputOptions, ended_by_signal,
+};
 pub use super::command_registry::CommandRegistry;
 #[cfg(target_os = "linux")]
 pub use super::guard::launcher_main;

@@ -6,7 +6,7 @@ use super::{Access, CommandStatus, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::messages;
 use crate::process::capture::{Captured, StoredOutput};
 use crate::process::environment;
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, OutputOptions};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, OutputOptions, ended_by_signal};
 use crate::process::limits::FILE_BYTES;
 use crate::process::shell;
 use crate::text::excerpt::HEAD_LINES;
@@ -329,7 +329,7 @@ pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
         ExitReason::Code(code) => format!("Command failed with exit_code: {code}"),
         ExitReason::Signal(signal) => {
             let code = SIGNAL_EXIT_BASE.saturating_add(signal);
-            format!("Command failed with exit_code: {code} (ended by signal {signal})")
+            format!("Command failed with exit_code: {code} ({})", ended_by_signal(signal))
         }
         ExitReason::TimedOut => format!(
             "Command timed out after {} s and was ended with everything it started.\nGive a larger `timeout` (at most \

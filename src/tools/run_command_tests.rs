@@ -55,7 +55,10 @@ fn t14_a_failure_keeps_stdout_stderr_and_the_exit_code() {
     let output = run(serde_json::json!({"command": "printf x"}));
     assert_eq!((output.text.as_str(), output.is_error), ("stdout:\nx\nexit_code: 0", false));
     let output = run(serde_json::json!({"command": "kill -9 $$"}));
-    assert_eq!(output.text, "Command failed with exit_code: 137 (ended by signal 9)");
+    assert_eq!(
+        output.text,
+        "Command failed with exit_code: 137 (ended by signal 9, which the system sends when memory runs out)"
+    );
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn t14_a_failure_keeps_both_streams_and_the_exit_code_and_says_so_first() {
     assert_eq!(all[0], "Error: Command failed with exit_code: 3\nstdout:\no\nstderr:\ne");
     assert_eq!(all[1], "stdout:\nx\nstderr:\ny\nexit_code: 0");
     assert!(
-        all[2].starts_with("Error: Command failed with exit_code: 137 (ended by signal 9)"),
+        all[2].starts_with("Error: Command failed with exit_code: 137 (ended by signal 9, which the system sends when memory runs out)"),
         "{}",
         all[2]
     );

@@ -9,7 +9,9 @@ pub use protocol::{HookInput, Refusal};
 pub use rule::{HookEvent, HookFailureAction, HookRule};
 
 use crate::core::event::HookVerdict;
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, LaunchError, Launcher};
+use crate::process::launch::{
+    CommandOutcome, CommandSpec, ExitReason, LaunchError, Launcher, ended_by_signal,
+};
 use crate::process::shell;
 use crate::tools::sandbox_messages;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -374,7 +376,7 @@ impl Hook {
                 let for_model = event.reports_findings().then(|| text.clone());
                 HookAnswer::Warn { text, for_model }
             }
-            ExitReason::Signal(signal) => self.failed(event, &format!("it was ended by signal {signal}")),
+            ExitReason::Signal(signal) => self.failed(event, &format!("it was {}", ended_by_signal(signal))),
             ExitReason::TimedOut => {
                 self.failed(event, &format!("it did not finish within {} s", self.rule.timeout))
             }

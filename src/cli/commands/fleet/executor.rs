@@ -21,7 +21,7 @@ use crate::engine::policy::Mode;
 use crate::messages;
 use crate::process::capture::Captured;
 use crate::process::exec::find_in_path;
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, ended_by_signal};
 use crate::runtime::private_file::{create_new, create_private_dir};
 use regex::Regex;
 use serde_json::Value;
@@ -175,7 +175,7 @@ impl<'a> ExecutorRun<'a> {
         let (stop_reason, exit_code, cause) = match ended.reason {
             ExitReason::Code(0) => (Some(StopReason::LlmDone), Some(0), None),
             ExitReason::Code(code) => (None, Some(code), Some(format!("exited with code {code}"))),
-            ExitReason::Signal(signal) => (None, None, Some(format!("was ended by signal {signal}"))),
+            ExitReason::Signal(signal) => (None, None, Some(format!("was {}", ended_by_signal(signal)))),
             ExitReason::TimedOut | ExitReason::Idle => {
                 (Some(StopReason::Timeout), None, Some(messages::executor_timed_out(limit.as_secs())))
             }
