@@ -12,6 +12,10 @@ const MAX_ROUNDS: u32 = 5000;
 /// Pause between two rounds.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
+/// Scans without a find after which no process is left. A chain of processes that replace each other can be missed by one scan: one
+/// link ends before its parent is read, and the next begins after the list of processes was.
+const EMPTY_SCANS: u32 = 5;
+
 /// Bytes of `/proc/PID/stat` to read. Its name is at most 64 bytes, and the 52 numbers have up to 20 digits.
 const STAT_BYTES: u64 = 2048;
 
@@ -56,14 +60,16 @@ pub(super) fn terminate(spared: Option<Pid>) {
     }
 }
 
-/// Kills descendants of this process until none is left, except the processes `spared` and their descendants. Reaps only the
+/// Kills descendants of this process until none is found, except the processes `spared` and their descendants. Reaps only the
 /// children that it killed.
 pub(super) fn sweep_others(spared: &BTreeSet<i32>) {
+    let mut empty_scans = 0;
     for _ in 0..MAX_ROUNDS {
         let mut parents = parents();
         parents.retain(|pid, _| !spared.contains(pid));
         let others = descendants(rustix::process::getpid(), &parents);
-        if others.is_empty() {
+        empty_scans = if others.is_empty() { empty_scans + 1 } else { 0 };
+        if empty_scans == EMPTY_SCANS {
             return;
         }
         for pid in others {
