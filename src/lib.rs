@@ -5,6 +5,7 @@
 
 // L0: data types and pure text
 pub mod core;
+pub mod health;
 pub mod messages;
 pub mod redactor;
 pub mod text;

@@ -1,6 +1,7 @@
 //! Names of Claude Code: its tools with their arguments and those here, and its flags without a counterpart (`config/claude.json`).
 
-use crate::tools::toolbox::{CALL_TOOL, MCP_PREFIX};
+use crate::core::message::MCP_PREFIX;
+use crate::tools::toolbox::CALL_TOOL;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -7,11 +7,11 @@ mod of_project;
 
 use super::*;
 use crate::config::agents;
+use crate::config::verbosity::Verbosity;
 use crate::core::evaluation::EvaluationMode;
 use crate::core::secret::Secret;
 use crate::engine::Parallelism;
 use crate::engine::policy::Mode;
-use crate::report::verbosity::Verbosity;
 use std::collections::BTreeMap;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;

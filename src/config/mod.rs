@@ -43,5 +43,6 @@ pub mod telemetry;
 pub mod text_file;
 pub mod trust;
 pub mod validate;
+pub mod verbosity;
 pub mod web;
 pub mod yaml;

@@ -1,8 +1,19 @@
 //! The section `telemetry` of the configuration.
 
-use crate::report::telemetry::ExporterKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Form in which spans are exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExporterKind {
+    /// OTLP over HTTP, to a collector.
+    Otlp,
+    /// A file with one JSON object per line.
+    JsonFile,
+    /// Standard error, one line per span.
+    Console,
+}
 
 /// Export of spans for OpenTelemetry, at the end of a run (`agent help telemetry`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -53,6 +53,9 @@ pub enum Part {
     ToolResult(ToolResult),
 }
 
+/// Prefix of the names of tools of MCP servers.
+pub const MCP_PREFIX: &str = "mcp__";
+
 /// A tool call by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {

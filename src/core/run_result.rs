@@ -3,7 +3,7 @@
 use crate::core::change_review::ChangeReview;
 use crate::core::decision::Denial;
 use crate::core::evaluation::Evaluation;
-use crate::core::failure::Failure;
+use crate::core::failure::{Failure, FailureKind};
 use crate::core::file_change::{ChangeAction, ChangedBy};
 use crate::core::guardrail::TriggeredGuardrail;
 use crate::core::health::CodeHealth;
@@ -325,6 +325,22 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Creates the result of a run that did not start (configuration, usage, session and key errors), or that a panic ended.
+    pub fn not_started(failure: Failure, model: Option<String>) -> Self {
+        let stop_reason = match failure.kind {
+            FailureKind::Internal => Some(StopReason::InternalError),
+            FailureKind::Auth => Some(StopReason::AuthError),
+            _ => None,
+        };
+        Self {
+            schema_version: RESULT_SCHEMA_VERSION,
+            stop_reason,
+            model,
+            error: Some(failure),
+            ..Self::default()
+        }
+    }
+
     /// Returns the limit that ended the run, with its value.
     pub fn limit_reached(&self) -> Option<LimitReached> {
         self.limit.map(|limit| LimitReached { limit, value: self.limit_value })

@@ -1,8 +1,8 @@
 //! Measures the source files of a workspace, within limits of files, size, lines and time.
 
 use crate::core::health::FilesLeftOut;
-use crate::text::health::language::{LANGUAGES, SourceLanguage, language_of};
-use crate::text::health::project::{MeasuredFile, MeasuredProject};
+use crate::health::language::{LANGUAGES, SourceLanguage, language_of};
+use crate::health::project::{MeasuredFile, MeasuredProject};
 use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::file;

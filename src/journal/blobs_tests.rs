@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::event::{EVENT_SCHEMA_VERSION, Event, FinishReason, Purpose};
 use crate::core::message::{Message, OpaqueData, Part, Role, ToolCall, ToolResult};
-use crate::core::run_result::{Output, ToolUse};
+use crate::core::run_result::{Output, RunResult, ToolUse};
 use crate::journal::read::{self, JournalContents};
 use crate::journal::write::{encode, encode_with_blobs};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn run_end(output: Output, tools: usize) -> Event {
         message: String::new(),
         retryable: false,
     };
-    let mut result = crate::report::json::not_started(failure, None);
+    let mut result = RunResult::not_started(failure, None);
     let tool = ToolUse { name: "grep".into(), success: true, path: Some("a/b".into()), error: None };
     (result.output, result.tools_used) = (output, vec![tool; tools]);
     Event::RunEnd { result: Box::new(result) }

@@ -126,7 +126,6 @@ mod tests {
     use crate::core::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
     use crate::core::failure::{Failure, FailureKind};
     use crate::journal::write::encode;
-    use crate::report::json::not_started;
     use std::collections::BTreeMap;
 
     fn record(wall_ms: u64, event: Event) -> Record {
@@ -160,7 +159,7 @@ mod tests {
     fn end(steps: u32) -> Event {
         let failure = Failure { kind: FailureKind::Config, message: String::new(), retryable: false };
         let model = Some("p/two".to_owned());
-        Event::RunEnd { result: Box::new(RunResult { steps, ..not_started(failure, model) }) }
+        Event::RunEnd { result: Box::new(RunResult { steps, ..RunResult::not_started(failure, model) }) }
     }
 
     /// Creates a record long enough to push all earlier records out of the part that is read from the end.

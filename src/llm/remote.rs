@@ -1,6 +1,7 @@
 //! Client of a model on a server: combines codec, transport and retries.
 
 use crate::core::failure::FailureKind;
+use crate::core::message::MCP_PREFIX;
 use crate::core::secret::Secret;
 use crate::http::{Deadline, Delivery, Endpoint, HttpError, HttpResponse, RequestBody};
 use crate::llm::codec::{Codec, ModelParameters};
@@ -18,7 +19,6 @@ use crate::llm::tagged_call::TaggedCallParser;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use crate::runtime::clock::Clock;
 use crate::text::delimiter::Delimiter;
-use crate::tools::toolbox::MCP_PREFIX;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};

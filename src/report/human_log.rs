@@ -1,5 +1,6 @@
 //! The human-readable log of a run: lines on standard error, with icons on a terminal and plain text otherwise.
 
+use crate::config::verbosity::Verbosity;
 use crate::core::approval::ApprovalRequest;
 use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record};
 use crate::core::event_sink::EventSink;
@@ -13,7 +14,6 @@ use crate::mcp::definition::server_and_tool;
 use crate::messages::{self, LogStyle, RetryLine, SessionHeader};
 use crate::report::answer_shown::AnswerShown;
 use crate::report::subagent_log::SubagentLog;
-use crate::report::verbosity::Verbosity;
 use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
 use std::io;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! The end of the human-readable log: status and figures of the run, pending and refused calls.
 
+use crate::config::verbosity::Verbosity;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
 use crate::messages::{self, RunEndSummary};
 use crate::report::human_log::{HumanLog, LINE_CHARS, NOTICE_CHARS};
-use crate::report::verbosity::Verbosity;
 use crate::terminal::{Style, first_line, one_line};
 use std::io;
 use std::time::Duration;

@@ -1,28 +1,9 @@
 //! The result document of `--json`, and compact JSON that is safe to print on a terminal.
 
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::run_result::{RESULT_SCHEMA_VERSION, RunResult};
-use crate::core::stop_reason::StopReason;
 use crate::text::invisible::escape_json;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
-
-/// Creates the result of a run that did not start (configuration, usage, session and key errors), or that a panic ended.
-pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
-    let stop_reason = match failure.kind {
-        FailureKind::Internal => Some(StopReason::InternalError),
-        FailureKind::Auth => Some(StopReason::AuthError),
-        _ => None,
-    };
-    RunResult {
-        schema_version: RESULT_SCHEMA_VERSION,
-        stop_reason,
-        model,
-        error: Some(failure),
-        ..RunResult::default()
-    }
-}
 
 /// Returns `value` as one line of JSON with a newline, without raw control or invisible characters.
 ///
@@ -51,7 +32,8 @@ impl Formatter for SanitizingFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::failure::FailureKind;
+    use crate::core::failure::{Failure, FailureKind};
+    use crate::core::run_result::RunResult;
     use crate::terminal::needs_escape;
     use proptest::prelude::*;
 
@@ -59,7 +41,7 @@ mod tests {
     fn a_run_that_never_began_is_a_whole_document() {
         let failure = Failure { kind: FailureKind::Usage, message: "unknown flag".into(), retryable: false };
         assert_eq!(
-            line(&not_started(failure, None)).unwrap(),
+            line(&RunResult::not_started(failure, None)).unwrap(),
             concat!(
                 r#"{"schema_version":1,"status":"failed","stop_reason":null,"output":"","session_id":null,"steps":0,"#,
                 r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"executables":{"files":[],"more":0,"complete":true},"duration_seconds":0.0,"#,
@@ -75,7 +57,7 @@ mod tests {
     proptest! {
         #[test]
         fn o01_the_document_is_the_same_data_without_hidden_characters(text in any::<String>()) {
-            let mut result = not_started(
+            let mut result = RunResult::not_started(
                 Failure { kind: FailureKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
             result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n").into();
             let json = line(&result).unwrap();

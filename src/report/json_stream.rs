@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn o09_the_last_line_is_the_document() {
-        let result = json::not_started(
+        let result = RunResult::not_started(
             crate::core::failure::Failure {
                 kind: crate::core::failure::FailureKind::Usage,
                 message: "no".to_owned(),

@@ -24,9 +24,9 @@ pub mod stats;
 pub mod stats_page;
 mod subagent_log;
 pub mod telemetry;
-pub mod verbosity;
 pub mod work_report;
 
+use crate::config::verbosity::Verbosity;
 use crate::core::event_sink::EventSink;
 use crate::core::language::Language;
 use crate::core::run_result::{Output, RunResult};
@@ -45,7 +45,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use telemetry::Telemetry;
-use verbosity::Verbosity;
 
 /// Format of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -10,7 +10,6 @@ use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::{Status, StopReason};
 use crate::core::usage::Usage;
-use crate::report::json;
 use crate::terminal::{StreamInfo, Terminal, TerminalEnvironment};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -119,7 +118,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         awaiting_approval: Vec::new(),
         guardrails: Vec::new(),
         error: None,
-        ..json::not_started(
+        ..RunResult::not_started(
             crate::core::failure::Failure {
                 kind: FailureKind::Internal,
                 message: String::new(),

@@ -1,6 +1,6 @@
 //! Lines of the human-readable log about subagents.
 
-use super::verbosity::Verbosity;
+use crate::config::verbosity::Verbosity;
 use crate::core::event::{Event, HookVerdict, NoticeLevel};
 use crate::messages::{self, LogStyle, RetryLine};
 use crate::terminal::{Style, first_line, one_line};

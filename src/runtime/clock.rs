@@ -129,13 +129,6 @@ fn uuid_text(time: u64, node: u64) -> String {
     [part(time, 32, 8), part(time, 16, 4), part(time, 0, 4), part(node, 48, 4), part(node, 0, 12)].join("-")
 }
 
-/// Returns the processor time of this thread, which tests of work bounds measure because other load does not affect it.
-#[cfg(test)]
-pub(crate) fn thread_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.try_into().unwrap()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

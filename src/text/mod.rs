@@ -8,7 +8,6 @@ pub mod edit;
 pub mod excerpt;
 pub mod fence;
 pub mod header_list;
-pub mod health;
 pub mod html;
 pub mod indent_shift;
 pub mod invisible;

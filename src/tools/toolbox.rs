@@ -34,9 +34,6 @@ pub const TOOL_SEARCH: &str = "tool_search";
 /// Name of the tool that calls a tool by its name.
 pub const CALL_TOOL: &str = "call_tool";
 
-/// Prefix of the names of tools of MCP servers.
-pub const MCP_PREFIX: &str = "mcp__";
-
 /// Settings of the file tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolOptions {

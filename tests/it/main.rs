@@ -74,6 +74,7 @@ mod language;
 mod leftovers;
 mod llm;
 mod loop_command;
+mod loops;
 mod man;
 mod marking;
 mod mcp;

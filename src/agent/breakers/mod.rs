@@ -205,5 +205,3 @@ fn describe(pattern: &Pattern) -> String {
 
 #[cfg(test)]
 mod breakers_tests;
-#[cfg(test)]
-mod corpus_tests;

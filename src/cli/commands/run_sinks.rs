@@ -6,15 +6,16 @@ use crate::cli::compose::app::App;
 use crate::cli::compose::run_client::ClientSink;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::environment::Environment;
+use crate::config::telemetry::ExporterKind;
+use crate::config::verbosity::Verbosity;
 use crate::core::event_sink::EventSink;
 use crate::core::failure::FailureKind;
 use crate::core::secret::Secret;
 use crate::messages;
 use crate::redactor::environment_secrets::HEADER_VARIABLES;
 use crate::report::telemetry::{
-    Destination, ExporterKind, OtlpEndpoint, Resource, Telemetry, TelemetryOptions, TraceContext,
+    Destination, OtlpEndpoint, Resource, Telemetry, TelemetryOptions, TraceContext,
 };
-use crate::report::verbosity::Verbosity;
 use crate::report::{self, EventSinks, ReportOptions};
 use crate::text::header_list::headers;
 use std::path::PathBuf;

@@ -10,7 +10,6 @@ use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::core::run_result::RunResult;
 use crate::redactor::{NamedSecret, Redactor};
-use crate::report::json::not_started;
 use crate::runtime::clock::Clock;
 use crate::runtime::interrupt::Interrupt;
 use crate::terminal::{Style, Terminal, TerminalEnvironment};
@@ -173,7 +172,7 @@ impl App {
     pub fn not_started(&self, error: &CliError) -> RunResult {
         let mut failure = error.failure();
         failure.message = self.redact(&failure.message);
-        RunResult { sandbox: error.sandbox().map(str::to_owned), ..not_started(failure, None) }
+        RunResult { sandbox: error.sandbox().map(str::to_owned), ..RunResult::not_started(failure, None) }
     }
 
     /// Runs `work` on this thread, to which child processes are bound.

@@ -1,7 +1,12 @@
 use super::*;
-use crate::runtime::clock::thread_cpu_time;
 use crate::text::shell;
 use proptest::prelude::*;
+use std::time::Duration;
+
+/// Returns the processor time of this thread, which other load does not affect.
+fn thread_cpu_time() -> Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
+}
 
 fn verdict(command: &str) -> CommandVerdict {
     classify(command, &CommandOptions::default())

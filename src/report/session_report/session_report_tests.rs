@@ -3,6 +3,7 @@
 use super::html_writer::HtmlWriter;
 use super::*;
 use crate::core::event::{Event, Record};
+use crate::core::run_result::RunResult;
 use crate::report::script;
 use proptest::prelude::*;
 
@@ -107,7 +108,7 @@ fn a_run_that_never_began_has_a_report_too() {
         retryable: false,
     };
     let mut report = SessionReport::default();
-    report.set_result(&json::not_started(failure, None));
+    report.set_result(&RunResult::not_started(failure, None));
     for form in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Github, ReportFormat::Html] {
         let text = form.render(&report).unwrap();
         assert!(text.contains("no such key") && text.contains("failed"), "{text}");

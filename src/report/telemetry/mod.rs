@@ -24,8 +24,6 @@ use crate::terminal::{Style, Terminal};
 use agent_spans::AgentSpans;
 use export_failure::ExportFailure;
 use json_file::JsonFile;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use span::Span;
 use span_buffer::{MAX_SPANS, SpanBuffer};
 use std::cell::RefCell;
@@ -33,18 +31,6 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Form in which spans are exported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ExporterKind {
-    /// OTLP over HTTP, to a collector.
-    Otlp,
-    /// A file with one JSON object per line.
-    JsonFile,
-    /// Standard error, one line per span.
-    Console,
-}
 
 /// Where the spans of a run are exported to.
 #[derive(Debug)]

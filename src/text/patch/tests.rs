@@ -3,10 +3,15 @@
 use super::apply::Patched;
 use super::file_patch::Action;
 use super::*;
-use crate::runtime::clock::thread_cpu_time;
 use crate::text::diff;
 use crate::text::match_level::MatchLevel;
 use proptest::prelude::*;
+use std::time::Duration;
+
+/// Returns the processor time of this thread, which other load does not affect.
+fn thread_cpu_time() -> Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
+}
 
 /// Applies a patch of one file to `text`.
 fn apply(text: &str, patch: &str) -> Result<Patched, PatchError> {

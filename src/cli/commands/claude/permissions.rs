@@ -5,11 +5,11 @@ use super::args::{ClaudeArgs, PermissionMode, PermissionPrompts};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::claude_names::names;
 use crate::core::failure::FailureKind;
+use crate::core::message::MCP_PREFIX;
 use crate::engine::approver::Question;
 use crate::engine::policy::is_of_confirm_sensitive;
 use crate::mcp::definition::{SEPARATOR, server_and_tool};
 use crate::messages;
-use crate::tools::toolbox::MCP_PREFIX;
 use std::cell::Cell;
 
 /// What the client has permitted.

@@ -113,7 +113,7 @@ mod tests {
         assert!(missed > 0);
         drop(hold);
         let failure = Failure { kind: FailureKind::Internal, message: "why".to_owned(), retryable: false };
-        stream.finish(&json::not_started(failure, None), Language::En);
+        stream.finish(&RunResult::not_started(failure, None), Language::En);
         drop(end);
         let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

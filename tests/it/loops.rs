@@ -1,23 +1,23 @@
 //! Plays the collected traces to a session: every loop must be detected and ended, no legitimate work disturbed.
 
-use crate::agent::session::{Moment, NextAction, Session};
-use crate::config::schema::Document;
-use crate::core::decision::Denial;
-use crate::core::event::{Event, FinishReason, MessageOrigin, Purpose};
-use crate::core::file_change::{Change, ChangeAction, ChangedBy};
-use crate::core::guardrail::CallCounts;
-use crate::core::limits::{BreakerLimits, Limits, OnRepeat};
-use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::core::stop_reason::StopReason;
+use agent::agent::session::{Moment, NextAction, Session};
+use agent::config::schema::Document;
+use agent::core::decision::Denial;
+use agent::core::event::{Event, FinishReason, MessageOrigin, Purpose};
+use agent::core::file_change::{Change, ChangeAction, ChangedBy};
+use agent::core::guardrail::CallCounts;
+use agent::core::limits::{BreakerLimits, Limits, OnRepeat};
+use agent::core::message::{Message, Part, Role, ToolCall, ToolResult};
+use agent::core::stop_reason::StopReason;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const LOOPS: &str = include_str!("../../../tests/loops/loops.json");
-const LOOK_ALIKES: &str = include_str!("../../../tests/loops/look-alikes.json");
-const README: &str = include_str!("../../../tests/README.md");
+const LOOPS: &str = include_str!("../loops/loops.json");
+const LOOK_ALIKES: &str = include_str!("../loops/look-alikes.json");
+const README: &str = include_str!("../README.md");
 const UPDATE: &str = "AGENT_UPDATE_DOCS";
 
 /// Result of a trace.
@@ -39,7 +39,7 @@ fn traces(json: &str) -> Vec<Value> {
 
 /// Returns the default limits of the configuration.
 fn defaults() -> BreakerLimits {
-    let document: Document = serde_yaml::from_str(include_str!("../../../config/default.yaml")).unwrap();
+    let document: Document = serde_yaml::from_str(include_str!("../../config/default.yaml")).unwrap();
     document.run_loop.breakers()
 }
 
@@ -344,7 +344,6 @@ fn table() -> String {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "this test writes the table")]
 fn the_table_of_thresholds_is_up_to_date() {
     let (begin, end) = ("<!-- thresholds -->\n", "<!-- end of thresholds -->");
     let (start, stop) = (README.find(begin).unwrap() + begin.len(), README.find(end).unwrap());
