@@ -8,7 +8,7 @@ pub mod core;
 pub mod health;
 pub mod messages;
 pub mod redactor;
-pub mod text;
+pub use agent_text as text;
 
 // L1: edges; each kind of side effect has one module
 pub mod fetch;

@@ -1,7 +1,7 @@
 //! Finds corrections and standing rules in what a person writes, in English and Spanish, by six families of patterns (spec.md
 //! 1.11): direct correction, negation, clarification, what should be, wrong approach, absolute rule.
 
-use crate::text::lines::words;
+use crate::lines::words;
 use regex::RegexSet;
 use std::sync::LazyLock;
 

@@ -181,8 +181,8 @@ pub fn truncate(whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::match_level::MatchLevel;
-    use crate::text::patch;
+    use crate::match_level::MatchLevel;
+    use crate::patch;
     use proptest::prelude::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds a passage whose lines all differ from the searched lines by the same indentation.
 
-use crate::text::line_search::line_positions;
+use crate::line_search::line_positions;
 
 /// Maximum lines compared in a search; a passage that needs more is not found.
 const MAX_COMPARED_LINES: usize = 20_000_000;

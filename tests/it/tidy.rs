@@ -75,10 +75,17 @@ fn sources() -> Vec<(String, String)> {
 }
 
 fn absolute(file: &str, text: &str) -> String {
-    let module = file.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
+    let module = file.trim_start_matches("src/").trim_end_matches(".rs");
+    let module = module.trim_end_matches("/mod").trim_end_matches("/lib");
     let mut parents: Vec<&str> = module.split('/').collect();
     parents.pop();
     let mut text = text.to_owned();
+    if is_crate(module_of(file)) {
+        text = text.replace("crate::", &format!("crate::{}::", module_of(file)));
+    }
+    for room in layers().into_keys().filter(|room| is_crate(room)) {
+        text = text.replace(&format!("agent_{room}"), &format!("crate::{room}"));
+    }
     let mut supers = "super::".repeat(parents.len() + 1);
     while let Some(shorter) = supers.strip_suffix("super::") {
         let up = supers.len() / "super::".len();
@@ -91,14 +98,20 @@ fn absolute(file: &str, text: &str) -> String {
     text
 }
 
-/// Top-level module -> layer number, from the comments in `lib.rs`.
+/// Whether a directory of `src` is a crate of its own.
+fn is_crate(room: &str) -> bool {
+    root().join("src").join(room).join("lib.rs").exists()
+}
+
+/// Directory of `src` -> layer number, from the comments in `lib.rs`.
 fn layers() -> BTreeMap<String, usize> {
     let mut layer = None;
     let mut map = BTreeMap::new();
     for line in read("src/lib.rs").lines() {
         if let Some(rest) = line.strip_prefix("// L") {
             layer = rest.split(':').next().and_then(|number| number.parse().ok());
-        } else if let Some(name) = line.strip_prefix("pub mod ").and_then(|rest| rest.strip_suffix(';')) {
+        } else if let Some(declared) = line.strip_prefix("pub ").and_then(|rest| rest.strip_suffix(';')) {
+            let name = declared.rsplit(' ').next().unwrap();
             map.insert(name.to_owned(), layer.expect("every module stands below a layer comment"));
         }
     }
@@ -133,7 +146,7 @@ fn file_of(path: &str, files: &BTreeSet<String>) -> Option<String> {
     let mut parts: Vec<&str> = path.split("::").collect();
     while !parts.is_empty() {
         let stem = format!("src/{}", parts.join("/"));
-        for candidate in [format!("{stem}.rs"), format!("{stem}/mod.rs")] {
+        for candidate in [format!("{stem}.rs"), format!("{stem}/mod.rs"), format!("{stem}/lib.rs")] {
             if files.contains(&candidate) {
                 return Some(candidate);
             }

@@ -1,8 +1,8 @@
 //! Errors of text edits, with messages for the model.
 
-use crate::text::edit::find::MAX_COUNT;
-use crate::text::lines::quoted;
-use crate::text::match_level::MatchLevel;
+use crate::edit::find::MAX_COUNT;
+use crate::lines::quoted;
+use crate::match_level::MatchLevel;
 
 /// Reason why a text was not edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

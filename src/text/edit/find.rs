@@ -1,8 +1,8 @@
 //! Finds the unique passage of an edit on the first match level on which it occurs.
 
-use crate::text::indent_shift::{IndentShift, find_with_shift};
-use crate::text::lines::{body, line_number_at};
-use crate::text::match_level::{FoldedText, MatchLevel};
+use crate::indent_shift::{IndentShift, find_with_shift};
+use crate::lines::{body, line_number_at};
+use crate::match_level::{FoldedText, MatchLevel};
 use memchr::memmem::Finder;
 use std::ops::Range;
 

@@ -5,9 +5,9 @@ mod find;
 mod nearest;
 mod rewrite;
 
-use crate::text::lines::line_number_at;
-use crate::text::match_level::{FoldedText, MatchLevel};
-use crate::text::placeholder::find_placeholder;
+use crate::lines::line_number_at;
+use crate::match_level::{FoldedText, MatchLevel};
+use crate::placeholder::find_placeholder;
 use error::EditError;
 use find::{Match, MatchError, find, occurrences};
 use std::ops::Range;

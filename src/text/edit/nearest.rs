@@ -1,6 +1,6 @@
 //! Finds the lines most similar to a passage that was not found, and the first difference.
 
-use crate::text::lines::{body, quoted};
+use crate::lines::{body, quoted};
 
 /// Maximum lines of the file compared.
 const MAX_NEAR_LINES: usize = 20_000;

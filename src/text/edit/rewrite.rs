@@ -1,8 +1,8 @@
 //! Builds the replacement for a matched passage: line endings and indentation of the file, unchanged lines byte for byte.
 
-use crate::text::diff::compare_lines;
-use crate::text::edit::find::Match;
-use crate::text::lines::{LineEnding, body};
+use crate::diff::compare_lines;
+use crate::edit::find::Match;
+use crate::lines::{LineEnding, body};
 use similar::DiffOp;
 
 /// Returns the replacement for the match `found` of `old`: `new` with the line endings and indentation of the file. Lines that

@@ -1,12 +1,12 @@
 //! Applies the hunks of one file: all or none, each at the only position of its lines.
 
-use crate::text::indent_shift::IndentShift;
-use crate::text::lines::{BOM, LineEnding, body};
-use crate::text::match_level::MatchLevel;
-use crate::text::patch::error::PatchError;
-use crate::text::patch::hunk::{Hunk, Line};
-use crate::text::patch::locate::{HunkLocation, Search};
-use crate::text::placeholder::find_placeholder;
+use crate::indent_shift::IndentShift;
+use crate::lines::{BOM, LineEnding, body};
+use crate::match_level::MatchLevel;
+use crate::patch::error::PatchError;
+use crate::patch::hunk::{Hunk, Line};
+use crate::patch::locate::{HunkLocation, Search};
+use crate::placeholder::find_placeholder;
 
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Parses patches from `*** Begin Patch` to `*** End Patch`, with hunks located by lines of the file instead of line numbers.
 
-use crate::text::lines::{body, quoted};
-use crate::text::patch::error::PatchError;
-use crate::text::patch::file_patch::{Action, FilePatch};
-use crate::text::patch::hunk::{Hunk, Line};
+use crate::lines::{body, quoted};
+use crate::patch::error::PatchError;
+use crate::patch::file_patch::{Action, FilePatch};
+use crate::patch::hunk::{Hunk, Line};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";

@@ -1,6 +1,6 @@
 //! Errors of patches, with messages for the model.
 
-use crate::text::lines::{QUOTE_CHARS, one_line, quoted};
+use crate::lines::{QUOTE_CHARS, one_line, quoted};
 
 /// Maximum number of lines listed for an ambiguous hunk.
 const MAX_LISTED: usize = 5;

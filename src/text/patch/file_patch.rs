@@ -1,6 +1,6 @@
 //! Data types for the changes of a patch to one file.
 
-use crate::text::patch::hunk::{Hunk, Line};
+use crate::patch::hunk::{Hunk, Line};
 
 /// Part of a patch for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]

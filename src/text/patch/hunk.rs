@@ -1,7 +1,7 @@
 //! Hunk of a patch: old lines, new lines and position.
 
-use crate::text::lines::quoted;
-use crate::text::patch::error::PatchError;
+use crate::lines::quoted;
+use crate::patch::error::PatchError;
 
 /// Hunk of a patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Finds the position of a hunk: the one in its header, else the only one on the first match level with a match.
 
-use crate::text::indent_shift::{IndentShift, find_with_shift};
-use crate::text::line_search::line_positions;
-use crate::text::lines::body;
-use crate::text::match_level::{FoldedText, MatchLevel};
-use crate::text::patch::error::PatchError;
-use crate::text::patch::hunk::Hunk;
+use crate::indent_shift::{IndentShift, find_with_shift};
+use crate::line_search::line_positions;
+use crate::lines::body;
+use crate::match_level::{FoldedText, MatchLevel};
+use crate::patch::error::PatchError;
+use crate::patch::hunk::Hunk;
 
 /// Maximum lines searched for hunks with wrong line numbers: enough for 1,000 such hunks in a file of 20,000 lines, and still
 /// fast.

@@ -3,8 +3,8 @@
 use super::apply::Patched;
 use super::file_patch::Action;
 use super::*;
-use crate::text::diff;
-use crate::text::match_level::MatchLevel;
+use crate::diff;
+use crate::match_level::MatchLevel;
 use proptest::prelude::*;
 use std::time::Duration;
 

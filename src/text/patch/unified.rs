@@ -1,9 +1,9 @@
 //! Parses unified diffs for one file named by the call, or for the files named in their headers.
 
-use crate::text::lines::body;
-use crate::text::patch::error::PatchError;
-use crate::text::patch::file_patch::{Action, FilePatch};
-use crate::text::patch::hunk::{Hunk, Line};
+use crate::lines::body;
+use crate::patch::error::PatchError;
+use crate::patch::file_patch::{Action, FilePatch};
+use crate::patch::hunk::{Hunk, Line};
 
 /// File name for a missing side of a diff.
 const NOWHERE: &str = "/dev/null";
