@@ -66,10 +66,15 @@ pub fn with_lines<'a>(note: Arc<Message>, images: impl Iterator<Item = &'a Image
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::core::image_header::tests::png;
     use crate::core::message::Role;
+
+    /// Returns the header of a PNG file.
+    pub fn png(width: u32, height: u32) -> Vec<u8> {
+        let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
+        [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(), &size, b"\x08\x02\0\0\0"].concat()
+    }
 
     fn image(name: &str) -> Image {
         Image::check(name, &png(2, 3)).unwrap()

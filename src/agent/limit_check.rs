@@ -4,41 +4,6 @@ use crate::core::limits::Limits;
 use crate::core::stop_reason::StopReason;
 use std::time::Duration;
 
-/// Share of the total time reserved for the closing summary (one tenth), at most [`MAX_CLOSING_RESERVE`].
-const CLOSING_SHARE: u32 = 10;
-
-/// Longest time of a closing summary.
-pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
-
-impl Limits {
-    /// Returns the time after which no more work starts: the total minus the closing reserve.
-    pub fn work_time(&self) -> Option<Duration> {
-        self.timeout.map(|total| total.saturating_sub(closing_reserve(total)))
-    }
-
-    /// Returns the time limit of a model call that starts at `elapsed` as part of the work.
-    pub fn step_time(&self, elapsed: Duration) -> Option<Duration> {
-        shorter(self.step_timeout, self.work_time().map(|end| end.saturating_sub(elapsed)))
-    }
-
-    /// Returns the time limit of the closing call that starts at `elapsed`; zero when the time is over.
-    pub fn closing_time(&self, elapsed: Duration) -> Duration {
-        let left = self.timeout.map(|end| end.saturating_sub(elapsed));
-        shorter(shorter(self.step_timeout, left), Some(MAX_CLOSING_RESERVE)).unwrap_or(MAX_CLOSING_RESERVE)
-    }
-}
-
-fn closing_reserve(total: Duration) -> Duration {
-    (total / CLOSING_SHARE).min(MAX_CLOSING_RESERVE)
-}
-
-fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
 /// Current values that the limits are compared with.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitReadings {

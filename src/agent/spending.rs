@@ -12,9 +12,6 @@ use crate::text::tokens;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Share of a cap reserved for the closing summary (one tenth, as of the time).
-const CLOSING_SHARE: u64 = 10;
-
 /// Tokens of the shortest useful answer of a step; with fewer, a model cannot write a file.
 pub const MIN_STEP_TOKENS: u32 = 1024;
 
@@ -23,47 +20,6 @@ const MIN_CLOSING_TOKENS: u32 = 256;
 
 /// Upper bound on the tokens that a chat template adds to a message, a call or a result.
 const FRAME_TOKENS: u64 = 16;
-
-impl SpendingCaps {
-    /// Whether any cap limits the requests.
-    pub fn limit_requests(&self) -> bool {
-        self.usd.is_some() || self.tokens.is_some()
-    }
-
-    /// Returns the money that a call for `purpose` may use; a step leaves a reserve for the closing summary.
-    fn usable_usd(&self, purpose: Purpose) -> Option<Usd> {
-        self.usd.map(|cap| {
-            if self.reserves_closing(purpose) {
-                cap.saturating_sub(cap.div_floor(CLOSING_SHARE))
-            } else {
-                cap
-            }
-        })
-    }
-
-    /// Returns the tokens that a call for `purpose` may use.
-    fn usable_tokens(&self, purpose: Purpose) -> Option<u64> {
-        let keeps = self.reserves_closing(purpose);
-        self.tokens.map(|cap| if keeps { cap.saturating_sub(cap / CLOSING_SHARE) } else { cap })
-    }
-
-    /// Returns the caps of a subagent with tools of `tools_tokens`. It must not use the closing reserve of its run.
-    #[must_use]
-    pub fn of_subagent(&self, tools_tokens: u64) -> Self {
-        Self {
-            usd: self.usable_usd(Purpose::Step),
-            tokens: self.usable_tokens(Purpose::Step),
-            warn_at: None,
-            tools_tokens,
-            schema_tokens: 0,
-            ..*self
-        }
-    }
-
-    fn reserves_closing(&self, purpose: Purpose) -> bool {
-        self.closes && purpose != Purpose::Closing
-    }
-}
 
 /// Use of caps that several sessions share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

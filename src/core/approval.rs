@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A request for the user's approval of a call, to be answered between runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRequest {
     /// The id for `agent approve` and `agent deny`.
     pub id: String,
@@ -29,7 +29,7 @@ pub struct ApprovalRequest {
 }
 
 /// State that must be unchanged since the request when the call runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalSubject {
     /// Hash of the arguments (BLAKE3, hexadecimal) after hooks changed them.
     pub arguments: String,
@@ -62,20 +62,4 @@ pub enum ApprovalAnswer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-}
-
-/// Creates an approval request for tests.
-#[cfg(test)]
-pub(crate) fn sample_request(id: &str, call_id: &str) -> ApprovalRequest {
-    ApprovalRequest {
-        id: id.into(),
-        call_id: call_id.into(),
-        tool: "write_file".into(),
-        summary: "a.txt".into(),
-        reason: "it changes a file".into(),
-        notes: Vec::new(),
-        preview: None,
-        asked_ms: 1,
-        subject: ApprovalSubject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
-    }
 }

@@ -134,7 +134,7 @@ fn little_endian(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 

@@ -4,6 +4,7 @@ use crate::core::compaction::CompactionLimits;
 use crate::core::evaluation::EvaluationLimits;
 use crate::core::language::Language;
 use crate::core::price::{Price, Usd};
+use crate::core::purpose::Purpose;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -214,6 +215,85 @@ impl WindowSource {
             Self::Server => "the server",
             Self::Table => "the table of models",
         }
+    }
+}
+
+/// Share of the total time reserved for the closing summary (one tenth), at most [`MAX_CLOSING_RESERVE`].
+const CLOSING_SHARE: u32 = 10;
+
+/// Longest time of a closing summary.
+pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
+
+impl Limits {
+    /// Returns the time after which no more work starts: the total minus the closing reserve.
+    pub fn work_time(&self) -> Option<Duration> {
+        self.timeout.map(|total| total.saturating_sub(closing_reserve(total)))
+    }
+
+    /// Returns the time limit of a model call that starts at `elapsed` as part of the work.
+    pub fn step_time(&self, elapsed: Duration) -> Option<Duration> {
+        shorter(self.step_timeout, self.work_time().map(|end| end.saturating_sub(elapsed)))
+    }
+
+    /// Returns the time limit of the closing call that starts at `elapsed`; zero when the time is over.
+    pub fn closing_time(&self, elapsed: Duration) -> Duration {
+        let left = self.timeout.map(|end| end.saturating_sub(elapsed));
+        shorter(shorter(self.step_timeout, left), Some(MAX_CLOSING_RESERVE)).unwrap_or(MAX_CLOSING_RESERVE)
+    }
+}
+
+fn closing_reserve(total: Duration) -> Duration {
+    (total / CLOSING_SHARE).min(MAX_CLOSING_RESERVE)
+}
+
+fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Share of a cap reserved for the closing summary (one tenth, as of the time).
+const CLOSING_SPEND_SHARE: u64 = 10;
+
+impl SpendingCaps {
+    /// Whether any cap limits the requests.
+    pub fn limit_requests(&self) -> bool {
+        self.usd.is_some() || self.tokens.is_some()
+    }
+
+    /// Returns the money that a call for `purpose` may use; a step leaves a reserve for the closing summary.
+    pub fn usable_usd(&self, purpose: Purpose) -> Option<Usd> {
+        self.usd.map(|cap| {
+            if self.reserves_closing(purpose) {
+                cap.saturating_sub(cap.div_floor(CLOSING_SPEND_SHARE))
+            } else {
+                cap
+            }
+        })
+    }
+
+    /// Returns the tokens that a call for `purpose` may use.
+    pub fn usable_tokens(&self, purpose: Purpose) -> Option<u64> {
+        let keeps = self.reserves_closing(purpose);
+        self.tokens.map(|cap| if keeps { cap.saturating_sub(cap / CLOSING_SPEND_SHARE) } else { cap })
+    }
+
+    /// Returns the caps of a subagent with tools of `tools_tokens`. It must not use the closing reserve of its run.
+    #[must_use]
+    pub fn of_subagent(&self, tools_tokens: u64) -> Self {
+        Self {
+            usd: self.usable_usd(Purpose::Step),
+            tokens: self.usable_tokens(Purpose::Step),
+            warn_at: None,
+            tools_tokens,
+            schema_tokens: 0,
+            ..*self
+        }
+    }
+
+    fn reserves_closing(&self, purpose: Purpose) -> bool {
+        self.closes && purpose != Purpose::Closing
     }
 }
 

@@ -68,29 +68,30 @@ fn make(state: &Path, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::approval::sample_request;
     use std::collections::BTreeSet;
     use std::fs::{File, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    fn asked() -> ApprovalRequest {
+        ApprovalRequest { id: "a".into(), call_id: "c1".into(), ..ApprovalRequest::default() }
+    }
 
     #[test]
     fn s22_a_seal_is_on_one_answer_to_all_of_one_question_in_one_session_of_one_workspace() {
         let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let seal = AnswerSigner::load_or_create(here.path(), "s1").unwrap();
         let with = |change: fn(&mut ApprovalRequest)| {
-            let mut other = sample_request("a", "c1");
+            let mut other = asked();
             change(&mut other);
             seal.sign(&other, &ApprovalAnswer::Approve)
         };
         let all = [
-            seal.sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
-            seal.sign(&sample_request("a", "c1"), &ApprovalAnswer::Deny { reason: None }),
-            AnswerSigner::load_or_create(here.path(), "s2")
-                .unwrap()
-                .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+            seal.sign(&asked(), &ApprovalAnswer::Approve),
+            seal.sign(&asked(), &ApprovalAnswer::Deny { reason: None }),
+            AnswerSigner::load_or_create(here.path(), "s2").unwrap().sign(&asked(), &ApprovalAnswer::Approve),
             AnswerSigner::load_or_create(there.path(), "s1")
                 .unwrap()
-                .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+                .sign(&asked(), &ApprovalAnswer::Approve),
             with(|request| request.id = "b".into()),
             with(|request| request.call_id = "c2".into()),
             with(|request| request.tool = "run_command".into()),
@@ -103,7 +104,7 @@ mod tests {
         let unique: BTreeSet<&String> = all.iter().collect();
         assert_eq!(unique.len(), all.len());
         let again = AnswerSigner::load_or_create(here.path(), "s1").unwrap();
-        assert_eq!(again.sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve), all[0], "the key stays");
+        assert_eq!(again.sign(&asked(), &ApprovalAnswer::Approve), all[0], "the key stays");
     }
 
     #[test]

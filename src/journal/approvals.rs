@@ -133,12 +133,18 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::approval::sample_request;
     use crate::core::event::{FinishReason, Purpose};
     use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
 
     fn pending_event(id: &str, call_id: &str) -> Event {
-        Event::ToolCallPending { call_id: call_id.into(), approval: Some(sample_request(id, call_id)) }
+        Event::ToolCallPending {
+            call_id: call_id.into(),
+            approval: Some(ApprovalRequest {
+                id: id.into(),
+                call_id: call_id.into(),
+                ..ApprovalRequest::default()
+            }),
+        }
     }
 
     fn answer_event(id: &str, answer: ApprovalAnswer) -> Event {

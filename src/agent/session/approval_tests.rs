@@ -2,7 +2,7 @@
 
 use super::tests::{answer_call, call, ended, limits, now, prompt, respond, started_session, stop_of, text};
 use super::*;
-use crate::core::approval::{ApprovalAnswer, sample_request};
+use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
 use crate::core::limits::SpendingCaps;
 use crate::core::message::Part;
 
@@ -14,7 +14,11 @@ fn start(session: &mut Session, id: &str) {
 /// Records that the call waits, for approval or for its turn.
 fn wait(session: &mut Session, id: &str, is_asked: bool) {
     start(session, id);
-    let approval = is_asked.then(|| sample_request(&format!("ask-{id}"), id));
+    let approval = is_asked.then(|| ApprovalRequest {
+        id: format!("ask-{id}"),
+        call_id: id.into(),
+        ..ApprovalRequest::default()
+    });
     session.apply(&Event::ToolCallPending { call_id: id.into(), approval });
 }
 

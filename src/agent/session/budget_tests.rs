@@ -2,9 +2,9 @@
 
 use super::tests::*;
 use super::*;
+use crate::agent::conversation_images::tests::png;
 use crate::agent::output_schema::OutputSchema;
 use crate::core::image::Image;
-use crate::core::image_header::tests::png;
 use crate::core::limits::{FallbackChain, ModelTerms, SpendingCaps};
 use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
 use crate::core::stop_reason::ReachedLimit;
