@@ -178,14 +178,6 @@ impl TaskSpec {
     }
 }
 
-#[cfg(test)]
-impl TaskSpec {
-    /// Returns a task for tests.
-    pub fn example(prompt: &str, priority: Priority) -> Self {
-        Self { priority, ..Self::new(prompt, "/", 2) }
-    }
-}
-
 /// A task with its state: the truth about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRecord {

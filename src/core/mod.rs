@@ -38,6 +38,7 @@ pub mod secret;
 pub mod skill;
 pub mod statistics;
 pub mod stop_reason;
+pub mod task_transitions;
 pub mod usage;
 pub mod work;
 

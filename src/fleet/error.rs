@@ -1,5 +1,6 @@
 //! Why the queue refuses something.
 
+use crate::core::task_transitions::StateRefusal;
 use rusqlite::ErrorCode;
 use std::fmt::{self, Display};
 
@@ -24,6 +25,12 @@ pub enum QueueError {
     Auth(String),
     /// The server does not answer, or the queue cannot do what it is asked for now.
     Away(String),
+}
+
+impl From<StateRefusal> for QueueError {
+    fn from(StateRefusal(why): StateRefusal) -> Self {
+        Self::State(why)
+    }
 }
 
 impl QueueError {

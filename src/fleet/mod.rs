@@ -23,5 +23,4 @@ pub mod shared_values;
 #[cfg(test)]
 mod simulation_tests;
 pub mod sqlite;
-pub mod transitions;
 pub mod unreadable;

@@ -3,13 +3,13 @@
 use crate::core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::{Lane, OutboxPost};
 use crate::core::run_result::RunResult;
+use crate::core::task_transitions::{Change, Ending};
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::NatsStore;
 use crate::fleet::retention;
 use crate::fleet::selection::Selection;
 use crate::fleet::sqlite::SqliteStore;
-use crate::fleet::transitions::{Change, Ending};
 use std::time::Duration;
 use strum::IntoEnumIterator;
 
@@ -373,7 +373,7 @@ impl Queue {
     /// # Errors
     /// Fails if one does not exist, or has ended.
     pub async fn cancel(&self, ids: &[String], now: u64) -> Result<(), QueueError> {
-        self.change_all(ids, now, &|task| task.cancel(now).map(|()| Change::Write)).await.map(drop)
+        self.change_all(ids, now, &|task| Ok(task.cancel(now).map(|()| Change::Write)?)).await.map(drop)
     }
 
     /// Queues tasks again that ended without success, all or none; their attempts may fail as often as before.
@@ -381,7 +381,8 @@ impl Queue {
     /// # Errors
     /// Fails if one does not exist, or is queued, claimed or done.
     pub async fn retry(&self, ids: &[String], now: u64) -> Result<(), QueueError> {
-        let change = |task: &mut TaskRecord| task.retry(now).map(|()| Change::WriteAndWait(Duration::ZERO));
+        let change =
+            |task: &mut TaskRecord| Ok(task.retry(now).map(|()| Change::WriteAndWait(Duration::ZERO))?);
         self.change_all(ids, now, &change).await.map(drop)
     }
 

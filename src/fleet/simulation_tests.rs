@@ -5,12 +5,12 @@
 
 use crate::core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::Lane;
+use crate::core::task_transitions::Ending;
 use crate::fleet::boot_clock::simulated;
 use crate::fleet::queue::Queue;
 use crate::fleet::random::Random;
 use crate::fleet::selection::Selection;
 use crate::fleet::sqlite::SqliteStore;
-use crate::fleet::transitions::Ending;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -157,7 +157,10 @@ async fn simulate(seed: u64, workers: u64, tasks: u64) {
         .map(|number| {
             let priority =
                 [Priority::High, Priority::Normal, Priority::Low][usize::try_from(number % 3).unwrap()];
-            (format!("t{number}"), TaskSpec { max_attempts: 100, ..TaskSpec::example("x", priority) })
+            (
+                format!("t{number}"),
+                TaskSpec { max_attempts: 100, ..TaskSpec { priority, ..TaskSpec::new("x", "/", 2) } },
+            )
         })
         .collect();
     let started = Instant::now();

@@ -2,10 +2,10 @@
 
 use crate::core::fleet::{AttemptKey, Priority, TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::{ActivationKind, Lane};
+use crate::core::task_transitions::Change;
 use crate::fleet::boot_clock::BootTime;
 use crate::fleet::error::QueueError;
 use crate::fleet::selection::Selection;
-use crate::fleet::transitions::Change;
 use crate::fleet::unreadable::Unreadable;
 use crate::runtime::private_file::create_private_dir;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};

@@ -274,7 +274,12 @@ mod tests {
     use crate::core::hub::{OutboxPost, PostState, Subject};
 
     fn ended(state: TaskState, at: u64) -> TaskRecord {
-        let mut task = TaskRecord::new("hub-a-1", 1, &TaskSpec::example("x", Priority::High), at);
+        let mut task = TaskRecord::new(
+            "hub-a-1",
+            1,
+            &TaskSpec { priority: Priority::High, ..TaskSpec::new("x", "/", 2) },
+            at,
+        );
         task.state = state;
         task
     }

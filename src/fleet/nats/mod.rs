@@ -14,6 +14,7 @@ mod values;
 
 use crate::core::fleet::{TaskRecord, TaskSpec, TaskState};
 use crate::core::hub::Lane;
+use crate::core::task_transitions::Change;
 use crate::fleet::error::QueueError;
 use crate::fleet::nats::buckets::{Buckets, CONCURRENCY, away};
 use crate::fleet::nats::connection::NatsServer;
@@ -21,7 +22,6 @@ use crate::fleet::nats::hints::{Hints, postpone};
 use crate::fleet::nats::open_tasks::is_open;
 use crate::fleet::nats::records::{Claimable, Stored, Written};
 use crate::fleet::selection::Selection;
-use crate::fleet::transitions::Change;
 use crate::runtime::clock::Clock;
 use async_nats::jetstream::kv::CreateErrorKind;
 use bytes::Bytes;

@@ -2,10 +2,10 @@ use super::*;
 use crate::core::fleet::Priority;
 use crate::core::hub::Lane;
 use crate::core::run_result::RunResult;
+use crate::core::task_transitions::Ending;
 use crate::fleet::leader;
 use crate::fleet::nats::connection::Credentials;
 use crate::fleet::nats_server;
-use crate::fleet::transitions::Ending;
 
 async fn open(url: &str, lease: Duration) -> Result<NatsStore, QueueError> {
     let server = NatsServer {
@@ -20,15 +20,17 @@ async fn open(url: &str, lease: Duration) -> Result<NatsStore, QueueError> {
 }
 
 fn task(id: &str, priority: Priority) -> TaskRecord {
-    TaskRecord::new(id, 1, &TaskSpec::example(id, priority), 1)
+    TaskRecord::new(id, 1, &TaskSpec { priority, ..TaskSpec::new(id, "/", 2) }, 1)
 }
 
 /// Opens a queue with these tasks on a server of its own.
 async fn with_tasks(ids: &[&str], lease: Duration) -> Option<(nats_server::NatsServer, NatsStore)> {
     let server = nats_server::NatsServer::start()?;
     let store = Box::pin(open(&server.url(), lease)).await.unwrap();
-    let tasks: Vec<_> =
-        ids.iter().map(|id| ((*id).to_owned(), TaskSpec::example(id, Priority::Normal))).collect();
+    let tasks: Vec<_> = ids
+        .iter()
+        .map(|id| ((*id).to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new(*id, "/", 2) }))
+        .collect();
     Box::pin(store.submit(&tasks, 1, 10)).await.unwrap();
     Some((server, store))
 }
@@ -87,7 +89,7 @@ async fn the_end_of_a_task_hides_no_message_of_another() {
         Ok(Change::Write)
     };
     store.change_all(&["a".to_owned()], 2, &settled).await.unwrap();
-    let cancelled = |task: &mut TaskRecord| task.cancel(3).map(|()| Change::Write);
+    let cancelled = |task: &mut TaskRecord| Ok(task.cancel(3).map(|()| Change::Write)?);
     store.change_all(&["b".to_owned()], 3, &cancelled).await.unwrap();
     for id in ["c", "d"] {
         assert_eq!(store.claim(Lane::Submitted, "w", 3).await.unwrap().unwrap().id, id);
@@ -123,7 +125,14 @@ async fn a_claim_whose_confirmation_was_lost_is_given_back_by_its_worker() {
 async fn a_second_submission_publishes_what_an_interrupted_one_did_not() {
     let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
     store.buckets.hints.purge().await.unwrap();
-    store.submit(&[("a".to_owned(), TaskSpec::example("a", Priority::Normal))], 1, 10).await.unwrap();
+    store
+        .submit(
+            &[("a".to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new("a", "/", 2) })],
+            1,
+            10,
+        )
+        .await
+        .unwrap();
     assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, "a");
 }
 
@@ -221,7 +230,7 @@ async fn a_bucket_of_leases_that_never_end_is_refused() {
 #[tokio::test]
 async fn old_tasks_are_removed_and_open_ones_known_again_when_all_records_are_looked_at() {
     let Some((_server, store)) = with_tasks(&["a", "b", "c"], Duration::from_secs(30)).await else { return };
-    let cancelled = |task: &mut TaskRecord| task.cancel(3).map(|()| Change::Write);
+    let cancelled = |task: &mut TaskRecord| Ok(task.cancel(3).map(|()| Change::Write)?);
     store.change_all(&["a".to_owned()], 3, &cancelled).await.unwrap();
     finish(&store, "b").await;
     let buckets = &store.buckets;
@@ -240,7 +249,7 @@ async fn old_tasks_are_removed_and_open_ones_known_again_when_all_records_are_lo
     store.change_all(&["c".to_owned()], 5, &cancelled).await.unwrap();
     store.change_all(&["b".to_owned(), "c".to_owned()], 5, &settled).await.unwrap();
     assert!(buckets.open_ids().await.unwrap().is_empty());
-    let again = |task: &mut TaskRecord| task.retry(5).map(|()| Change::Write);
+    let again = |task: &mut TaskRecord| Ok(task.retry(5).map(|()| Change::Write)?);
     store.change_all(&["c".to_owned()], 5, &again).await.unwrap();
     assert_eq!(ids(store.select(Selection::InState(TaskState::Queued)).await.unwrap()), ["c"]);
     store.clean(later, 4).await.unwrap();

@@ -6,7 +6,7 @@ use crate::core::failure::FailureKind;
 use crate::core::fleet::TaskRecord;
 use crate::core::run_result::RunResult;
 use crate::core::stop_reason::StopReason;
-use crate::fleet::transitions::Ending;
+use crate::core::task_transitions::Ending;
 use crate::messages;
 use crate::terminal::Style;
 use std::cell::{Cell, OnceCell};

@@ -88,7 +88,12 @@ mod tests {
 
     #[test]
     fn the_table_has_the_counts_and_a_line_for_each_task_that_a_worker_does() {
-        let mut task = TaskRecord::new("t1", 1, &TaskSpec::example("fix it\nnow", Priority::Normal), 10);
+        let mut task = TaskRecord::new(
+            "t1",
+            1,
+            &TaskSpec { priority: Priority::Normal, ..TaskSpec::new("fix it\nnow", "/", 2) },
+            10,
+        );
         task.claim("host-1", 90);
         let counts = [(TaskState::Queued, 7), (TaskState::Claimed, 1)];
         let text = table(&counts, &[task.clone()], 100, None);

@@ -13,7 +13,7 @@ use crate::config::grants::Grants;
 use crate::core::failure::FailureKind;
 use crate::core::fleet::{TaskRecord, check_id};
 use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
-use crate::fleet::transitions::Ending;
+use crate::core::task_transitions::Ending;
 use crate::hub::agent_state::{AgentState, PostRefusal};
 use crate::hub::api::{BudgetHealth, Notification, Post};
 use crate::hub::client::HubError;

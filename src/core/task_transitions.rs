@@ -2,7 +2,6 @@
 
 use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState, branch_name};
 use crate::core::run_result::RunResult;
-use crate::fleet::error::QueueError;
 use std::time::Duration;
 
 /// Wait after the first failed attempt; each further one waits twice as long.
@@ -36,6 +35,10 @@ pub enum Change {
     /// It is written, and no worker claims the task before this time has passed.
     WriteAndWait(Duration),
 }
+
+/// Why the state of a task does not allow what was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StateRefusal(pub String);
 
 impl TaskRecord {
     /// Creates the record of a task that is submitted at `now` (seconds since the Unix epoch).
@@ -155,7 +158,7 @@ impl TaskRecord {
     ///
     /// # Errors
     /// Fails if it has ended.
-    pub fn cancel(&mut self, now: u64) -> Result<(), QueueError> {
+    pub fn cancel(&mut self, now: u64) -> Result<(), StateRefusal> {
         if self.state.has_ended() {
             return Err(self.refuse("has ended"));
         }
@@ -170,7 +173,7 @@ impl TaskRecord {
     ///
     /// # Errors
     /// Fails unless it ended without success.
-    pub fn retry(&mut self, now: u64) -> Result<(), QueueError> {
+    pub fn retry(&mut self, now: u64) -> Result<(), StateRefusal> {
         if !self.state.has_ended() || self.state == TaskState::Done {
             return Err(self.refuse("can be retried only after it failed"));
         }
@@ -186,7 +189,7 @@ impl TaskRecord {
     ///
     /// # Errors
     /// Fails if it has not ended, or its branch is still missing.
-    pub fn check_removable(&self) -> Result<(), QueueError> {
+    pub fn check_removable(&self) -> Result<(), StateRefusal> {
         if self.state == TaskState::Done && !self.settled && self.spec.activation.is_none() {
             return Err(self.refuse("has no branch yet: a worker on its machine makes it"));
         }
@@ -207,8 +210,8 @@ impl TaskRecord {
         self.settled |= state.has_ended() && self.spec.activation.is_some();
     }
 
-    fn refuse(&self, why: &str) -> QueueError {
-        QueueError::State(format!("the task {} ({}) {why}", self.id, self.state.name()))
+    fn refuse(&self, why: &str) -> StateRefusal {
+        StateRefusal(format!("the task {} ({}) {why}", self.id, self.state.name()))
     }
 }
 
