@@ -4,7 +4,7 @@
 //! `cli/exit_code.rs`. The modules below are in layer order: each uses only those above it.
 
 // L0: data types and pure text
-pub mod core;
+pub use agent_core as core;
 pub mod health;
 pub mod messages;
 pub mod redactor;

@@ -1,7 +1,7 @@
 //! Usage of a request that gave no response, if the provider bills it.
 
-use crate::core::price::Usd;
-use crate::core::usage::Usage;
+use crate::price::Usd;
+use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Budget of money and tokens: the amounts spent, reserved for running calls, and left of a cap.
 
-use crate::core::price::Usd;
+use crate::price::Usd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Add;

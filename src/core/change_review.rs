@@ -1,6 +1,6 @@
 //! Review of a run's changes by another agent before the run counts as done (`auto_review`).
 
-use crate::core::line_number::optional_line_number;
+use crate::line_number::optional_line_number;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Whether the difference of two measurements of `agent eval` is more than chance.
 
-use crate::core::ranking::{RunScore, TaskScore};
-use crate::core::statistics::{ALPHA, count, mean, rank_sum_test, signed_rank_test};
+use crate::ranking::{RunScore, TaskScore};
+use crate::statistics::{ALPHA, count, mean, rank_sum_test, signed_rank_test};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn difference(pairs: &[(&TaskScore, &TaskScore)], of: fn(&RunScore) -> Option<f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::ranking::ScoreParts;
+    use crate::ranking::ScoreParts;
 
     fn scores(name: &str, tasks: &[(&str, &[bool])]) -> Vec<TaskScore> {
         let run = |passed: &bool| RunScore {

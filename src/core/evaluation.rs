@@ -19,7 +19,7 @@ pub enum EvaluationMode {
     Full,
 }
 
-crate::core::impl_name!(EvaluationMode);
+crate::impl_name!(EvaluationMode);
 
 /// A confidence from 0 to 1, with six decimals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,29 +1,29 @@
 //! Events of a run, the records that contain them in journals and streams, and the trait of event sinks.
 
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
-pub use crate::core::billed_usage::BilledUsage;
-use crate::core::budget_share::{BudgetCap, BudgetShare};
-use crate::core::change_review::ChangeReview;
-use crate::core::compaction::CompactionEvent;
-use crate::core::decision::Denial;
-use crate::core::evaluation::Evaluation;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::file_change::{Change, ObservedFile, RestoreDirection};
-pub use crate::core::finish_reason::FinishReason;
-use crate::core::guardrail::{CallCounts, TriggeredGuardrail};
-use crate::core::image::Image;
-use crate::core::limits::RunLimits;
-use crate::core::message::{HistoryMessage, Message, ToolCall, ToolResult};
-pub use crate::core::message_origin::{MessageAuthor, MessageOrigin};
-pub use crate::core::notice_level::NoticeLevel;
-pub use crate::core::prefix_hashes::PrefixHashes;
-use crate::core::price::Usd;
-pub use crate::core::purpose::Purpose;
-use crate::core::quality_gate::GateResult;
-use crate::core::run_result::{InstructionFile, RunResult};
-use crate::core::stop_reason::{LimitReached, StopReason};
-use crate::core::usage::Usage;
-use crate::core::work::WorkEvent;
+use crate::approval::{ApprovalAnswer, ApprovalRequest};
+pub use crate::billed_usage::BilledUsage;
+use crate::budget_share::{BudgetCap, BudgetShare};
+use crate::change_review::ChangeReview;
+use crate::compaction::CompactionEvent;
+use crate::decision::Denial;
+use crate::evaluation::Evaluation;
+use crate::failure::{Failure, FailureKind};
+use crate::file_change::{Change, ObservedFile, RestoreDirection};
+pub use crate::finish_reason::FinishReason;
+use crate::guardrail::{CallCounts, TriggeredGuardrail};
+use crate::image::Image;
+use crate::limits::RunLimits;
+use crate::message::{HistoryMessage, Message, ToolCall, ToolResult};
+pub use crate::message_origin::{MessageAuthor, MessageOrigin};
+pub use crate::notice_level::NoticeLevel;
+pub use crate::prefix_hashes::PrefixHashes;
+use crate::price::Usd;
+pub use crate::purpose::Purpose;
+use crate::quality_gate::GateResult;
+use crate::run_result::{InstructionFile, RunResult};
+use crate::stop_reason::{LimitReached, StopReason};
+use crate::usage::Usage;
+use crate::work::WorkEvent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -277,7 +277,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
         /// What the call adds to the limits of guardrails.
-        #[serde(default, skip_serializing_if = "crate::core::is_default", alias = "counted")]
+        #[serde(default, skip_serializing_if = "crate::is_default", alias = "counted")]
         guardrail_counts: CallCounts,
         /// Milliseconds for decision, hooks and execution.
         duration_ms: u64,

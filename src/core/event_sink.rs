@@ -1,6 +1,6 @@
 //! The interface of event sinks: journal, logs, streams and reports.
 
-use crate::core::event::Record;
+use crate::event::Record;
 use std::fs::File;
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ pub fn upgrade_tags(event: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::Event;
+    use crate::event::Event;
     use serde_json::json;
 
     #[test]

@@ -49,7 +49,7 @@ pub enum FailureKind {
     Internal,
 }
 
-crate::core::impl_name!(FailureKind);
+crate::impl_name!(FailureKind);
 
 impl FailureKind {
     /// Returns a description of the class.

@@ -17,7 +17,7 @@ pub enum ChangeAction {
     Deleted,
 }
 
-crate::core::impl_name!(ChangeAction);
+crate::impl_name!(ChangeAction);
 
 /// Cause of a change to a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub enum ChangedBy {
     Person,
 }
 
-crate::core::impl_name!(ChangedBy);
+crate::impl_name!(ChangedBy);
 
 /// Direction of a restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -145,7 +145,7 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<u32>,
     /// Number of parent directories created with the file, starting from the innermost.
-    #[serde(default, skip_serializing_if = "crate::core::is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub directories: u32,
 }
 

@@ -1,7 +1,7 @@
 //! A task of the queue: what is to be done, how far it is, and its result.
 
-use crate::core::hub::{Activation, ActivationKind, Lane, OutboxPost, Subject};
-use crate::core::run_result::RunResult;
+use crate::hub::{Activation, ActivationKind, Lane, OutboxPost, Subject};
+use crate::run_result::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumIter, EnumString, IntoStaticStr};

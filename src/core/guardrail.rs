@@ -30,7 +30,7 @@ pub enum Severity {
     Critical,
 }
 
-crate::core::impl_name!(Severity);
+crate::impl_name!(Severity);
 
 /// Action of a guardrail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub struct TriggeredGuardrail {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallCounts {
     /// Lines added and removed; counted only if a limit is set.
-    #[serde(default, skip_serializing_if = "crate::core::is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub lines: u64,
     /// Whether the call started a command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

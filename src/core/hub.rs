@@ -17,7 +17,7 @@ pub enum ActivationKind {
     Exploration,
 }
 
-crate::core::impl_name!(ActivationKind);
+crate::impl_name!(ActivationKind);
 
 /// The activation of an agent of a Hub.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! Images of a conversation: format, size and content hash, and the limits that servers set. The bytes are stored beside the journal.
 
-use crate::core::image_header::{ImageFormat, format_of, size_of};
-use crate::text::lines::one_line;
+use crate::image_header::{ImageFormat, format_of, size_of};
+use agent_text::lines::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -129,7 +129,7 @@ pub trait ImageStore: ImageSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::image_header::tests::png;
+    use crate::image_header::tests::png;
 
     #[test]
     fn images_above_a_limit_are_refused_with_advice() {

@@ -1,10 +1,10 @@
 //! Limits of a run: steps, time, spending, circuit breakers, and the models that it may call.
 
-use crate::core::compaction::CompactionLimits;
-use crate::core::evaluation::EvaluationLimits;
-use crate::core::language::Language;
-use crate::core::price::{Price, Usd};
-use crate::core::purpose::Purpose;
+use crate::compaction::CompactionLimits;
+use crate::evaluation::EvaluationLimits;
+use crate::language::Language;
+use crate::price::{Price, Usd};
+use crate::purpose::Purpose;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

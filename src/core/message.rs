@@ -1,6 +1,6 @@
 //! Messages of a conversation: roles, parts, tool calls, tool results.
 
-use crate::core::image::Image;
+use crate::image::Image;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Amounts of money and prices of models: cost of tokens exact to a picodollar, and the maximum cost of a call.
 
-use crate::core::usage::Usage;
+use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

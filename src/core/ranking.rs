@@ -1,6 +1,6 @@
 //! The scores of runs and the ranking of models or configurations that `agent eval` compares.
 
-use crate::core::price::Usd;
+use crate::price::Usd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Findings of a code review, and the built-in schema of the answer that contains them.
 
-use crate::core::line_number::{line_number, optional_line_number};
-use crate::core::run_result::{Output, RunResult};
+use crate::line_number::{line_number, optional_line_number};
+use crate::run_result::{Output, RunResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub enum FindingSeverity {
     Critical,
 }
 
-crate::core::impl_name!(FindingSeverity);
+crate::impl_name!(FindingSeverity);
 
 impl FindingSeverity {
     /// Returns the level of SARIF: `error`, `warning` or `note`.
@@ -105,7 +105,7 @@ impl Review {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::line_number::MAX_LINE;
+    use crate::line_number::MAX_LINE;
     use serde_json::{Value, json};
     use strum::VariantArray;
 

@@ -1,17 +1,17 @@
 //! The result of a run: the document of `--json` and the last record of a journal.
 
-use crate::core::change_review::ChangeReview;
-use crate::core::decision::Denial;
-use crate::core::evaluation::Evaluation;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::file_change::{ChangeAction, ChangedBy};
-use crate::core::guardrail::TriggeredGuardrail;
-use crate::core::health::CodeHealth;
-use crate::core::image::Image;
-use crate::core::price::Usd;
-use crate::core::quality_gate::GateResult;
-use crate::core::stop_reason::{LimitReached, ReachedLimit, Status, StopReason};
-use crate::core::usage::Usage;
+use crate::change_review::ChangeReview;
+use crate::decision::Denial;
+use crate::evaluation::Evaluation;
+use crate::failure::{Failure, FailureKind};
+use crate::file_change::{ChangeAction, ChangedBy};
+use crate::guardrail::TriggeredGuardrail;
+use crate::health::CodeHealth;
+use crate::image::Image;
+use crate::price::Usd;
+use crate::quality_gate::GateResult;
+use crate::stop_reason::{LimitReached, ReachedLimit, Status, StopReason};
+use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

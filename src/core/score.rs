@@ -1,10 +1,10 @@
 //! Scores of the runs of models or configurations on the same tasks, and their ranking.
 
-use crate::core::price::Usd;
-use crate::core::ranking::{Median, Ranked, RunScore, ScoreParts, TaskScore};
-use crate::core::statistics::{EQUAL, count, mean, median, median_interval, wilson};
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::WorkRun;
+use crate::price::Usd;
+use crate::ranking::{Median, Ranked, RunScore, ScoreParts, TaskScore};
+use crate::statistics::{EQUAL, count, mean, median, median_interval, wilson};
+use crate::stop_reason::{Status, StopReason};
+use crate::work::WorkRun;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -152,8 +152,8 @@ fn parts(run: &WorkRun, max_steps: u32, most: Usd, has_checks: bool) -> ScorePar
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::quality_gate::GateResult;
-    use crate::core::run_result::{Cost, RunResult};
+    use crate::quality_gate::GateResult;
+    use crate::run_result::{Cost, RunResult};
     use proptest::prelude::*;
 
     fn run(status: Status, steps: u32, cost: Option<f64>, checks: &[bool]) -> WorkRun {

@@ -43,7 +43,7 @@ pub enum StopReason {
     InternalError,
 }
 
-crate::core::impl_name!(StopReason);
+crate::impl_name!(StopReason);
 
 /// The status that summarizes a [`StopReason`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +60,7 @@ pub enum Status {
     Failed,
 }
 
-crate::core::impl_name!(Status);
+crate::impl_name!(Status);
 
 impl StopReason {
     /// Returns the status for this reason.

@@ -1,7 +1,7 @@
 //! How a task changes: pure functions on its record, which every store of tasks applies.
 
-use crate::core::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState, branch_name};
-use crate::core::run_result::RunResult;
+use crate::fleet::{AttemptKey, TaskRecord, TaskSpec, TaskState, branch_name};
+use crate::run_result::RunResult;
 use std::time::Duration;
 
 /// Wait after the first failed attempt; each further one waits twice as long.

@@ -1,12 +1,12 @@
 //! A command of several runs, such as `agent loop`: the events of its journal, and its result document.
 
-use crate::core::failure::Failure;
-use crate::core::price::Usd;
-use crate::core::quality_gate::GateResult;
-use crate::core::ranking::{Ranked, TaskScore};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::usage::Usage;
+use crate::failure::Failure;
+use crate::price::Usd;
+use crate::quality_gate::GateResult;
+use crate::ranking::{Ranked, TaskScore};
+use crate::run_result::RunResult;
+use crate::stop_reason::{Status, StopReason};
+use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub enum WorkStopReason {
     UserInterrupt,
 }
 
-crate::core::impl_name!(WorkStopReason);
+crate::impl_name!(WorkStopReason);
 
 /// One run of the command.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -325,7 +325,7 @@ impl WorkResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::run_result::Cost;
+    use crate::run_result::Cost;
     use strum::VariantArray;
 
     fn run(cost: Option<f64>) -> WorkRun {

@@ -43,6 +43,7 @@ pub mod usage;
 pub mod work;
 
 /// Implements `name` for an enum that derives [`strum::IntoStaticStr`].
+#[macro_export]
 macro_rules! impl_name {
     ($enum:ty) => {
         impl $enum {
@@ -53,9 +54,8 @@ macro_rules! impl_name {
         }
     };
 }
-pub(crate) use impl_name;
 
 /// Checks whether a field has its default value, so that its JSON omits it.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
