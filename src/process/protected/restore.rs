@@ -7,6 +7,7 @@ use super::snapshot::{self, FileStamp, PathState, Snapshot};
 use super::unlocked_dirs::{UnlockedDirs, WRITE_MODE};
 use crate::process::sandbox::repositories::is_linked_worktree;
 use crate::runtime::private_file::create_private_dir;
+use rustix::event::Timespec;
 use rustix::fs::{FileType, FlockOperation, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -16,6 +17,10 @@ use std::path::{Path, PathBuf};
 
 /// Maximum bytes of one item that moves to another file system.
 const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Time that git may take to remove a linked worktree, in rounds.
+const REMOVAL_ROUNDS: u32 = 40;
+const REMOVAL_ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 impl Snapshot {
     /// Compares each path with the snapshot and restores it. What the command created moves to `quarantine`, which is created
@@ -41,6 +46,7 @@ impl Snapshot {
                     continue;
                 }
             };
+            wait_for_removal(path, before);
             match new_repository(&at, name, before) {
                 // Git does not work there, so nothing is to be put back.
                 None if is_linked_worktree(path) && is_in_removed_worktree(path) => skipped = Some(path),
@@ -72,6 +78,19 @@ impl Snapshot {
 fn is_in_removed_worktree(path: &Path) -> bool {
     let is_gone = |above: &Path| is_linked_worktree(above) && above.symlink_metadata().is_err();
     path.ancestors().any(is_gone)
+}
+
+/// Waits while the linked worktree of the file `path` lacks it: git removes a worktree file by file, and what is put back meanwhile
+/// would stay.
+fn wait_for_removal(path: &Path, before: &PathState) {
+    let worktree = path.ancestors().skip(1).find(|above| is_linked_worktree(above));
+    let Some(worktree) = worktree.filter(|_| matches!(before, PathState::File(..))) else { return };
+    for _ in 0..REMOVAL_ROUNDS {
+        if path.symlink_metadata().is_ok() || worktree.symlink_metadata().is_err() {
+            return;
+        }
+        let _interrupted = rustix::event::poll(&mut [], Some(&REMOVAL_ROUND));
+    }
 }
 
 /// Moves new items at `paths` to `quarantine`.
