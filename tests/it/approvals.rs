@@ -50,6 +50,22 @@ fn approve(lab: &Lab, waiting: &[Value]) {
     }
 }
 
+// Fault A6
+#[test]
+fn a_call_of_a_renamed_project_is_approved_by_its_id() {
+    let lab = lab();
+    let (_, waiting) = paused(&lab, vec![write("c.txt")], &[]);
+    let (old, new) = (lab.ws(), lab.outside().join("renamed"));
+    let approve = || lab.command(&["approve", id(&waiting[0])]).current_dir(&new).output().unwrap();
+    fs::create_dir(&new).unwrap();
+    let told = String::from_utf8(approve().stderr).unwrap();
+    assert!(told.contains("belongs to another workspace"), "{told}");
+    fs::remove_dir(&new).unwrap();
+    fs::rename(&old, &new).unwrap();
+    let done = approve();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
 /// What waits, by `agent approvals list --json`.
 fn listed(lab: &Lab) -> Vec<Value> {
     let done = lab.agent(&["approvals", "list", "--json"]).exits(0);

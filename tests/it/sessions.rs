@@ -507,5 +507,10 @@ fn a_renamed_project_finds_its_sessions_by_id() {
     let names_old = elsewhere.stderr.contains("belongs to another workspace, /")
         && elsewhere.stderr.contains("/ws (work");
     assert!(elsewhere.code == Some(3) && names_old, "{}", elsewhere.stderr);
+    let refused = agent(&["sessions", "rm", &id]).exits(3).stderr;
+    assert!(refused.contains("belongs to another workspace"), "{refused}");
+    fs::remove_dir(&old).unwrap();
+    agent(&["sessions", "rm", &id]).exits(0);
+    assert!(agent(&["sessions", "show", &id]).exits(3).stderr.contains("no session"));
     assert!(agent(&["sessions", "show", "20200101-000000-aaaaaa"]).exits(3).stderr.contains("no session"));
 }

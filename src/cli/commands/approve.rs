@@ -36,9 +36,17 @@ pub fn deny(app: &App, id: &str, reason: Option<String>, common: &CommonArgs) ->
 /// cannot be written.
 pub fn answer(app: &App, id: &str, answer: &ApprovalAnswer, common: &CommonArgs) -> CliResult<()> {
     let none = || CliError::new(FailureKind::Session, messages::no_pending_call(&one_line(id, SHOWN_CHARS)));
-    let settings = app.load_settings(common)?.settings;
-    let found = pending_calls(&settings)?.into_iter().find(|call| call.approval.id == id);
-    let session = found.ok_or_else(none)?.session_id;
+    let mut settings = app.load_settings(common)?.settings;
+    let mut found = pending_calls(&settings)?;
+    // A project that was renamed has its sessions elsewhere.
+    let mut elsewhere = settings.directories.workspace_states().into_iter();
+    let session = loop {
+        if let Some(call) = found.into_iter().find(|call| call.approval.id == id) {
+            break call.session_id;
+        }
+        settings.state = elsewhere.next().ok_or_else(none)?;
+        found = pending_calls(&settings).unwrap_or_default();
+    };
     // The pending call is checked again when the session is locked.
     let mut loaded_session = SessionHistory::open_locked(app, common, Some(&session))?;
     let asked =

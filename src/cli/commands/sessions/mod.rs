@@ -79,7 +79,7 @@ pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> Cli
         SessionsCommand::Import { file } => {
             import::import(&context, &file, &new_id(), &settings.workspace.to_string_lossy())
         }
-        SessionsCommand::Rm { ids } => remove::rm(app, &settings, &context, &ids),
+        SessionsCommand::Rm { ids } => remove::rm(app, &settings, &ids),
         SessionsCommand::Cleanup { older_than, dry_run } => {
             let days = older_than.or(settings.sessions.cleanup_after_days);
             remove::cleanup(app, &settings, &context, days, dry_run)

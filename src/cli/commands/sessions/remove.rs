@@ -4,23 +4,26 @@ use super::CommandContext;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
+use crate::cli::compose::session::{check_workspace, session_store, use_state_with};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::engine::git::delete_references;
 use crate::journal::retention::{CleanupReport, expired_sessions, remove_expired};
+use crate::journal::session_store::SessionError;
+use crate::journal::summary::SessionSummary;
 use crate::messages;
 use crate::terminal::Style;
 use std::fmt::Write;
 
-/// Removes the sessions `ids`; a failure of one does not stop the others.
+/// Removes the sessions `ids`, those of a renamed project too; a failure of one does not stop the others.
 ///
 /// # Errors
 /// Fails for an unknown session, one in use by another process, and one that cannot be removed.
-pub fn rm(app: &App, settings: &Settings, context: &CommandContext<'_>, ids: &[String]) -> CliResult<()> {
+pub fn rm(app: &App, settings: &Settings, ids: &[String]) -> CliResult<()> {
     let (mut checkpoints, mut problems) = (Vec::new(), Vec::new());
     for id in ids {
-        match context.store.remove(id) {
+        match remove(settings, id) {
             Ok(its) => checkpoints.extend(its),
             Err(error) => problems.push(error.to_string()),
         }
@@ -30,6 +33,17 @@ pub fn rm(app: &App, settings: &Settings, context: &CommandContext<'_>, ids: &[S
         return Ok(());
     }
     Err(CliError::new(FailureKind::Session, problems.join("\n")))
+}
+
+fn remove(settings: &Settings, id: &str) -> Result<Vec<String>, SessionError> {
+    let mut of_session = settings.clone();
+    use_state_with(&mut of_session, Some(id));
+    let store = session_store(&of_session);
+    if of_session.state != settings.state {
+        let began = SessionSummary::read(&store.journal_path(id)?).ok().and_then(|summary| summary.workspace);
+        check_workspace(settings, id, began.as_deref())?;
+    }
+    store.remove(id)
 }
 
 /// Removes the sessions without activity for `days`, or only lists them.
