@@ -15,7 +15,7 @@ use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream
 use async_nats::jetstream::{self, Context, kv};
 use std::fmt::Display;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Requests of one command at the same time.
 pub const CONCURRENCY: usize = 64;
@@ -29,8 +29,8 @@ const MAX_HELD: i64 = 100_000;
 /// Least time after which a key of the leases may end.
 const MIN_LEASE: Duration = Duration::from_secs(1);
 
-/// How often something is created on the server, and the pause between two tries.
-const CREATE_TRIES: u32 = 3;
+/// Time in which something is created on the server again, and the pause between two tries.
+const CREATE_TIME: Duration = Duration::from_secs(1);
 const CREATE_PAUSE: Duration = Duration::from_millis(100);
 
 /// The stream and the buckets.
@@ -197,13 +197,15 @@ async fn open_results(
 
 /// Gets or creates something on the server. While another process creates it, the server refuses that for a moment ("subjects overlap").
 async fn created<T, E: Display>(get_or_create: impl AsyncFn() -> Result<T, E>) -> Result<T, QueueError> {
-    for _ in 1..CREATE_TRIES {
-        if let Ok(created) = get_or_create().await {
-            return Ok(created);
+    let until = Instant::now() + CREATE_TIME;
+    loop {
+        match get_or_create().await {
+            Ok(created) => return Ok(created),
+            // A server that does not answer is not asked again: each request has a time limit of its own.
+            Err(error) if Instant::now() >= until => return Err(away(error)),
+            Err(_) => sleep(CREATE_PAUSE).await,
         }
-        sleep(CREATE_PAUSE).await;
     }
-    get_or_create().await.map_err(away)
 }
 
 /// Returns an error of the server, or of the connection to it, which may pass.
