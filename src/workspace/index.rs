@@ -308,7 +308,7 @@ fn project_builder(root: &Path, skipped: &Arc<Skipped>) -> WalkBuilder {
     builder
 }
 
-/// Returns the directories at the root. A walk of this depth would also read each of them.
+/// Returns the first directories at the root. A walk of depth 1 would also read each of these directories.
 fn top(root: &Path, skipped: &Skipped) -> Vec<PathBuf> {
     let rules = has_plain_ignore_files(root).then(|| IgnoreRules::read(root, None)).flatten();
     let is_listed = |entry: &fs::DirEntry| {
@@ -319,8 +319,9 @@ fn top(root: &Path, skipped: &Skipped) -> Vec<PathBuf> {
             && has_plain_ignore_files(&path)
     };
     let entries = root.read_dir().into_iter().flatten().filter_map(Result::ok).filter(is_listed);
-    let mut top: Vec<PathBuf> = entries.take(MAX_TOP).map(|entry| entry.file_name().into()).collect();
+    let mut top: Vec<PathBuf> = entries.map(|entry| entry.file_name().into()).collect();
     top.sort();
+    top.truncate(MAX_TOP);
     top
 }
 
