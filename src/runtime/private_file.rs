@@ -4,6 +4,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -55,10 +56,16 @@ pub fn synced(result: io::Result<()>) -> io::Result<()> {
 /// # Errors
 /// Fails if they are different and cannot be set.
 pub fn set_mode(file: &File, mode: Mode) -> Result<(), Errno> {
-    rustix::fs::fchmod(file, mode).or_else(|error| {
-        let has_mode = |now: rustix::fs::Stat| now.st_mode & PERMISSIONS == mode.as_raw_mode() & PERMISSIONS;
-        if rustix::fs::fstat(file).is_ok_and(has_mode) { Ok(()) } else { Err(error) }
-    })
+    rustix::fs::fchmod(file, mode).or_else(|error| accept_mode(file, mode, error))
+}
+
+/// Decides on the `error` of a change of mode: some file systems refuse every change, which does no harm if `file` has the mode already.
+///
+/// # Errors
+/// Returns `error` if `file` has another mode.
+pub fn accept_mode<E>(file: impl AsFd, mode: Mode, error: E) -> Result<(), E> {
+    let has_mode = |now: rustix::fs::Stat| now.st_mode & PERMISSIONS == mode.as_raw_mode() & PERMISSIONS;
+    if rustix::fs::fstat(file).is_ok_and(has_mode) { Ok(()) } else { Err(error) }
 }
 
 /// Locks `file` for this process. Returns whether no other process has locked it.

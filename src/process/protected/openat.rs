@@ -1,5 +1,6 @@
 //! File operations relative to open directories, so that a concurrent command cannot exchange a parent directory.
 
+use crate::runtime::private_file::accept_mode;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr, OsString};
@@ -122,14 +123,15 @@ pub(super) fn set_rights(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::Resul
     set_mode(&open_directory(at, name)?, like.st_mode & MODE_BITS)
 }
 
-/// Sets the mode of the open file or directory, whatever its current mode. Some file systems refuse even the mode that it has.
+/// Sets the mode of an open file or directory, also of a directory that cannot be searched.
+///
+/// # Errors
+/// Fails if the mode is another one and cannot be set.
 pub(super) fn set_mode(opened: &impl AsFd, mode: u32) -> io::Result<()> {
     // A path below a directory would need search permission on it.
     let path = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
-    std::fs::set_permissions(path, Permissions::from_mode(mode)).or_else(|error| {
-        let has_mode = rustix::fs::fstat(opened).is_ok_and(|now| now.st_mode & MODE_BITS == mode);
-        if has_mode { Ok(()) } else { Err(error) }
-    })
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .or_else(|error| accept_mode(opened, Mode::from_raw_mode(mode), error))
 }
 
 /// Moves `name` in `at` to `to`, in a directory of ours. Across file systems it copies at most `most` bytes.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Maximum bytes of one item that moves to another file system.
 const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Time that git may take to remove a linked worktree, in rounds.
+/// Number of rounds, and length of one, that a restore waits for git to finish the removal of linked worktrees.
 const REMOVAL_ROUNDS: u32 = 40;
 const REMOVAL_ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
@@ -31,6 +31,7 @@ impl Snapshot {
         let mut pass = RestorePass::into(quarantine);
         let mut skipped: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
+        let mut removal_rounds = REMOVAL_ROUNDS;
         for (path, before) in &self.paths {
             if skipped.is_some_and(|skipped| path.starts_with(skipped)) {
                 continue;
@@ -46,7 +47,7 @@ impl Snapshot {
                     continue;
                 }
             };
-            wait_for_removal(path, before);
+            wait_for_removal(path, before, &mut removal_rounds);
             match new_repository(&at, name, before) {
                 // Git does not work there, so nothing is to be put back.
                 None if is_linked_worktree(path) && is_in_removed_worktree(path) => skipped = Some(path),
@@ -80,15 +81,13 @@ fn is_in_removed_worktree(path: &Path) -> bool {
     path.ancestors().any(is_gone)
 }
 
-/// Waits while the linked worktree of the file `path` lacks it: git removes a worktree file by file, and what is put back meanwhile
-/// would stay.
-fn wait_for_removal(path: &Path, before: &PathState) {
+/// Waits until git has removed the linked worktree from which the file `path` is missing, for at most `rounds`. Git removes a worktree
+/// file by file. A file that is put back meanwhile would keep the directory.
+fn wait_for_removal(path: &Path, before: &PathState, rounds: &mut u32) {
     let worktree = path.ancestors().skip(1).find(|above| is_linked_worktree(above));
     let Some(worktree) = worktree.filter(|_| matches!(before, PathState::File(..))) else { return };
-    for _ in 0..REMOVAL_ROUNDS {
-        if path.symlink_metadata().is_ok() || worktree.symlink_metadata().is_err() {
-            return;
-        }
+    while *rounds > 0 && path.symlink_metadata().is_err() && worktree.symlink_metadata().is_ok() {
+        *rounds -= 1;
         let _interrupted = rustix::event::poll(&mut [], Some(&REMOVAL_ROUND));
     }
 }
