@@ -12,6 +12,7 @@ use crate::engine::approver::NoApprover;
 use crate::journal::answer_signature::AnswerSigner;
 use crate::journal::approvals::Approvals;
 use crate::journal::session_store::{SessionError, SessionStore};
+use crate::journal::summary::SessionSummary;
 use crate::journal::write::Journal;
 use crate::messages;
 use std::path::Path;
@@ -59,6 +60,15 @@ pub fn check_workspace(settings: &Settings, id: &str, began: Option<&str>) -> Re
         Some(other) => Err(unreadable(id, &messages::other_workspace(other))),
         None => Ok(()),
     }
+}
+
+/// Checks that session `id` in `store` can work in the present workspace, as [`check_workspace`] does.
+///
+/// # Errors
+/// Fails also if there is no such session, or it cannot be read.
+pub fn check_session(settings: &Settings, store: &SessionStore, id: &str) -> Result<(), SessionError> {
+    let summary = SessionSummary::read(&store.journal_path(id)?).map_err(|error| unreadable(id, &error))?;
+    check_workspace(settings, id, summary.workspace.as_deref())
 }
 
 /// Returns the signer that proves that an approval in session `id` was given on this machine.

@@ -2,11 +2,10 @@
 
 use super::args::ClaudeArgs;
 use super::options::Setup;
-use crate::agent::session_state::LoadedSession;
 use crate::cli::commands::run_setup::Task;
 use crate::cli::commands::sessions::copy_session;
 use crate::cli::compose::preparation::Preparation;
-use crate::cli::compose::session::{check_workspace, session_store};
+use crate::cli::compose::session::{check_session, session_store};
 use crate::cli::error::{CliError, CliResult};
 use crate::core::failure::FailureKind;
 use crate::journal::session_store::SessionError;
@@ -29,13 +28,11 @@ pub fn open_session(setup: &Setup, args: &ClaudeArgs) -> CliResult<String> {
         return Ok(new());
     }
     let existing = store.id_or_newest_own(args.resume.as_deref())?;
-    let path = store.journal_path(&existing)?;
+    store.journal_path(&existing)?;
     if !args.fork_session {
         return Ok(existing);
     }
-    let original = LoadedSession::load(&path)
-        .map_err(|error| SessionError::Unreadable(existing.clone(), error.to_string()))?;
-    check_workspace(&setup.settings, &existing, original.info().workspace.as_deref())?;
+    check_session(&setup.settings, &store, &existing)?;
     let copy = new();
     copy_session(&store, &existing, None, &copy)?;
     Ok(copy)

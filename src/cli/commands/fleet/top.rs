@@ -84,16 +84,11 @@ fn table(counts: &[(TaskState, u64)], tasks: &[TaskRecord], now: u64, columns: O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::fleet::{Priority, TaskSpec};
+    use crate::core::fleet::TaskSpec;
 
     #[test]
     fn the_table_has_the_counts_and_a_line_for_each_task_that_a_worker_does() {
-        let mut task = TaskRecord::new(
-            "t1",
-            1,
-            &TaskSpec { priority: Priority::Normal, ..TaskSpec::new("fix it\nnow", "/", 2) },
-            10,
-        );
+        let mut task = TaskRecord::new("t1", 1, &TaskSpec::new("fix it\nnow", "/", 2), 10);
         task.claim("host-1", 90);
         let counts = [(TaskState::Queued, 7), (TaskState::Claimed, 1)];
         let text = table(&counts, &[task.clone()], 100, None);

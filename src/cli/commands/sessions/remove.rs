@@ -4,14 +4,13 @@ use super::CommandContext;
 use crate::cli::compose;
 use crate::cli::compose::app::App;
 use crate::cli::compose::output::print;
-use crate::cli::compose::session::{check_workspace, session_store, use_state_with};
+use crate::cli::compose::session::{check_session, session_store, use_state_with};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::settings::Settings;
 use crate::core::failure::FailureKind;
 use crate::engine::git::delete_references;
 use crate::journal::retention::{CleanupReport, expired_sessions, remove_expired};
 use crate::journal::session_store::SessionError;
-use crate::journal::summary::SessionSummary;
 use crate::messages;
 use crate::terminal::Style;
 use std::fmt::Write;
@@ -40,8 +39,7 @@ fn remove(settings: &Settings, id: &str) -> Result<Vec<String>, SessionError> {
     use_state_with(&mut of_session, Some(id));
     let store = session_store(&of_session);
     if of_session.state != settings.state {
-        let began = SessionSummary::read(&store.journal_path(id)?).ok().and_then(|summary| summary.workspace);
-        check_workspace(settings, id, began.as_deref())?;
+        check_session(settings, &store, id)?;
     }
     store.remove(id)
 }
