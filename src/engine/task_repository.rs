@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// Reference to the state that a run left, before tests were restored.
 const LEFT_BY_RUN: &str = "refs/agent/left-by-run";
 
-/// Reference to the list of what [`LEFT_BY_RUN`] lacks, as JSON.
+/// Reference to a list in JSON: the changes that the commit [`LEFT_BY_RUN`] does not contain.
 const LEFT_OUT: &str = "refs/agent/left-out";
 
 /// Creates a repository of all files in `root`, ignored ones too, and returns its commit.

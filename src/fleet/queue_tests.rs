@@ -164,16 +164,7 @@ async fn an_attempt_of_a_removed_task_is_none_of_a_later_task_with_its_id() {
         queue.cancel(&ids(["a"]), 2).await.unwrap();
         queue.remove(&ids(["a"])).await.unwrap();
         assert!(!queue.renew(&old).await.unwrap());
-        queue
-            .submit(
-                &[(
-                    "a".to_owned(),
-                    TaskSpec { priority: Priority::Normal, ..TaskSpec::new("other", "/", 2) },
-                )],
-                3,
-            )
-            .await
-            .unwrap();
+        queue.submit(&[("a".to_owned(), TaskSpec::new("other", "/", 2))], 3).await.unwrap();
         let new = claim(&queue).await.unwrap();
         assert_eq!(new.attempt, 1);
         assert!(!queue.renew(&old).await.unwrap());
@@ -185,10 +176,7 @@ async fn an_attempt_of_a_removed_task_is_none_of_a_later_task_with_its_id() {
 #[tokio::test]
 async fn a_task_whose_attempts_all_fail_is_dead_and_can_be_retried() {
     for Open { queue, .. } in queues().await {
-        let spec = TaskSpec {
-            max_attempts: 1,
-            ..TaskSpec { priority: Priority::Normal, ..TaskSpec::new("a", "/", 2) }
-        };
+        let spec = TaskSpec { max_attempts: 1, ..TaskSpec::new("a", "/", 2) };
         queue.submit(&[("a".to_owned(), spec)], 1).await.unwrap();
         let task = claim(&queue).await.unwrap();
         assert!(queue.has_open_tasks(Lane::Submitted).await.unwrap());
@@ -208,12 +196,8 @@ async fn a_task_whose_attempts_all_fail_is_dead_and_can_be_retried() {
 async fn the_same_id_is_the_same_task_or_refused_and_then_nothing_is_added() {
     for Open { queue, .. } in queues_with(&["a"]).await {
         queue.submit(&tasks(&[("a", Priority::Normal)]), 2).await.unwrap();
-        let changed =
-            ("a".to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new("other", "/", 2) });
-        let both = [
-            ("new".to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new("x", "/", 2) }),
-            changed,
-        ];
+        let changed = ("a".to_owned(), TaskSpec::new("other", "/", 2));
+        let both = [("new".to_owned(), TaskSpec::new("x", "/", 2)), changed];
         assert_eq!(queue.submit(&both, 2).await, Err(QueueError::Different("a".to_owned())));
         assert_eq!(count(&queue, Selection::All).await, 1);
         assert_eq!(queue.get("new").await.unwrap_err(), QueueError::Unknown("new".to_owned()));
@@ -270,10 +254,7 @@ async fn a_record_is_never_too_long() {
         let result = RunResult { error: Some(error), ..result };
         queue.finish(&second, &Ending::Done(None), Some(&result), 2).await.unwrap();
         assert_eq!(queue.get("b").await.unwrap().result, None);
-        let task = (
-            "c".to_owned(),
-            TaskSpec { priority: Priority::Normal, ..TaskSpec::new("x".repeat(MAX_TASK_BYTES), "/", 2) },
-        );
+        let task = ("c".to_owned(), TaskSpec::new("x".repeat(MAX_TASK_BYTES), "/", 2));
         let too_long = QueueError::TooLong("c".to_owned(), MAX_TASK_BYTES);
         assert_eq!(queue.submit(&[task], 2).await, Err(too_long));
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::core::fleet::{Priority, TaskSpec};
+use crate::core::fleet::TaskSpec;
 use crate::core::task_transitions::Ending;
 
 /// Time of a lease in seconds.
@@ -17,10 +17,7 @@ struct Open {
 fn open(ids: &[&str]) -> Open {
     let directory = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&directory.path().join("fleet/tasks.sqlite"), lease()).unwrap();
-    let tasks: Vec<_> = ids
-        .iter()
-        .map(|id| ((*id).to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new(*id, "/", 2) }))
-        .collect();
+    let tasks: Vec<_> = ids.iter().map(|id| ((*id).to_owned(), TaskSpec::new(*id, "/", 2))).collect();
     store.submit(&tasks, (1, 0), 10).unwrap();
     Open { store, directory }
 }
@@ -131,12 +128,7 @@ fn the_log_of_a_removed_database_is_not_read_into_a_new_one() {
     assert!(std::fs::metadata(path.with_extension("sqlite-wal")).unwrap().len() > 0);
     let new = SqliteStore::open(&path, lease()).unwrap();
     assert!(new.id != open.store.id && new.select(Selection::All, &at(0)).unwrap().is_empty());
-    new.submit(
-        &[("c".to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new("c", "/", 2) })],
-        (1, 0),
-        10,
-    )
-    .unwrap();
+    new.submit(&[("c".to_owned(), TaskSpec::new("c", "/", 2))], (1, 0), 10).unwrap();
     let check =
         new.connection.borrow().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
     assert_eq!(check.unwrap(), "ok");
@@ -154,8 +146,7 @@ fn a_change_is_on_the_disk_when_it_is_confirmed() {
 #[test]
 fn a_full_queue_takes_nothing() {
     let open = open(&["a"]);
-    let tasks = ["b", "c"]
-        .map(|id| (id.to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new(id, "/", 2) }));
+    let tasks = ["b", "c"].map(|id| (id.to_owned(), TaskSpec::new(id, "/", 2)));
     let refused = open.store.submit(&tasks, (1, 0), 2);
     assert!(matches!(refused, Err(QueueError::Full(2))), "{refused:?}");
     assert_eq!(open.store.select(Selection::All, &at(0)).unwrap().len(), 1);

@@ -33,25 +33,34 @@ pub fn language_of(path: &str) -> Option<&'static SourceLanguage> {
     LANGUAGES.iter().find(|language| language.extensions.contains(&extension.as_str()))
 }
 
-/// Functions, bindings and decision points that JavaScript and TypeScript have in common.
-const JS_FUNCTIONS: &[&str] =
-    &["function_declaration", "generator_function_declaration", "method_definition"];
-const JS_ANONYMOUS: &[&str] = &["arrow_function", "function_expression", "generator_function"];
-const JS_BINDINGS: &[&str] =
-    &["assignment_expression", "field_definition", "pair", "public_field_definition", "variable_declarator"];
-const JS_DECISIONS: &[&str] = &[
-    "if_statement",
-    "for_statement",
-    "for_in_statement",
-    "while_statement",
-    "do_statement",
-    "catch_clause",
-    "ternary_expression",
-    "&&",
-    "||",
-    "??",
-];
-const JS_ARMS: &[&str] = &["switch_case"];
+/// JavaScript, with whose node kinds the grammar of TypeScript agrees.
+const JAVASCRIPT: SourceLanguage = SourceLanguage {
+    name: "JavaScript",
+    extensions: &["js", "jsx", "mjs", "cjs"],
+    grammar: tree_sitter_javascript::LANGUAGE,
+    functions: &["function_declaration", "generator_function_declaration", "method_definition"],
+    anonymous: &["arrow_function", "function_expression", "generator_function"],
+    bindings: &[
+        "assignment_expression",
+        "field_definition",
+        "pair",
+        "public_field_definition",
+        "variable_declarator",
+    ],
+    decisions: &[
+        "if_statement",
+        "for_statement",
+        "for_in_statement",
+        "while_statement",
+        "do_statement",
+        "catch_clause",
+        "ternary_expression",
+        "&&",
+        "||",
+        "??",
+    ],
+    arms: &["switch_case"],
+};
 
 /// The languages.
 pub static LANGUAGES: [SourceLanguage; 7] = [
@@ -77,26 +86,13 @@ pub static LANGUAGES: [SourceLanguage; 7] = [
         ],
         arms: &["case_clause"],
     },
-    SourceLanguage {
-        name: "JavaScript",
-        extensions: &["js", "jsx", "mjs", "cjs"],
-        grammar: tree_sitter_javascript::LANGUAGE,
-        functions: JS_FUNCTIONS,
-        anonymous: JS_ANONYMOUS,
-        bindings: JS_BINDINGS,
-        decisions: JS_DECISIONS,
-        arms: JS_ARMS,
-    },
+    JAVASCRIPT,
     SourceLanguage {
         name: "TypeScript",
         extensions: &["ts", "tsx", "mts", "cts"],
         // One grammar for both kinds of files, because each has 1.4 MB of tables; it knows all but casts in the form `<T>x`.
         grammar: tree_sitter_typescript::LANGUAGE_TSX,
-        functions: JS_FUNCTIONS,
-        anonymous: JS_ANONYMOUS,
-        bindings: JS_BINDINGS,
-        decisions: JS_DECISIONS,
-        arms: JS_ARMS,
+        ..JAVASCRIPT
     },
     SourceLanguage {
         name: "Go",

@@ -49,7 +49,8 @@ pub enum ExitReason {
     Cancelled,
 }
 
-/// Describes the end by `signal`, after "it was". Memory limits, those of containers too, leave no other trace.
+/// Returns the end of a sentence such as "it was ended by signal 15". A command that ran out of memory is ended by signal 9, also in a
+/// container, and the system reports nothing else.
 pub fn ended_by_signal(signal: i32) -> String {
     let is_kill = signal == rustix::process::Signal::KILL.as_raw();
     let cause = if is_kill { ", which the system sends when memory runs out" } else { "" };

@@ -12,8 +12,8 @@ const MAX_ROUNDS: u32 = 5000;
 /// Pause between two rounds.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// Scans without a find after which no process is left. A chain of processes that replace each other can be missed by one scan: one
-/// link ends before its parent is read, and the next begins after the list of processes was.
+/// Number of successive scans without a find after which no process is left. One scan can miss a chain of processes that replace each
+/// other: a process ends before its parent is read, and its successor starts after the processes were listed.
 const EMPTY_SCANS: u32 = 5;
 
 /// Bytes of `/proc/PID/stat` to read. Its name is at most 64 bytes, and the 52 numbers have up to 20 digits.

@@ -29,7 +29,7 @@ const MAX_HELD: i64 = 100_000;
 /// Least time after which a key of the leases may end.
 const MIN_LEASE: Duration = Duration::from_secs(1);
 
-/// Time in which something is created on the server again, and the pause between two tries.
+/// Time limit for further tries to create something on the server, and the pause between two tries.
 const CREATE_TIME: Duration = Duration::from_secs(1);
 const CREATE_PAUSE: Duration = Duration::from_millis(100);
 

@@ -27,10 +27,7 @@ fn task(id: &str, priority: Priority) -> TaskRecord {
 async fn with_tasks(ids: &[&str], lease: Duration) -> Option<(nats_server::NatsServer, NatsStore)> {
     let server = nats_server::NatsServer::start()?;
     let store = Box::pin(open(&server.url(), lease)).await.unwrap();
-    let tasks: Vec<_> = ids
-        .iter()
-        .map(|id| ((*id).to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new(*id, "/", 2) }))
-        .collect();
+    let tasks: Vec<_> = ids.iter().map(|id| ((*id).to_owned(), TaskSpec::new(*id, "/", 2))).collect();
     Box::pin(store.submit(&tasks, 1, 10)).await.unwrap();
     Some((server, store))
 }
@@ -125,14 +122,7 @@ async fn a_claim_whose_confirmation_was_lost_is_given_back_by_its_worker() {
 async fn a_second_submission_publishes_what_an_interrupted_one_did_not() {
     let Some((_server, store)) = with_tasks(&["a"], Duration::from_secs(30)).await else { return };
     store.buckets.hints.purge().await.unwrap();
-    store
-        .submit(
-            &[("a".to_owned(), TaskSpec { priority: Priority::Normal, ..TaskSpec::new("a", "/", 2) })],
-            1,
-            10,
-        )
-        .await
-        .unwrap();
+    store.submit(&[("a".to_owned(), TaskSpec::new("a", "/", 2))], 1, 10).await.unwrap();
     assert_eq!(store.claim(Lane::Submitted, "w", 1).await.unwrap().unwrap().id, "a");
 }
 
