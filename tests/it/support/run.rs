@@ -386,11 +386,18 @@ impl Growing {
     }
 }
 
-/// A run in progress.
+/// A run in progress, which ends with the test.
 pub struct Running {
     child: Child,
     stdout: Arc<Growing>,
     stderr: Arc<Growing>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill();
+        let _reaped_before = self.child.wait();
+    }
 }
 
 impl Running {
@@ -435,7 +442,7 @@ impl Running {
         let waiter = std::thread::spawn(move || {
             let status = self.child.wait();
             let _ = sender.send(());
-            (status, self.stdout, self.stderr)
+            (status, Arc::clone(&self.stdout), Arc::clone(&self.stderr))
         });
         if receiver.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
             let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
