@@ -5,7 +5,7 @@
 
 // L0: data types and pure text
 pub use agent_core as core;
-pub mod health;
+pub use agent_health as health;
 pub mod messages;
 pub mod redactor;
 pub use agent_text as text;

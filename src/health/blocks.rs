@@ -1,6 +1,6 @@
 //! Finds repeated blocks: passages of at least six equal lines, without regard to white space and blank lines.
 
-use crate::core::health::BLOCK_LINES;
+use agent_core::health::BLOCK_LINES;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Consecutive lines of a file that are not blank.

@@ -1,8 +1,8 @@
 //! Finds the functions of a source file with their length and cyclomatic complexity.
 
 use super::language::SourceLanguage;
-use crate::core::health::{MAX_COMPLEXITY, MAX_FUNCTION_LINES};
-use crate::text::lines::one_line;
+use agent_core::health::{MAX_COMPLEXITY, MAX_FUNCTION_LINES};
+use agent_text::lines::one_line;
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 

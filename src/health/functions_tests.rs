@@ -1,5 +1,5 @@
 use super::*;
-use crate::health::language::{LANGUAGES, language_of};
+use crate::language::{LANGUAGES, language_of};
 use proptest::prelude::*;
 
 /// Returns name, lines and complexity of each function.

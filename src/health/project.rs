@@ -3,7 +3,7 @@
 use super::blocks::{Block, blocks};
 use super::functions::{Function, functions};
 use super::language::SourceLanguage;
-use crate::core::health::{CodeHealth, FilesLeftOut, HealthFigures, MeasuredFunction, RepeatedBlock};
+use agent_core::health::{CodeHealth, FilesLeftOut, HealthFigures, MeasuredFunction, RepeatedBlock};
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};

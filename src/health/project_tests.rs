@@ -1,5 +1,5 @@
 use super::*;
-use crate::health::language::language_of;
+use crate::language::language_of;
 use std::fmt::Write as _;
 
 /// Measures files that are given by path and content.
