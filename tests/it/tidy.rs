@@ -1,4 +1,4 @@
-//! Rules of the code base: layers, cycles, sizes, docs, the list of files, tables that must equal the code.
+//! Rules of the code base: sizes, docs, tables that must equal the code.
 
 use crate::support::run::Lab;
 use agent::core::language::Language;
@@ -68,140 +68,10 @@ fn is_test_file(file: &str) -> bool {
     file.ends_with("/tests.rs") || file.ends_with("_tests.rs")
 }
 
-/// Every source file with its text, `super::` written out as `crate::…::`.
+/// Every source file with its text.
 fn sources() -> Vec<(String, String)> {
     let files = rust_files("src").into_iter().filter(|file| !is_test_file(file));
-    files.map(|file| (file.clone(), absolute(&file, &without_tests(&read(&file))))).collect()
-}
-
-fn absolute(file: &str, text: &str) -> String {
-    let module = file.trim_start_matches("src/").trim_end_matches(".rs");
-    let module = module.trim_end_matches("/mod").trim_end_matches("/lib");
-    let mut parents: Vec<&str> = module.split('/').collect();
-    parents.pop();
-    let mut text = text.to_owned();
-    if is_crate(module_of(file)) {
-        text = text.replace("crate::", &format!("crate::{}::", module_of(file)));
-    }
-    for room in layers().into_keys().filter(|room| is_crate(room)) {
-        text = text.replace(&format!("agent_{room}"), &format!("crate::{room}"));
-    }
-    let mut supers = "super::".repeat(parents.len() + 1);
-    while let Some(shorter) = supers.strip_suffix("super::") {
-        let up = supers.len() / "super::".len();
-        if up <= parents.len() {
-            let stem = parents[..parents.len() + 1 - up].join("::");
-            text = text.replace(&supers, &format!("crate::{stem}::"));
-        }
-        supers = shorter.to_owned();
-    }
-    text
-}
-
-/// Whether a directory of `src` is a crate of its own.
-fn is_crate(room: &str) -> bool {
-    root().join("src").join(room).join("lib.rs").exists()
-}
-
-/// Directory of `src` -> layer number, from the comments in `lib.rs`.
-fn layers() -> BTreeMap<String, usize> {
-    let mut layer = None;
-    let mut map = BTreeMap::new();
-    for line in read("src/lib.rs").lines() {
-        if let Some(rest) = line.strip_prefix("// L") {
-            layer = rest.split(':').next().and_then(|number| number.parse().ok());
-        } else if let Some(declared) = line.strip_prefix("pub ").and_then(|rest| rest.strip_suffix(';')) {
-            let name = declared.rsplit(' ').next().unwrap();
-            map.insert(name.to_owned(), layer.expect("every module stands below a layer comment"));
-        }
-    }
-    map
-}
-
-/// The paths after `crate::` in `text`, one per use, groups expanded one level.
-fn crate_paths(text: &str) -> BTreeSet<String> {
-    let code: String =
-        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    // A visibility uses nothing.
-    let code = code.replace("pub(in crate::", "pub(in ");
-    let mut paths = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
-        let stem = rest[..end].trim_end_matches(':');
-        paths.insert(stem.to_owned());
-        if rest[end..].starts_with('{') {
-            let inner = &rest[end + 1..rest.find('}').unwrap_or(rest.len())];
-            for item in inner.split(',') {
-                let item = item.trim().split(' ').next().unwrap_or_default();
-                paths.insert(format!("{stem}::{item}"));
-            }
-        }
-    }
-    paths
-}
-
-/// The file that a `crate::` path leads into.
-fn file_of(path: &str, files: &BTreeSet<String>) -> Option<String> {
-    let mut parts: Vec<&str> = path.split("::").collect();
-    while !parts.is_empty() {
-        let stem = format!("src/{}", parts.join("/"));
-        for candidate in [format!("{stem}.rs"), format!("{stem}/mod.rs"), format!("{stem}/lib.rs")] {
-            if files.contains(&candidate) {
-                return Some(candidate);
-            }
-        }
-        parts.pop();
-    }
-    None
-}
-
-fn module_of(file: &str) -> &str {
-    file.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap()
-}
-
-#[test]
-fn a_module_uses_only_layers_below_it() {
-    let layers = layers();
-    let mut wrong = Vec::new();
-    for (file, text) in sources() {
-        let from = module_of(&file);
-        let Some(layer) = layers.get(from) else { continue };
-        for path in crate_paths(&text) {
-            let to = path.split("::").next().unwrap();
-            if let Some(other) = layers.get(to)
-                && other > layer
-            {
-                wrong.push(format!("{file} (L{layer}) uses {path} (L{other})"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn no_file_is_in_a_cycle() {
-    let sources = sources();
-    let files: BTreeSet<String> = sources.iter().map(|(file, _)| file.clone()).collect();
-    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (file, text) in &sources {
-        let targets =
-            crate_paths(text).iter().filter_map(|path| file_of(path, &files)).collect::<BTreeSet<_>>();
-        edges.insert(file.clone(), targets.into_iter().filter(|target| target != file).collect());
-    }
-    while let Some(leaf) = edges
-        .iter()
-        .find(|(_, targets)| targets.iter().all(|t| !edges.contains_key(t)))
-        .map(|(f, _)| f.clone())
-    {
-        edges.remove(&leaf);
-    }
-    let left: BTreeSet<String> = edges.keys().cloned().collect();
-    let mut shown = Vec::new();
-    for (file, targets) in &edges {
-        shown.push(format!("{file} -> {:?}", targets.intersection(&left).collect::<Vec<_>>()));
-    }
-    assert!(edges.is_empty(), "files in or above a cycle:\n{}", shown.join("\n"));
+    files.map(|file| (file.clone(), without_tests(&read(&file)))).collect()
 }
 
 #[test]
@@ -224,18 +94,6 @@ fn every_module_says_what_it_is() {
     assert!(silent.is_empty(), "without a `//!` sentence: {silent:?}");
 }
 
-/// The list of source files in `src/FILES.md`: one line a file, its first sentence.
-fn file_list() -> String {
-    let mut map = String::new();
-    for (file, text) in sources() {
-        let first: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
-        let sentence = first.join(" ");
-        let sentence = sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first);
-        let _ = writeln!(map, "- `{}`: {sentence}", file.trim_start_matches("src/"));
-    }
-    map
-}
-
 /// Compares the part of `file` between two marks with `expected`; `AGENT_UPDATE_DOCS=1` writes it.
 fn check_generated(file: &str, name: &str, expected: &str) {
     let text = read(file);
@@ -247,11 +105,6 @@ fn check_generated(file: &str, name: &str, expected: &str) {
         return;
     }
     assert_eq!(&text[start..stop], expected, "{file}: run the tests with AGENT_UPDATE_DOCS=1 to renew it");
-}
-
-#[test]
-fn the_file_list_is_the_tree() {
-    check_generated("src/FILES.md", "files", &file_list());
 }
 
 #[test]
