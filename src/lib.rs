@@ -7,7 +7,7 @@
 pub use agent_core as core;
 pub use agent_health as health;
 pub mod messages;
-pub mod redactor;
+pub use agent_redactor as redactor;
 pub use agent_text as text;
 
 // L1: edges; each kind of side effect has one module

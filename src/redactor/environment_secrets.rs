@@ -1,7 +1,7 @@
 //! Detects secrets in environment variables: by the variable's name, by the form of the value, and as passwords in URLs.
 
 use super::MIN_BYTES;
-use crate::text::header_list::headers;
+use agent_text::header_list::headers;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 

@@ -2,18 +2,18 @@
 
 use super::Redactor;
 use super::unique_keys::unique_key;
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
-use crate::core::change_review::{ChangeFinding, ChangeReview};
-use crate::core::compaction::CompactionEvent;
-use crate::core::decision::Denial;
-use crate::core::evaluation::Evaluation;
-use crate::core::event::Event;
-use crate::core::health::CodeHealth;
-use crate::core::image::Image;
-use crate::core::message::{HistoryMessage, Message, Part};
-use crate::core::quality_gate::GateResult;
-use crate::core::run_result::{Output, RunResult};
-use crate::core::work::{WorkEvent, WorkRun, Worktree};
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest};
+use agent_core::change_review::{ChangeFinding, ChangeReview};
+use agent_core::compaction::CompactionEvent;
+use agent_core::decision::Denial;
+use agent_core::evaluation::Evaluation;
+use agent_core::event::Event;
+use agent_core::health::CodeHealth;
+use agent_core::image::Image;
+use agent_core::message::{HistoryMessage, Message, Part};
+use agent_core::quality_gate::GateResult;
+use agent_core::run_result::{Output, RunResult};
+use agent_core::work::{WorkEvent, WorkRun, Worktree};
 use serde_json::{Map, Value};
 
 impl Redactor {

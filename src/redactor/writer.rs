@@ -45,8 +45,8 @@ impl<W: Write> Write for RedactingWriter<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::secret::Secret;
-    use crate::redactor::NamedSecret;
+    use crate::NamedSecret;
+    use agent_core::secret::Secret;
     use proptest::prelude::*;
 
     fn redactor() -> Arc<Redactor> {

@@ -11,7 +11,7 @@ mod writer;
 pub use pending_text::PendingText;
 pub use writer::RedactingWriter;
 
-use crate::core::secret::Secret;
+use agent_core::secret::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, Engine};
 use memchr::memmem;
