@@ -6,7 +6,7 @@
 // L0: data types and pure text
 pub use agent_core as core;
 pub use agent_health as health;
-pub mod messages;
+pub use agent_messages as messages;
 pub use agent_redactor as redactor;
 pub use agent_text as text;
 

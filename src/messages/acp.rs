@@ -1,9 +1,9 @@
 //! Texts of `agent acp`: what an editor shows, and the refusal of an edit of a file that is open and unsaved in it.
 
 use super::stop_reason_text;
-use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::StopReason;
+use agent_core::language::Language;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::StopReason;
 
 /// Names of the answers to a question: once, always and no. `always_scope` describes the calls that `always` allows.
 pub fn permission_names(always_scope: &str, language: Language) -> [String; 3] {

@@ -1,7 +1,7 @@
 //! Approval questions at the terminal.
 
 use super::numbers::{bytes, thousands};
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Last line of a question: the answers. `may_last`: whether `a` (until the run ends) is offered; `is_cut`: whether the question
 /// omits something, which must be shown before it can be answered with yes.

@@ -1,7 +1,7 @@
 //! Messages of `agent approvals`, `agent approve` and `agent deny` about pending calls.
 
 use super::numbers::count;
-use crate::core::approval::ApprovalAnswer;
+use agent_core::approval::ApprovalAnswer;
 use std::path::Path;
 use std::time::Duration;
 

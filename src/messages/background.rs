@@ -1,6 +1,6 @@
 //! Messages about background commands, for the model and for users.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Message to the model that a background command has ended by itself.
 pub fn background_ended(id: &str, command: &str, outcome: &str) -> String {

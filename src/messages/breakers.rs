@@ -1,7 +1,7 @@
 //! Messages of the circuit breakers against runs without progress, for the model and for users.
 
-use crate::core::language::Language;
-use crate::text::lines::one_line;
+use agent_core::language::Language;
+use agent_text::lines::one_line;
 
 /// Characters shown of a name, which the model may have invented.
 const NAME_CHARS: usize = 60;

@@ -1,8 +1,8 @@
 //! Messages about reviews of a run's changes, for the models and for users.
 
 use super::numbers::counted;
-use crate::core::change_review::{ChangeFinding, ChangeReview};
-use crate::core::language::Language;
+use agent_core::change_review::{ChangeFinding, ChangeReview};
+use agent_core::language::Language;
 
 /// The answers of a reviewer that approve without JSON, in English and Spanish.
 pub const NO_ISSUES_FOUND: [&str; 2] = ["No issues found.", "No se encontraron problemas."];

@@ -2,9 +2,9 @@
 
 use super::costs::{money, tokens};
 use super::numbers::count;
-use crate::core::language::Language;
-use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
+use agent_core::language::Language;
+use agent_core::price::Usd;
+use agent_core::run_result::RunResult;
 
 /// Part of the system message of a conversation; overrides the instructions of agents whose runs have no reader.
 pub const CHAT_INSTRUCTIONS: &str = "# Conversation\nThis is a conversation with a user at a terminal, who reads each of your \

@@ -1,9 +1,9 @@
 //! Messages of `agent exec`.
 
 use super::stop_reason::stop_reason_text;
-use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
+use agent_core::language::Language;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
 
 /// The result of a call that was running when the run ended.
 pub const CODEX_CALL_NOT_ENDED: &str = "the run ended before this call";

@@ -1,9 +1,9 @@
 //! Messages about compaction of the conversation.
 
 use super::numbers::{counted, thousands};
-use crate::core::compaction::CompactionEvent;
-use crate::core::event::NoticeLevel;
-use crate::core::language::Language;
+use agent_core::compaction::CompactionEvent;
+use agent_core::event::NoticeLevel;
+use agent_core::language::Language;
 
 /// First line of a summary (spec.md 1.5, L2).
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";

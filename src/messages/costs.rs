@@ -1,10 +1,10 @@
 //! Messages about tokens, costs and the prompt caches of providers.
 
 use super::numbers::thousands;
-use crate::core::language::Language;
-use crate::core::price::Usd;
-use crate::core::run_result::Cost;
-use crate::core::usage::Usage;
+use agent_core::language::Language;
+use agent_core::price::Usd;
+use agent_core::run_result::Cost;
+use agent_core::usage::Usage;
 use std::fmt::Write as _;
 
 /// Cost of a session: the total with its tokens, and the cost by source.

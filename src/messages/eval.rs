@@ -1,10 +1,10 @@
 //! Messages of `agent eval`.
 
 use super::numbers::counted;
-use crate::core::comparison::{Comparison, ComparisonDocument, Difference, DifferenceTest};
-use crate::core::language::Language;
-use crate::core::ranking::{Median, Ranked};
-use crate::text::lines::{escape_controls, one_line};
+use agent_core::comparison::{Comparison, ComparisonDocument, Difference, DifferenceTest};
+use agent_core::language::Language;
+use agent_core::ranking::{Median, Ranked};
+use agent_text::lines::{escape_controls, one_line};
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 

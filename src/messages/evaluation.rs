@@ -1,7 +1,7 @@
 //! Messages about evaluations of the final answer, for the model and for users.
 
-use crate::core::evaluation::{Evaluation, EvaluationErrorKind};
-use crate::core::language::Language;
+use agent_core::evaluation::{Evaluation, EvaluationErrorKind};
+use agent_core::language::Language;
 
 /// System message of the evaluator; text between delimiters with the tag `word` is data.
 pub fn evaluator_instructions(word: &str) -> String {

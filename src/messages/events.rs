@@ -1,9 +1,9 @@
 //! Log and spinner texts for session start, input messages and requests.
 
 use super::numbers::{bytes, counted, thousands};
-use crate::core::event::{MessageAuthor, MessageOrigin};
-use crate::core::language::Language;
-use crate::core::price::Usd;
+use agent_core::event::{MessageAuthor, MessageOrigin};
+use agent_core::language::Language;
+use agent_core::price::Usd;
 
 /// Workspace and program version of a session.
 pub fn session_place(workspace: &str, program: &str, language: Language) -> String {

@@ -1,10 +1,10 @@
 //! Messages of `agent worker`.
 
 use super::parallel::left_out;
-use crate::core::fleet::TaskRecord;
-use crate::core::language::Language;
-use crate::core::quality_gate::GateResult;
-use crate::text::lines::one_line;
+use agent_core::fleet::TaskRecord;
+use agent_core::language::Language;
+use agent_core::quality_gate::GateResult;
+use agent_text::lines::one_line;
 
 /// Characters of a prompt in a line.
 const PROMPT_CHARS: usize = 60;

@@ -1,8 +1,8 @@
 //! Messages about quality gates, for the model and for users.
 
-use crate::core::language::Language;
-use crate::core::quality_gate::GateResult;
-use crate::messages::duration;
+use crate::duration;
+use agent_core::language::Language;
+use agent_core::quality_gate::GateResult;
 use std::time::Duration;
 
 /// Message to the model after required gates have failed.

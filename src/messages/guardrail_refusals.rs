@@ -1,6 +1,6 @@
 //! Refusals by guardrails on changes and commands, in every language.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Refusal of an edit that exceeds the limit of changed lines.
 pub fn too_many_lines(lines: u64, used: u64, most: u64, language: Language) -> String {

@@ -1,7 +1,7 @@
 //! Messages about guardrails on the conversation and about hooks, for the model and for users.
 
-use crate::core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
-use crate::core::language::Language;
+use agent_core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
+use agent_core::language::Language;
 
 /// Warning that a part of the matcher of the hook `key` matches no tool; `similar` are tools that may be meant.
 pub fn hook_matches_nothing(key: &str, part: &str, similar: &[String]) -> String {

@@ -1,9 +1,9 @@
 //! Figures on code as text: a table, the functions and blocks that exceed the limits, and what was left out.
 
 use super::numbers::{counted, thousands};
-use crate::core::health::{CodeHealth, FilesLeftOut, HealthFigures, MeasuredFunction, RepeatedBlock};
-use crate::core::language::Language;
-use crate::text::lines::one_line;
+use agent_core::health::{CodeHealth, FilesLeftOut, HealthFigures, MeasuredFunction, RepeatedBlock};
+use agent_core::language::Language;
+use agent_text::lines::one_line;
 
 /// Characters of a path.
 const PATH_CHARS: usize = 200;

@@ -1,6 +1,6 @@
 //! Messages about a Hub, and the prompts of activations.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// What the model writes when there is nothing to answer.
 pub const HUB_NO_ANSWER: &str = "No response needed.";

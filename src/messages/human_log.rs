@@ -4,13 +4,13 @@ use super::costs::tokens;
 use super::images::image_label;
 use super::numbers::{counted, duration};
 use super::stop_reason::stop_reason_text;
-use crate::core::event::{Event, FinishReason, HookVerdict, NoticeLevel};
-use crate::core::failure::FailureKind;
-use crate::core::image::Image;
-use crate::core::language::Language;
-use crate::core::price::Usd;
-use crate::core::stop_reason::{LimitReached, StopReason};
-use crate::core::usage::Usage;
+use agent_core::event::{Event, FinishReason, HookVerdict, NoticeLevel};
+use agent_core::failure::FailureKind;
+use agent_core::image::Image;
+use agent_core::language::Language;
+use agent_core::price::Usd;
+use agent_core::stop_reason::{LimitReached, StopReason};
+use agent_core::usage::Usage;
 use std::time::Duration;
 
 /// Style and language of the log.

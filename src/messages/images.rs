@@ -1,8 +1,8 @@
 //! Texts about images, for the model and for users.
 
 use super::numbers::bytes;
-use crate::core::image::Image;
-use crate::core::language::Language;
+use agent_core::image::Image;
+use agent_core::language::Language;
 
 /// Describes an image: `image photo.png (PNG, 640x480, 12 KB)`.
 pub fn image_label(image: &Image, language: Language) -> String {

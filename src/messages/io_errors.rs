@@ -1,7 +1,7 @@
 //! Messages about interrupts, panics and failures to write or read logs, answers and journals.
 
 use super::numbers::count;
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Valid log levels, for an error about an unknown one.
 pub const LOG_LEVELS: &str = "one of debug, info, human, warn, error";

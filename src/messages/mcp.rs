@@ -1,6 +1,6 @@
 //! Messages about MCP servers.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 use std::fmt::Display;
 use std::path::Path;
 

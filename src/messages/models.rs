@@ -1,7 +1,7 @@
 //! Messages about the model in use: fallbacks, context overflow, incomplete answers.
 
 use super::numbers::thousands;
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Error of `agent doctor`.
 pub const NO_USABLE_MODEL: &str = "no usable model: see the missing settings above (agent help providers)";

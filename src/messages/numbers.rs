@@ -1,6 +1,6 @@
 //! Formats numbers, sizes and durations for users.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 use std::time::Duration;
 
 /// Returns a number with its English noun: `1 step`, `3 steps`.

@@ -1,6 +1,6 @@
 //! Messages about structured answers, for the model and for users.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Prefix of the message with the schema.
 const SCHEMA_MESSAGE_PREFIX: &str =

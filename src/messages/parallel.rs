@@ -3,9 +3,9 @@
 use super::costs::money;
 use super::numbers::{counted, duration};
 use super::undo::list_paths;
-use crate::core::language::Language;
-use crate::core::work::{LeftOut, WorkResult, WorkRun};
-use crate::text::lines::one_line;
+use agent_core::language::Language;
+use agent_core::work::{LeftOut, WorkResult, WorkRun};
+use agent_text::lines::one_line;
 use std::fmt::Write as _;
 use std::time::Duration;
 

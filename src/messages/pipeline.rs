@@ -1,8 +1,8 @@
 //! Messages of `agent pipeline`.
 
-use crate::core::language::Language;
-use crate::messages::undo::list_paths;
-use crate::text::lines::escape_controls;
+use crate::undo::list_paths;
+use agent_core::language::Language;
+use agent_text::lines::escape_controls;
 use std::fmt::Write as _;
 
 /// Error for a file that is no pipeline; `errors` have positions, and stand on one line each.

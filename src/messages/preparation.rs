@@ -1,8 +1,8 @@
 //! Messages before the first step: the plan and the repository's changes.
 
 use super::stop_reason::stop_reason_text;
-use crate::core::language::Language;
-use crate::core::stop_reason::StopReason;
+use agent_core::language::Language;
+use agent_core::stop_reason::StopReason;
 
 /// Message to the model with the plan of the agent `plan`, between delimiters; `unfinished` is why planning ended early.
 pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {

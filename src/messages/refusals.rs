@@ -1,6 +1,6 @@
 //! Reasons why a call does not run and what to do instead, in every language, for the model and for users.
 
-use crate::core::language::Language;
+use agent_core::language::Language;
 
 /// Refusal of a tool that is not among the agent's tools.
 pub fn tool_not_allowed(agent: &str, tool: &str, allowed: &str, language: Language) -> String {

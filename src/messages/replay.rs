@@ -1,8 +1,8 @@
 //! Messages of `agent replay`: what was replayed, and the first difference.
 
 use super::numbers::count;
-use crate::text::diff;
-use crate::text::lines::one_line;
+use agent_text::diff;
+use agent_text::lines::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Messages about session reports.
 
-use crate::core::language::Language;
-use crate::core::stop_reason::StopReason;
-use crate::messages::stop_reason_text;
+use crate::stop_reason_text;
+use agent_core::language::Language;
+use agent_core::stop_reason::StopReason;
 use std::io;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Messages about tools and settings that changed before a session was resumed.
 
-use crate::text::lines::one_line;
+use agent_text::lines::one_line;
 
 /// Characters shown of a name.
 const NAME_CHARS: usize = 80;

@@ -2,8 +2,8 @@
 
 use super::numbers::counted;
 use super::undo::list_paths;
-use crate::core::language::Language;
-use crate::core::review::FindingSeverity;
+use agent_core::language::Language;
+use agent_core::review::FindingSeverity;
 
 /// The task of a review. The changes follow in a message of their own.
 pub const REVIEW_TASK: &str = "Review the changes to this repository that the next message shows between data tags. Report \

@@ -4,10 +4,10 @@ use super::costs::{money_with_help, tokens};
 use super::human_log::LogStyle;
 use super::numbers::{counted, duration, thousands};
 use super::stop_reason::stop_reason_text;
-use crate::core::language::Language;
-use crate::core::price::Usd;
-use crate::core::stop_reason::{LimitReached, Status, StopReason};
-use crate::core::usage::Usage;
+use agent_core::language::Language;
+use agent_core::price::Usd;
+use agent_core::stop_reason::{LimitReached, Status, StopReason};
+use agent_core::usage::Usage;
 use std::time::Duration;
 
 /// Content of the last lines of a run.

@@ -1,7 +1,7 @@
 //! Messages of the agent loop during a run, for the model and for users.
 
 use super::numbers::{duration, thousands};
-use crate::core::price::Usd;
+use agent_core::price::Usd;
 use std::time::Duration;
 
 /// Message to the model after its answer was cut off by the output limit.

@@ -1,8 +1,8 @@
 //! Texts for each stop reason, in every language: instructions for the closing answer, and explanations for users.
 
 use super::numbers::counted;
-use crate::core::language::Language;
-use crate::core::stop_reason::{LimitReached, ReachedLimit, StopReason};
+use agent_core::language::Language;
+use agent_core::stop_reason::{LimitReached, ReachedLimit, StopReason};
 
 /// Returns the instruction to write a closing summary without tools; `None` for stop reasons without a closing call.
 pub fn closing_instruction(reason: StopReason, language: Language) -> Option<String> {

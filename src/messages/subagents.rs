@@ -2,9 +2,9 @@
 
 use super::human_log::LogStyle;
 use super::numbers::counted;
-use crate::core::language::Language;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::StopReason;
+use agent_core::language::Language;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::StopReason;
 
 impl LogStyle {
     /// Indented line about the subagent `agent`.

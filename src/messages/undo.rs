@@ -1,8 +1,8 @@
 //! Messages about undo, redo, checkpoints and interrupted changes.
 
-use crate::core::file_change::{Change, ChangeAction, RestoreDirection};
-use crate::core::language::Language;
-use crate::text::lines::one_line;
+use agent_core::file_change::{Change, ChangeAction, RestoreDirection};
+use agent_core::language::Language;
+use agent_text::lines::one_line;
 use jiff::Timestamp;
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use super::costs::money;
 use super::gates::gate;
 use super::numbers::{counted, duration};
-use crate::core::language::Language;
-use crate::core::quality_gate::GateResult;
-use crate::core::work::{WorkResult, WorkStopReason};
+use agent_core::language::Language;
+use agent_core::quality_gate::GateResult;
+use agent_core::work::{WorkResult, WorkStopReason};
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use super::numbers::thousands;
 use super::undo::minute;
-use crate::core::language::Language;
-use crate::core::run_result::{Executables, InstructionFile};
+use agent_core::language::Language;
+use agent_core::run_result::{Executables, InstructionFile};
 
 /// Characters shown of a content hash.
 const SHORT_HASH: usize = 8;
