@@ -14,7 +14,7 @@ pub use agent_text as text;
 pub mod fetch;
 pub mod http;
 pub mod process;
-pub mod runtime;
+pub use agent_runtime as runtime;
 pub mod terminal;
 pub mod workspace;
 

@@ -13,7 +13,6 @@ pub struct Clock {
     stamped: Cell<Duration>,
     state: Cell<u64>,
     /// Wall clock of a simulation at its creation.
-    #[cfg(test)]
     wall: Option<Duration>,
 }
 
@@ -30,13 +29,11 @@ impl Clock {
             started: Some(Instant::now()),
             stamped: Cell::default(),
             state: Cell::new(RandomState::new().hash_one(std::process::id()) | 1),
-            #[cfg(test)]
             wall: None,
         }
     }
 
     /// Creates a deterministic clock that follows the clock of the tokio runtime, which tests advance.
-    #[cfg(test)]
     pub fn simulated(seed: u64, wall: Duration) -> Self {
         Self { state: Cell::new(seed | 1), wall: Some(wall), ..Self::new() }
     }
@@ -71,7 +68,6 @@ impl Clock {
     /// Returns the wall clock time since the Unix epoch.
     #[expect(clippy::disallowed_methods, reason = "this module wraps the system clock")]
     pub fn unix_time(&self) -> Duration {
-        #[cfg(test)]
         if let Some(wall) = self.wall {
             return wall.saturating_add(self.elapsed());
         }

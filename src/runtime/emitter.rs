@@ -1,11 +1,11 @@
 //! Emitter of events: numbers, timestamps and redacts them, and sends them to every sink, the journal first.
 
-use crate::core::event::{EVENT_SCHEMA_VERSION, Event, Purpose, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::message::ToolCall;
-use crate::redactor::{PendingText, Redactor};
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file::synced;
+use crate::clock::Clock;
+use crate::private_file::synced;
+use agent_core::event::{EVENT_SCHEMA_VERSION, Event, Purpose, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::message::ToolCall;
+use agent_redactor::{PendingText, Redactor};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
