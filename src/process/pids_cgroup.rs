@@ -71,7 +71,7 @@ impl Drop for PidsCgroup {
 
 /// Returns the name of the cgroup of the guard `pid`.
 fn name(pid: rustix::process::Pid) -> String {
-    format!("{}-{}", env!("CARGO_PKG_NAME"), pid.as_raw_nonzero())
+    format!("agent-{}", pid.as_raw_nonzero())
 }
 
 /// Returns the directory of this process's cgroup in the hierarchy with the pids controller.

@@ -45,7 +45,7 @@ impl ProbeDir {
         let udp = UdpSocket::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
         udp.set_nonblocking(true)?;
         let agent = rustix::process::getpid().as_raw_nonzero().get();
-        let name = format!("{}-{agent}", env!("CARGO_PKG_NAME"));
+        let name = format!("agent-{agent}");
         let sockets = listeners(&hidden, &name)?;
         let probe = SandboxProbe {
             inside: inside.clone(),

@@ -86,7 +86,7 @@ pub fn telemetry(app: &App, setup: &mut RunSetup) -> Option<Telemetry> {
     if parent.is_some() && context.is_none() {
         setup.notices.push(messages::TRACEPARENT_INVALID.to_owned());
     }
-    let name = environment.get("OTEL_SERVICE_NAME").unwrap_or(env!("CARGO_PKG_NAME"));
+    let name = environment.get("OTEL_SERVICE_NAME").unwrap_or("agent");
     Some(Telemetry::new(TelemetryOptions {
         destination,
         resource: Resource { service_name: setup.redactor.text(name).into_owned() },

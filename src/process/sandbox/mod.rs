@@ -34,7 +34,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Directories for temporary files of all programs.
-pub(crate) const SHARED_TEMP_DIRS: [&str; 2] = ["/tmp", "/var/tmp"];
+pub const SHARED_TEMP_DIRS: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Access policy of a command. All paths are absolute and without symbolic links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,7 +32,7 @@ const CHANGE_LEVEL: &str = "error";
 pub(super) fn render(report: &SessionReport) -> io::Result<String> {
     let mut run = json!({
         "tool": {"driver": {
-            "name": env!("CARGO_PKG_NAME"),
+            "name": "agent",
             "version": env!("CARGO_PKG_VERSION"),
             "rules": rules(),
         }},

@@ -90,7 +90,7 @@ fn request(spans: &[Span], resource: &Resource) -> ExportTraceServiceRequest {
     let attributes =
         attributes.map(|(name, value)| pair(name, &AttributeValue::Text(value.to_owned()))).collect();
     let scope = InstrumentationScope {
-        name: env!("CARGO_PKG_NAME").to_owned(),
+        name: "agent".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..InstrumentationScope::default()
     };
