@@ -12,7 +12,7 @@ pub use agent_text as text;
 
 // L1: edges; each kind of side effect has one module
 pub mod fetch;
-pub mod http;
+pub use agent_http as http;
 pub mod process;
 pub use agent_runtime as runtime;
 pub mod terminal;

@@ -393,7 +393,7 @@ fn explain(error: reqwest::Error, connect: Duration) -> HttpError {
 }
 
 /// Returns the builder of a client for `url` that follows no redirects and limits the headers.
-pub(crate) fn client_builder(url: &Url) -> ClientBuilder {
+pub fn client_builder(url: &Url) -> ClientBuilder {
     // Fails if a provider is installed already, which is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
     let builder = Client::builder()
@@ -418,12 +418,12 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// Returns the message of the innermost cause, which is the most specific one.
-pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
+pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     chain(error).last().unwrap_or(error).to_string()
 }
 
 /// Checks whether TLS failed: the certificate or the handshake.
-pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
+pub fn is_tls(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(<dyn Error>::is::<rustls::Error>)
 }
 

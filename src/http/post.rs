@@ -1,7 +1,7 @@
 //! One POST request to a complete address, whose short response is read as a whole; for telemetry.
 
 use super::{HttpError, MAX_ERROR_BODY_BYTES, RequestBody, authority, build, explain};
-use crate::core::secret::Secret;
+use agent_core::secret::Secret;
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::time::Duration;

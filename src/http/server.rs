@@ -1,6 +1,6 @@
 //! A small HTTP server on this machine: one answer for each request, without streams.
 
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
