@@ -11,7 +11,7 @@ pub use agent_redactor as redactor;
 pub use agent_text as text;
 
 // L1: edges; each kind of side effect has one module
-pub mod fetch;
+pub use agent_fetch as fetch;
 pub use agent_http as http;
 pub mod process;
 pub use agent_runtime as runtime;

@@ -1,7 +1,7 @@
 //! The search services of `web_search`: the request that each expects, and the common form of their answers.
 
 use super::WebRequest;
-use crate::core::secret::Secret;
+use agent_core::secret::Secret;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use schemars::JsonSchema;

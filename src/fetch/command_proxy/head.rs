@@ -1,6 +1,6 @@
 //! The head of a request to the proxy: parsed strictly, so that what is checked is what is dialled.
 
-use crate::fetch::allowed_host::{host_name, parse_port};
+use crate::allowed_host::{host_name, parse_port};
 use httparse::{EMPTY_HEADER, Status};
 use std::fmt::Write as _;
 

@@ -10,7 +10,7 @@ mod tests;
 
 use super::Fetcher;
 use super::allowed_host::AllowedHost;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use head::{HeadError, ProxyRequest};
 use std::io;
 use std::net::TcpListener as StdListener;

@@ -9,7 +9,7 @@ pub mod page_url;
 pub mod public_ip;
 pub mod search_provider;
 
-use crate::http::{client_builder, is_tls, root_cause};
+use agent_http::{client_builder, is_tls, root_cause};
 use page_url::HostPattern;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, LOCATION};
