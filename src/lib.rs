@@ -13,7 +13,7 @@ pub use agent_text as text;
 // L1: edges; each kind of side effect has one module
 pub use agent_fetch as fetch;
 pub use agent_http as http;
-pub mod process;
+pub use agent_process as process;
 pub use agent_runtime as runtime;
 pub mod terminal;
 pub mod workspace;

@@ -1,6 +1,6 @@
 //! Builds the environment of child processes from an allow-list of variables.
 
-use crate::core::secret::Secret;
+use agent_core::secret::Secret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

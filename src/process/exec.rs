@@ -302,7 +302,7 @@ mod tests {
         let request = LaunchRequest {
             argv: argv(&line),
             env,
-            ..LaunchRequest::without_command(crate::process::tier::Tier::Group)
+            ..LaunchRequest::without_command(crate::tier::Tier::Group)
         };
         let null = fs::File::open("/dev/null").unwrap().into();
         let output = start(&request, &null, Command::output).unwrap();

@@ -4,7 +4,7 @@
 //! which is joined first because a process may change its network only inside it.
 
 use super::fd_passing;
-use crate::fetch::command_proxy::ProxyTask;
+use agent_fetch::command_proxy::ProxyTask;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -6,7 +6,7 @@ use super::fd_passing;
 use super::fork_server::Guard;
 use super::launch_protocol::LaunchReply;
 use super::protected::{self, ActiveCommand, ProtectedChange};
-use crate::fetch::command_proxy::{CommandProxy, ProxyTask};
+use agent_fetch::command_proxy::{CommandProxy, ProxyTask};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;

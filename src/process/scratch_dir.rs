@@ -1,6 +1,6 @@
 //! Private temporary directory of one run, removed with it, or after a `kill -9` by the next run that starts a command.
 
-use crate::runtime::private_file::{create_private_dir, try_lock};
+use agent_runtime::private_file::{create_private_dir, try_lock};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -3,8 +3,8 @@
 //! Every user can read the arguments, and root can always read the environment. Both files show the bytes that the kernel
 //! stored before `main`; changing the environment does not change them.
 
-use crate::core::secret::Secret;
-use crate::redactor::MIN_BYTES;
+use agent_core::secret::Secret;
+use agent_redactor::MIN_BYTES;
 
 /// Variables that libraries read at run time. They are never overwritten.
 const VARIABLES_IN_USE: &[&str] = &["HOME", "PATH", "TMPDIR"];

@@ -1,13 +1,13 @@
 //! Main loop of the fork server: waits for requests and for the end of its guards.
 
 use super::GUARD_DESCRIPTORS;
-use crate::process::code_pages::unmap_code;
-use crate::process::fd_passing;
-use crate::process::launch_protocol::LaunchReply;
-use crate::process::pids_cgroup::PidsCgroup;
-use crate::process::process_tree;
-use crate::process::protected::{GuardSnapshot, SharedSnapshotJob};
-use crate::process::syscalls::{self, Fork};
+use crate::code_pages::unmap_code;
+use crate::fd_passing;
+use crate::launch_protocol::LaunchReply;
+use crate::pids_cgroup::PidsCgroup;
+use crate::process_tree;
+use crate::protected::{GuardSnapshot, SharedSnapshotJob};
+use crate::syscalls::{self, Fork};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! guard, while its command's view is being set up, then take it concurrently. The command starts when both are done.
 
 use super::snapshot::{Extent, Snapshot};
-use crate::process::launch_protocol::SnapshotRequest;
-use crate::process::sandbox::SandboxPolicy;
+use crate::launch_protocol::SnapshotRequest;
+use crate::sandbox::SandboxPolicy;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};

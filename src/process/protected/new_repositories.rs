@@ -3,7 +3,7 @@
 use super::openat;
 use super::safe_repository::{is_safe, is_safe_worktree};
 use super::{ProtectedChange, restore};
-use crate::process::sandbox::repositories::{GitLink, is_git, resolve_git_link};
+use crate::sandbox::repositories::{GitLink, is_git, resolve_git_link};
 use rustix::fs::FileType;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! File operations relative to open directories, so that a concurrent command cannot exchange a parent directory.
 
-use crate::runtime::private_file::accept_mode;
+use agent_runtime::private_file::accept_mode;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr, OsString};

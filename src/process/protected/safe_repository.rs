@@ -1,7 +1,7 @@
 //! Checks whether a repository that a command created, as `git init` does, could run programs.
 
 use super::openat;
-use crate::process::sandbox::repositories::GIT_CONFIG_PATHS;
+use crate::sandbox::repositories::GIT_CONFIG_PATHS;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,8 @@
 //! Snapshot of protected paths before the commands that run concurrently, with the data needed to restore them.
 
 use super::openat;
-use crate::process::sandbox::SandboxPolicy;
-use crate::process::tier::Tier;
+use crate::sandbox::SandboxPolicy;
+use crate::tier::Tier;
 use rustix::fs::{FileType, Stat};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};

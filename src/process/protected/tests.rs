@@ -4,7 +4,7 @@ use super::safe_repository::is_safe_config;
 use super::snapshot::Extent;
 use super::workspace_scan::WorkspaceScan;
 use super::{ChangeKind, ProtectedChange, ProtectionTracker, Snapshot, report};
-use crate::process::sandbox::SandboxPolicy;
+use crate::sandbox::SandboxPolicy;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;

@@ -6,9 +6,9 @@ use super::{
     new_repositories, restore,
     workspace_scan::{ScanResult, WorkspaceScan},
 };
-use crate::process::sandbox::SandboxPolicy;
+use crate::sandbox::SandboxPolicy;
 #[cfg(target_os = "linux")]
-use crate::process::sandbox::repositories;
+use crate::sandbox::repositories;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -3,8 +3,8 @@
 use super::openat;
 use super::snapshot::{FileStamp, now};
 use super::unlocked_dirs::{LIST_MODE, UnlockedDirs};
-use crate::process::sandbox::protected_names::{is_project_directory, is_tool_configuration};
-use crate::process::sandbox::repositories::{BARE, is_bare, is_git};
+use crate::sandbox::protected_names::{is_project_directory, is_tool_configuration};
+use crate::sandbox::repositories::{BARE, is_bare, is_git};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

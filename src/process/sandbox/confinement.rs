@@ -3,10 +3,10 @@
 use super::policy::CacheVariable;
 use super::settings::{SandboxSettings, WorkspaceAccess};
 use super::{SHARED_TEMP_DIRS, SandboxPolicy, policy, repositories};
-use crate::process::protected::ProtectionTracker;
-use crate::process::scratch_dir::ScratchDir;
-use crate::process::tier::Tier;
-use crate::runtime::private_file::create_private_dir;
+use crate::protected::ProtectionTracker;
+use crate::scratch_dir::ScratchDir;
+use crate::tier::Tier;
+use agent_runtime::private_file::create_private_dir;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,12 +97,12 @@ impl PreparedSandbox {
     }
 
     /// Returns the tracker of protected files. The first call searches for repositories (takes at most some ten milliseconds).
-    pub(in crate::process) fn protection(&self) -> &ProtectionTracker {
+    pub(crate) fn protection(&self) -> &ProtectionTracker {
         self.protection.get_or_init(|| ProtectionTracker::new(self.base_policy.clone()))
     }
 
     /// Hides the sensitive files that exist, by their resolved paths in the workspace.
-    pub(in crate::process) fn hide_sensitive(&self, policy: &mut SandboxPolicy) {
+    pub(crate) fn hide_sensitive(&self, policy: &mut SandboxPolicy) {
         let real = policy::existing_real_paths(self.sensitive.iter().cloned()).into_iter();
         let hidden = real.filter(|path| path.starts_with(&self.workspace) && *path != self.workspace);
         let hidden: Vec<PathBuf> =
@@ -112,24 +112,24 @@ impl PreparedSandbox {
     }
 
     /// Returns the first writable directory with a hidden path below it.
-    pub(in crate::process) fn first_root_with_hidden(&self) -> Option<&Path> {
+    pub(crate) fn first_root_with_hidden(&self) -> Option<&Path> {
         let is_around =
             |root: &&PathBuf| self.base_policy.hidden.iter().any(|hidden| hidden.starts_with(root));
         self.base_policy.writable.iter().find(is_around).map(PathBuf::as_path)
     }
 
     /// Returns the temporary directory of the run.
-    pub(in crate::process) fn scratch(&self) -> &Path {
+    pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
     /// Returns a new path for what one command creates in place of protected files. It does not exist yet.
-    pub(in crate::process) fn quarantine(&self) -> PathBuf {
+    pub(crate) fn quarantine(&self) -> PathBuf {
         self.quarantine.join(self.commands.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
     /// Points programs to writable directories through variables that the user has not set for commands.
-    pub(in crate::process) fn set_environment(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
+    pub(crate) fn set_environment(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
         for variable in &self.cache_variables {
             let set = env.get(variable.name);
             if set.is_none() || set == variable.replaces.as_ref() {

@@ -5,7 +5,7 @@
 
 use super::SandboxPolicy;
 use super::mount_plan::{self, MountAccess, MountChange, open_real};
-use crate::process::syscalls::{self, MountAttributes};
+use crate::syscalls::{self, MountAttributes};
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use std::fs::DirBuilder;

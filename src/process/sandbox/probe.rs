@@ -1,7 +1,7 @@
 //! Runs inside a sandbox and tries to break out of it, to check that the tier confines as promised.
 
 use super::{Breaches, SandboxProbe, UNCHECKED_WITHOUT_VIEW, View};
-use crate::process::syscalls::{self, Fork};
+use crate::syscalls::{self, Fork};
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 use std::fs::{File, Permissions};

@@ -44,7 +44,7 @@ pub mod umask;
 #[cfg(target_os = "linux")]
 mod watch;
 
-use crate::core::secret::Secret;
+use agent_core::secret::Secret;
 
 /// Hides the environment and memory of this process, which contain keys, from its children. `/proc` shows them to every process
 /// of the same user, and only a pid namespace hides this process from a command. Root can still read them, so [`scrub_secrets`]
