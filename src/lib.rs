@@ -15,7 +15,7 @@ pub use agent_fetch as fetch;
 pub use agent_http as http;
 pub use agent_process as process;
 pub use agent_runtime as runtime;
-pub mod terminal;
+pub use agent_terminal as terminal;
 pub mod workspace;
 
 // L2: capabilities

@@ -146,7 +146,7 @@ fn composite_spans(line: &str, composite: &Composite<'_>) -> Vec<(Style, String)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::{StdoutTarget, StreamInfo, TerminalEnvironment};
+    use crate::{StdoutTarget, StreamInfo, TerminalEnvironment};
     use proptest::prelude::*;
     use std::io::Read;
 

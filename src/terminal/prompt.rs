@@ -4,9 +4,9 @@
 
 use super::sanitize::{preview, row_count, sanitize, truncate_middle, whole};
 use super::streams::{Style, Terminal};
-use crate::core::language::Language;
-use crate::messages;
-use crate::text::lines::one_line;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_text::lines::one_line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
@@ -376,7 +376,7 @@ fn take_line(input: impl AsFd) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::streams::{StreamInfo, TerminalEnvironment};
+    use crate::streams::{StreamInfo, TerminalEnvironment};
     use std::io::Write;
 
     #[test]

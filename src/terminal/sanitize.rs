@@ -3,8 +3,8 @@
 //! Each character is checked alone, so an escape sequence that is split over two pieces of a stream is harmless too:
 //! its first byte is always escaped.
 
-use crate::text::invisible::needs_escape;
-use crate::text::lines::one_line;
+use agent_text::invisible::needs_escape;
+use agent_text::lines::one_line;
 use std::borrow::Cow;
 
 /// Lines of a preview shown from its start: about one screen.
@@ -53,7 +53,7 @@ pub fn preview(text: &str) -> String {
     for (number, line) in body.split('\n').enumerate() {
         if number == head && total > limit {
             let left_out = total - limit;
-            view.push_str(&crate::messages::preview_cut(left_out, total, text.len()));
+            view.push_str(&agent_messages::preview_cut(left_out, total, text.len()));
             view.push('\n');
         }
         if number < head || number >= tail_from {
@@ -80,7 +80,7 @@ pub fn truncate_middle(line: &str, columns: usize) -> String {
     let at = |count: usize| line.char_indices().nth(count).map_or(line.len(), |(at, _)| at);
     let (head_text, rest) = line.split_at(at(head));
     let tail_text = rest.get(at(total - tail) - head_text.len()..).unwrap_or_default();
-    let cut = crate::messages::line_cut(total - head - tail);
+    let cut = agent_messages::line_cut(total - head - tail);
     format!("{}{cut}{}", sanitize(head_text), sanitize(tail_text))
 }
 

@@ -2,7 +2,7 @@
 
 use super::sanitize::{sanitize, sanitize_prose};
 use super::spinner::Spinner;
-use crate::text::lines::one_line;
+use agent_text::lines::one_line;
 use rustix::fs::fstat;
 use rustix::termios::isatty;
 use std::io::{self, Write};

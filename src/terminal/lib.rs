@@ -8,7 +8,7 @@ mod sanitize;
 mod spinner;
 mod streams;
 
-pub use crate::text::{invisible::needs_escape, lines::one_line};
+pub use agent_text::{invisible::needs_escape, lines::one_line};
 pub use prompt::{PromptAnswer, PromptQuestion, diff_style};
 pub use reader_gone::when_reader_is_gone;
 pub use sanitize::{first_line, preview, row_count, sanitize, sanitize_prose, whole};
