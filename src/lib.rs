@@ -16,7 +16,7 @@ pub use agent_http as http;
 pub use agent_process as process;
 pub use agent_runtime as runtime;
 pub use agent_terminal as terminal;
-pub mod workspace;
+pub use agent_workspace as workspace;
 
 // L2: capabilities
 pub mod fleet;

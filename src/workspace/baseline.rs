@@ -4,13 +4,13 @@
 //! and stored. The first command in a workspace therefore waits until all files are stored, within the limits. Later ones barely
 //! wait: a shared file in the content store contains the metadata and hashes that an earlier run found.
 
-use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState};
-use crate::runtime::clock::Clock;
-use crate::workspace::Workspace;
-use crate::workspace::baseline_file;
-use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
-use crate::workspace::file::{BatchReader, ContentHash};
-use crate::workspace::snapshot::{Difference, FileEntry, Snapshot};
+use crate::Workspace;
+use crate::baseline_file;
+use crate::content_store::{ContentStore, MAX_FILE_BYTES};
+use crate::file::{BatchReader, ContentHash};
+use crate::snapshot::{Difference, FileEntry, Snapshot};
+use agent_core::file_change::{Change, ChangeAction, ChangedBy, FileState};
+use agent_runtime::clock::Clock;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

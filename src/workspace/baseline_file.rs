@@ -2,10 +2,10 @@
 //!
 //! A file that is incomplete, damaged or of another version is ignored.
 
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file;
-use crate::workspace::file::{ContentHash, HASH_DIGITS};
-use crate::workspace::snapshot::{FileEntry, FileStamp, Snapshot, Timestamp};
+use crate::file::{ContentHash, HASH_DIGITS};
+use crate::snapshot::{FileEntry, FileStamp, Snapshot, Timestamp};
+use agent_runtime::clock::Clock;
+use agent_runtime::private_file;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

@@ -3,8 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
 
 use super::*;
-use crate::workspace::content_store::ContentStore;
-use crate::workspace::file::hash;
+use crate::content_store::ContentStore;
+use crate::file::hash;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -435,7 +435,7 @@ fn a_file_that_has_become_sensitive_is_not_known() {
     let dir = workspace(&[("a", "one"), ("key", "one")]);
     start(dir.path());
     let mut run = baseline(dir.path(), true);
-    run.workspace.protect_files(crate::workspace::FileProtection {
+    run.workspace.protect_files(crate::FileProtection {
         sensitive: std::sync::Arc::new(|path| path == "key"),
         protected: std::sync::Arc::new(|_| false),
         named: Vec::new(),

@@ -4,10 +4,10 @@
 //! files are appended together. A killed process therefore loses no content that was reported as stored. Nothing is synced, which
 //! would double the cost of an edit. A content damaged by a power failure is detected by its hash and handled as missing.
 
-use crate::redactor::Redactor;
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file::{self, create_private_dir};
-use crate::workspace::file::{ContentHash, HASH_DIGITS, HashedContent, hash, parse_hex};
+use crate::file::{ContentHash, HASH_DIGITS, HashedContent, hash, parse_hex};
+use agent_redactor::Redactor;
+use agent_runtime::clock::Clock;
+use agent_runtime::private_file::{self, create_private_dir};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -213,7 +213,7 @@ impl ContentStore {
         let length = usize::try_from(location.length.min(MAX_FILE_BYTES)).ok()?;
         let mut bytes = vec![0; length];
         open_own(&pack).ok()?.read_exact_at(&mut bytes, location.offset).ok()?;
-        (crate::workspace::file::hash(&bytes) == hash).then_some(bytes)
+        (crate::file::hash(&bytes) == hash).then_some(bytes)
     }
 
     /// Removes the oldest packs beyond the limits if this process has added to them.

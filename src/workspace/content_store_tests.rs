@@ -3,11 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
 
 use super::*;
-use crate::core::secret::Secret;
-use crate::redactor::NamedSecret;
-use crate::workspace::Workspace;
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::Expected;
+use crate::Workspace;
+use crate::path::RelPath;
+use crate::replace::Expected;
+use agent_core::secret::Secret;
+use agent_redactor::NamedSecret;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,10 +1,10 @@
 //! Copies the workspace for isolated work: files, links and directories, within limits, without links back to the original.
 
-use crate::process::sandbox::repositories;
-use crate::redactor::Redactor;
-use crate::runtime::private_file::{self, set_mode};
-use crate::workspace::content_store::MAX_FILE_BYTES;
-use crate::workspace::snapshot::CACHE_TAG;
+use crate::content_store::MAX_FILE_BYTES;
+use crate::snapshot::CACHE_TAG;
+use agent_process::sandbox::repositories;
+use agent_redactor::Redactor;
+use agent_runtime::private_file::{self, set_mode};
 use rustix::fs::Mode;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -187,8 +187,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> CopyError {
 #[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests {
     use super::*;
-    use crate::core::secret::Secret;
-    use crate::redactor::NamedSecret;
+    use agent_core::secret::Secret;
+    use agent_redactor::NamedSecret;
 
     /// Copies a directory with these files and returns the temporary directory and the summary.
     fn copied(files: &[(&str, &str)], redactor: &Redactor) -> (tempfile::TempDir, CopySummary) {

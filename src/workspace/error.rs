@@ -1,7 +1,7 @@
 //! Errors of the workspace and its files, with messages for the model.
 
-use crate::workspace::path::RelPath;
-use crate::workspace::root_dir::ResolveError;
+use crate::path::RelPath;
+use crate::root_dir::ResolveError;
 use std::io;
 
 /// Reasons why the workspace cannot be opened.

@@ -3,8 +3,8 @@
 //! A file counts if its inode changed during the run. No program can set that time: writing, `chmod`, renaming and linking all
 //! update it. Ignore files are not used, because a command may write them.
 
-use crate::core::run_result::Executables;
-use crate::workspace::snapshot::{CACHE_TAG, FileEntry, Snapshot};
+use crate::snapshot::{CACHE_TAG, FileEntry, Snapshot};
+use agent_core::run_result::Executables;
 use std::collections::VecDeque;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
 //! Bounded reads of regular files.
 
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
+use crate::Workspace;
+use crate::error::FileError;
+use crate::path::RelPath;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;

@@ -2,8 +2,8 @@
 //!
 //! Format: <https://git-scm.com/docs/index-format>
 
-use crate::process::sandbox::repositories::{GIT, resolve_git_link};
-use crate::runtime::private_file;
+use agent_process::sandbox::repositories::{GIT, resolve_git_link};
+use agent_runtime::private_file;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;

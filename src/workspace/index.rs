@@ -1,10 +1,10 @@
 //! Project overview for the system message: number of files, languages and tree, within limits of time and size.
 
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file;
-use crate::text::lines::one_line;
-use crate::workspace::git_index::{GitIndex, HASH_BYTES};
-use crate::workspace::walk::{IgnoreRules, has_plain_ignore_files, project_walk};
+use crate::git_index::{GitIndex, HASH_BYTES};
+use crate::walk::{IgnoreRules, has_plain_ignore_files, project_walk};
+use agent_runtime::clock::Clock;
+use agent_runtime::private_file;
+use agent_text::lines::one_line;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use std::collections::BTreeMap;

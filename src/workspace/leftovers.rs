@@ -1,8 +1,8 @@
 //! Removes temporary files that a killed edit left in the directory of its file.
 
-use crate::workspace::Workspace;
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::{Expected, TEMPORARY_PREFIX};
+use crate::Workspace;
+use crate::path::RelPath;
+use crate::replace::{Expected, TEMPORARY_PREFIX};
 use rustix::fs::Dir;
 use rustix::process::{Pid, getpid, test_kill_process};
 
@@ -66,7 +66,7 @@ fn is_in_use(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::file::hash;
+    use crate::file::hash;
 
     /// Creates a workspace with the file `a` containing `now` and a temporary file containing `left`, and returns the number of
     /// removed and of retained files if `a` contained `old` before.

@@ -1,8 +1,8 @@
 //! Relative paths inside the workspace, normalised so that their text never leads out of it.
 
-use crate::process::sandbox::repositories::GIT;
-use crate::text::lines::one_line;
-use crate::workspace::path_variants;
+use crate::path_variants;
+use agent_process::sandbox::repositories::GIT;
+use agent_text::lines::one_line;
 use std::path::Path;
 
 /// Longest accepted path in bytes (`PATH_MAX` of Linux).

@@ -5,18 +5,18 @@
 //! another program is never lost. At every moment the path contains the complete old or the complete new file. All writes and
 //! removals use this module.
 
-use crate::core::file_change::FileState;
-use crate::workspace::Workspace;
-use crate::workspace::content_store::{ContentStore, StoreError};
-use crate::workspace::error::FileError;
-use crate::workspace::file::{HashedContent, hash};
-use crate::workspace::path::RelPath;
-use crate::workspace::replace_target::ReplaceTarget;
-use crate::workspace::root_dir::LastLink;
+use crate::Workspace;
+use crate::content_store::{ContentStore, StoreError};
+use crate::error::FileError;
+use crate::file::{HashedContent, hash};
+use crate::path::RelPath;
+use crate::replace_target::ReplaceTarget;
+use crate::root_dir::LastLink;
+use agent_core::file_change::FileState;
 use rustix::fs::Mode;
 
-pub(super) use crate::workspace::replace_target::NewEntry;
-pub use crate::workspace::replace_target::{Expected, TEMPORARY_PREFIX};
+pub(super) use crate::replace_target::NewEntry;
+pub use crate::replace_target::{Expected, TEMPORARY_PREFIX};
 
 /// Result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! Directory entry to be replaced or removed in one atomic step.
 
-use crate::core::file_change::FileState;
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file::{set_mode, synced};
-use crate::workspace::content_store::{ContentStore, StoreError};
-use crate::workspace::error::FileError;
-use crate::workspace::file::{HashedContent, equals_reader, hash, hash_reader};
-use crate::workspace::path::RelPath;
-use crate::workspace::root_dir::{LastLink, RootDir};
-use crate::workspace::temp_file::TempFile;
+use crate::content_store::{ContentStore, StoreError};
+use crate::error::FileError;
+use crate::file::{HashedContent, equals_reader, hash, hash_reader};
+use crate::path::RelPath;
+use crate::root_dir::{LastLink, RootDir};
+use crate::temp_file::TempFile;
+use agent_core::file_change::FileState;
+use agent_runtime::clock::Clock;
+use agent_runtime::private_file::{set_mode, synced};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;

@@ -1,9 +1,9 @@
 //! Checks whether a file configures a git repository, whatever its directory is called, judging by the files around it.
 
-use crate::process::sandbox::repositories::{GIT, is_bare, is_protected_from_tools, protected_paths};
-use crate::workspace::Workspace;
-use crate::workspace::path::RelPath;
-use crate::workspace::path_variants;
+use crate::Workspace;
+use crate::path::RelPath;
+use crate::path_variants;
+use agent_process::sandbox::repositories::{GIT, is_bare, is_protected_from_tools, protected_paths};
 
 impl Workspace {
     /// Checks whether a change of `real` could make git run programs or use other locations, or turn a directory into a

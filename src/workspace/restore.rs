@@ -1,13 +1,13 @@
 //! Reads the state of workspace entries, including links, and restores earlier states.
 
-use crate::core::file_change::FileState;
-use crate::workspace::Workspace;
-use crate::workspace::content_store::{ContentStore, StoreError};
-use crate::workspace::error::FileError;
-use crate::workspace::file::{HashedContent, hash, hash_reader};
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::{AppliedChange, Expected, NewEntry};
-use crate::workspace::root_dir::LastLink;
+use crate::Workspace;
+use crate::content_store::{ContentStore, StoreError};
+use crate::error::FileError;
+use crate::file::{HashedContent, hash, hash_reader};
+use crate::path::RelPath;
+use crate::replace::{AppliedChange, Expected, NewEntry};
+use crate::root_dir::LastLink;
+use agent_core::file_change::FileState;
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;

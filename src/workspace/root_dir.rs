@@ -3,7 +3,7 @@
 //! Links are read and resolved here, by name. The resolved path is then opened with every link refused. A link that appears
 //! between the two steps makes the open fail and cannot redirect it.
 
-use crate::workspace::path::RelPath;
+use crate::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;

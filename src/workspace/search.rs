@@ -1,9 +1,9 @@
 //! Content search with ripgrep's libraries: parallel, bounded, sorted by path.
 
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
-use crate::workspace::walk::{MAX_ENTRIES, Walk, glob_matches};
+use crate::Workspace;
+use crate::error::FileError;
+use crate::path::RelPath;
+use crate::walk::{MAX_ENTRIES, Walk, glob_matches};
 use globset::GlobMatcher;
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};

@@ -4,8 +4,8 @@
 //! change time. A file that changed just before the scan may change again within one tick of the clock of file timestamps: its
 //! metadata are not reliable, and its content is read again.
 
-use crate::workspace::file::ContentHash;
-use crate::workspace::walk::{IGNORE_FILES, IgnoreRules, NEVER_WALKED, has_plain_ignore_files};
+use crate::file::ContentHash;
+use crate::walk::{IGNORE_FILES, IgnoreRules, NEVER_WALKED, has_plain_ignore_files};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, Stat};
 use std::cmp::Ordering;

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
 
 use super::*;
-use crate::workspace::walk::project_walk;
+use crate::walk::project_walk;
 
 fn take(root: &Path) -> Snapshot {
     Snapshot::take(root, Duration::ZERO).unwrap()

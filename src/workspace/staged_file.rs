@@ -1,12 +1,12 @@
 //! Stages a file's new content durably in its directory before any file changes, which detects a full disk early.
 
-use crate::core::file_change::FileState;
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::file::{HashedContent, hash};
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::{AppliedChange, Expected, NewEntry};
-use crate::workspace::root_dir::LastLink;
+use crate::Workspace;
+use crate::error::FileError;
+use crate::file::{HashedContent, hash};
+use crate::path::RelPath;
+use crate::replace::{AppliedChange, Expected, NewEntry};
+use crate::root_dir::LastLink;
+use agent_core::file_change::FileState;
 use rustix::fs::Mode;
 
 /// Temporary file that will replace a file.

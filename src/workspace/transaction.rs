@@ -1,12 +1,12 @@
 //! Changes several files as one transaction: all or none, even if the process is killed in between.
 
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::file::{hash, hash_reader};
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::{AppliedChange, Expected};
-use crate::workspace::staged_file::StagedFile;
-use crate::workspace::undo_log::{self, AbandonedRecord, LockedRecord, UnreadableRecord};
+use crate::Workspace;
+use crate::error::FileError;
+use crate::file::{hash, hash_reader};
+use crate::path::RelPath;
+use crate::replace::{AppliedChange, Expected};
+use crate::staged_file::StagedFile;
+use crate::undo_log::{self, AbandonedRecord, LockedRecord, UnreadableRecord};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;

@@ -3,8 +3,8 @@
 //! A record is locked while the process that wrote it runs, so a record that can be locked belongs to a dead process. A record
 //! whose changes could not all be undone is set aside and not removed, because it contains the earlier contents.
 
-use crate::runtime::clock::Clock;
-use crate::runtime::private_file::{self, create_private_dir};
+use agent_runtime::clock::Clock;
+use agent_runtime::private_file::{self, create_private_dir};
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use serde::Serialize;

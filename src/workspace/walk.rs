@@ -1,10 +1,10 @@
 //! Walks the workspace tree as ripgrep does and lists directories, within limits, with counts of what was left out.
 
-use crate::process::sandbox::repositories::{GIT, resolve_git_link};
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::TEMPORARY_PREFIX;
+use crate::Workspace;
+use crate::error::FileError;
+use crate::path::RelPath;
+use crate::replace::TEMPORARY_PREFIX;
+use agent_process::sandbox::repositories::{GIT, resolve_git_link};
 use globset::GlobMatcher;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder};

@@ -5,7 +5,7 @@ use super::error::FileError;
 use super::file::hash;
 use super::path::RelPath;
 use super::replace::{Expected, TEMPORARY_PREFIX};
-use crate::core::file_change::FileState;
+use agent_core::file_change::FileState;
 use proptest::prelude::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

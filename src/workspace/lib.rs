@@ -25,8 +25,8 @@ pub mod transaction;
 pub mod undo_log;
 pub mod walk;
 
-use crate::process::sandbox::protected_names::protected_link_target;
-use crate::process::sandbox::repositories;
+use agent_process::sandbox::protected_names::protected_link_target;
+use agent_process::sandbox::repositories;
 use content_store::ContentStore;
 use error::{FileError, WorkspaceError};
 use path::{PathError, RelPath};
