@@ -22,7 +22,7 @@ pub use agent_workspace as workspace;
 pub mod fleet;
 pub mod hub;
 pub mod journal;
-pub mod llm;
+pub use agent_llm as llm;
 pub mod mcp;
 pub mod tools;
 

@@ -1,6 +1,6 @@
 //! Assembles tool calls from their deltas and tolerates irregular indexes, ids and names.
 
-use crate::llm::LlmError;
+use crate::LlmError;
 use serde_json::Value;
 
 /// Limit on the arguments of one call, in bytes: a file written in one call fits, an endless stream does not.
@@ -203,7 +203,7 @@ impl JsonScanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::failure::FailureKind;
+    use agent_core::failure::FailureKind;
     use serde_json::json;
 
     fn joined(deltas: &[Value]) -> Vec<(String, String, String)> {

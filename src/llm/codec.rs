@@ -1,11 +1,11 @@
 //! Interface of a wire format: the traits `Codec` and `Decoder`, and the parameters of a model.
 
-use crate::core::message::Message;
-use crate::llm::effort::Thinking;
-use crate::llm::framing::Framing;
-use crate::llm::provider_error::ProviderError;
-use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{Images, LlmError, Request};
+use crate::effort::Thinking;
+use crate::framing::Framing;
+use crate::provider_error::ProviderError;
+use crate::response_builder::ResponseBuilder;
+use crate::{Images, LlmError, Request};
+use agent_core::message::Message;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct ModelParameters {
     pub model: String,
     /// Sampling temperature; the server's default if absent.
     pub temperature: Option<f64>,
-    /// Context window in tokens, if the server reported it ([`WindowEndpoint`](crate::llm::window_request::WindowEndpoint)).
+    /// Context window in tokens, if the server reported it ([`WindowEndpoint`](crate::window_request::WindowEndpoint)).
     pub window: Option<u32>,
     /// Thinking setting; nothing is sent if absent.
     pub thinking: Option<Thinking>,
@@ -67,7 +67,7 @@ pub trait Encoder {
 /// A wire format. It converts between requests or answers and JSON; it does no I/O, except through [`Images`], and has no state, which is
 /// in the [`Decoder`].
 pub trait Codec: Encoder + Debug {
-    /// Returns the codec name of the [`OpaqueData`](crate::core::message::OpaqueData) that only this codec may replay.
+    /// Returns the codec name of the [`OpaqueData`](agent_core::message::OpaqueData) that only this codec may replay.
     fn name(&self) -> &'static str;
 
     /// Returns the request path for `model`: the part after the API base, with its leading slash.

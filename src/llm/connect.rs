@@ -1,21 +1,21 @@
 //! Creates a model client from the user's options: chooses the server, the model and the key.
 
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::secret::Secret;
-use crate::http::{Endpoint, HttpError};
-use crate::llm::codec::{Codec, ModelParameters, PromptCaching};
-use crate::llm::discovery::Header;
-use crate::llm::generation_settings::{GenerationSettings, generation_settings};
-use crate::llm::model_options::ModelOptions;
-use crate::llm::model_table::{accepts_images, is_built_in};
-use crate::llm::provider_error::one_line;
-use crate::llm::provider_table::{self, Provider, ProviderTableError};
-use crate::llm::quirks::{PromptCacheField, Quirks};
-use crate::llm::remote::{ApiKey, RemoteModel};
-use crate::llm::scripted::model::ScriptedModel;
-use crate::llm::wire_format::WireFormat;
-use crate::llm::{LlmClient, discovery};
-use crate::runtime::clock::Clock;
+use crate::codec::{Codec, ModelParameters, PromptCaching};
+use crate::discovery::Header;
+use crate::generation_settings::{GenerationSettings, generation_settings};
+use crate::model_options::ModelOptions;
+use crate::model_table::{accepts_images, is_built_in};
+use crate::provider_error::one_line;
+use crate::provider_table::{self, Provider, ProviderTableError};
+use crate::quirks::{PromptCacheField, Quirks};
+use crate::remote::{ApiKey, RemoteModel};
+use crate::scripted::model::ScriptedModel;
+use crate::wire_format::WireFormat;
+use crate::{LlmClient, discovery};
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::secret::Secret;
+use agent_http::{Endpoint, HttpError};
+use agent_runtime::clock::Clock;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;

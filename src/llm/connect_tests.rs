@@ -1,7 +1,7 @@
 //! Tests of how options resolve to a server, a model and a key.
 
 use super::*;
-use crate::llm::endpoint_overrides::EndpointOverrides;
+use crate::endpoint_overrides::EndpointOverrides;
 
 fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<ModelChoice, ConnectError> {
     let variable =

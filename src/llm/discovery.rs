@@ -1,9 +1,9 @@
 //! Finds model servers on this machine, and queries servers for their models and context windows.
 
-use crate::http::{Deadlines, Delivery, Endpoint, HttpError, RequestBody};
-use crate::llm::codec::Codec;
-use crate::llm::provider_table::Provider;
-use crate::llm::window_request::WindowEndpoint;
+use crate::codec::Codec;
+use crate::provider_table::Provider;
+use crate::window_request::WindowEndpoint;
+use agent_http::{Deadlines, Delivery, Endpoint, HttpError, RequestBody};
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //!
 //! A call contained in a file, a page or a task must not run because the model quotes it.
 
-use crate::core::message::{Message, Part, Role};
-use crate::llm::embedded_call::EmbeddedCall;
-use crate::text::invisible::needs_escape;
+use crate::embedded_call::EmbeddedCall;
+use agent_core::message::{Message, Part, Role};
+use agent_text::invisible::needs_escape;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ fn unescaped(text: &str) -> (Option<u16>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::ToolResult;
+    use agent_core::message::ToolResult;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Chooses the edit tools that a model is offered, by the format in which it was trained to write changes.
 
-use crate::llm::model_rules;
+use crate::model_rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -25,7 +25,7 @@ pub enum Effort {
     Max,
 }
 
-crate::core::impl_name!(Effort);
+agent_core::impl_name!(Effort);
 
 impl Effort {
     /// Returns the token budget for models that take a number. It doubles from Anthropic's minimum (1024);

@@ -1,6 +1,6 @@
 //! Recognises JSON tool calls that a model writes as text; they count only if they are the whole answer.
 
-use crate::text::json_bounds;
+use agent_text::json_bounds;
 use serde_json::{Map, Value};
 
 /// A call found in text.

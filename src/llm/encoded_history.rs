@@ -1,8 +1,8 @@
 //! Caches the JSON of the conversation between requests, so that a step encodes only its new messages.
 
-use crate::core::message::Message;
-use crate::llm::Images;
-use crate::llm::codec::Codec;
+use crate::Images;
+use crate::codec::Codec;
+use agent_core::message::Message;
 use std::sync::Arc;
 
 /// The messages of the last request and their JSON.
@@ -41,9 +41,9 @@ impl EncodedHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{Role, ToolResult};
-    use crate::llm::quirks::Quirks;
-    use crate::llm::wire_format::WireFormat;
+    use crate::quirks::Quirks;
+    use crate::wire_format::WireFormat;
+    use agent_core::message::{Role, ToolResult};
     use proptest::prelude::*;
 
     fn message(role: Role, text: String) -> Arc<Message> {

@@ -1,7 +1,7 @@
 //! Request path, query and key header of servers that deviate from their wire format.
 
-use crate::llm::codec::Codec;
-use crate::redactor::ESCAPED;
+use crate::codec::Codec;
+use agent_redactor::ESCAPED;
 use percent_encoding::utf8_percent_encode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,8 +81,8 @@ pub fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::quirks::Quirks;
-    use crate::llm::wire_format::WireFormat;
+    use crate::quirks::Quirks;
+    use crate::wire_format::WireFormat;
     use proptest::prelude::*;
 
     fn azure() -> EndpointOverrides {

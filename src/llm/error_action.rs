@@ -1,6 +1,6 @@
 //! Action after each class of error: one table for the retries, the exit codes and the manual.
 
-use crate::core::failure::FailureKind;
+use agent_core::failure::FailureKind;
 use std::fmt::Write;
 use strum::VariantArray;
 
@@ -93,8 +93,8 @@ pub fn error_table() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::LlmError;
-    use crate::llm::retry::{RetryAdvice, delay};
+    use crate::LlmError;
+    use crate::retry::{RetryAdvice, delay};
 
     #[test]
     fn lr1_the_table_of_the_manual_says_what_is_repeated() {

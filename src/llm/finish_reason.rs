@@ -1,8 +1,8 @@
 //! Reads why a model stopped, by the names of all wire formats: gateways pass on the name of another format, in any case.
 
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::llm::LlmError;
+use crate::LlmError;
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
 
 /// Reads the finish reason `name`, with the provider's explanation as a suffix for messages (`detail`, may be empty). Returns `None` for
 /// an unspecified reason. An unknown one is [`FinishReason::Other`].

@@ -1,9 +1,9 @@
 //! Thinking settings and temperature of a request, chosen by the model's name, its format and its server.
 
-use crate::llm::effort::{Effort, Thinking};
-use crate::llm::model_rules;
-use crate::llm::quirks::{Quirks, ThinkingField};
-use crate::llm::wire_format::WireFormat;
+use crate::effort::{Effort, Thinking};
+use crate::model_rules;
+use crate::quirks::{Quirks, ThinkingField};
+use crate::wire_format::WireFormat;
 use serde::Deserialize;
 
 /// Table of the thinking settings that models accept.

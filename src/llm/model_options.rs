@@ -1,10 +1,10 @@
 //! Options from which a model client is made.
 
-use crate::core::secret::Secret;
-use crate::http::Deadlines;
-use crate::llm::effort::Effort;
-use crate::llm::provider_table::ProviderOverrides;
-use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
+use crate::effort::Effort;
+use crate::provider_table::ProviderOverrides;
+use crate::retry::DEFAULT_MAX_RETRY_AFTER;
+use agent_core::secret::Secret;
+use agent_http::Deadlines;
 use std::time::Duration;
 
 /// Number of retries after the first attempt, as in the official SDKs.

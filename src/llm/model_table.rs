@@ -1,7 +1,7 @@
 //! Table of models: prices, context windows, output limits and capabilities.
 
-use crate::core::price::{InvalidAmount, Price, PriceQuote, TokenRates};
-use crate::llm::provider_table;
+use crate::provider_table;
+use agent_core::price::{InvalidAmount, Price, PriceQuote, TokenRates};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -39,7 +39,7 @@ pub enum Capability {
     Vision,
 }
 
-crate::core::impl_name!(Capability);
+agent_core::impl_name!(Capability);
 
 /// Prices of long prompts; an absent price is the same as for short prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]

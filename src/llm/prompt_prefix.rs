@@ -1,9 +1,9 @@
 //! Detects changes of the prompt prefix between requests, which invalidate the provider's prompt cache.
 
-use crate::core::event::PrefixHashes;
-use crate::core::message::{Message, Role};
-use crate::core::usage::Usage;
-use crate::llm::{LlmClient, Request, ToolDefinition};
+use crate::{LlmClient, Request, ToolDefinition};
+use agent_core::event::PrefixHashes;
+use agent_core::message::{Message, Role};
+use agent_core::usage::Usage;
 use std::sync::Arc;
 
 /// Length of a reported hash, in characters: enough to show that two differ.
@@ -157,7 +157,7 @@ fn short(hash: blake3::Hash) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::{LlmError, Progress, Response};
+    use crate::{LlmError, Progress, Response};
     use futures_util::future::LocalBoxFuture;
     use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! Classifies a provider's error by status and body, and extracts one readable line from it.
 
-use crate::core::failure::FailureKind;
-use crate::llm::LlmError;
-use crate::text::invisible::needs_escape;
+use crate::LlmError;
+use agent_core::failure::FailureKind;
+use agent_text::invisible::needs_escape;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 

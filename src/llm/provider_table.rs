@@ -1,11 +1,11 @@
 //! Table of providers, built in and the user's own: address, key variables, format and quirks of each.
 
-use crate::llm::codec::Codec;
-use crate::llm::endpoint_overrides::{EndpointOverrides, KeyHeader};
-use crate::llm::generation_settings::requires_responses_api;
-use crate::llm::quirks::Quirks;
-use crate::llm::window_request::WindowEndpoint;
-use crate::llm::wire_format::WireFormat;
+use crate::codec::Codec;
+use crate::endpoint_overrides::{EndpointOverrides, KeyHeader};
+use crate::generation_settings::requires_responses_api;
+use crate::quirks::Quirks;
+use crate::window_request::WindowEndpoint;
+use crate::wire_format::WireFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -177,7 +177,7 @@ fn provider(name: String, row: Value) -> Result<Provider, ProviderTableError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{Deadlines, Endpoint};
+    use agent_http::{Deadlines, Endpoint};
     use serde_json::json;
     use std::collections::BTreeSet;
 

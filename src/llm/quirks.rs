@@ -1,7 +1,7 @@
 //! Deviations of servers from the common format: the quirks of a provider table row.
 
-use crate::llm::request_parts::{nine_character_id, sanitized_id};
-use crate::llm::response_schema::StrictSchemaSupport;
+use crate::request_parts::{nine_character_id, sanitized_id};
+use crate::response_schema::StrictSchemaSupport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -123,7 +123,7 @@ pub enum SystemRole {
     Developer,
 }
 
-crate::core::impl_name!(SystemRole);
+agent_core::impl_name!(SystemRole);
 
 /// Deviations of a server from the common format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,10 @@
 //! Images of earlier turns in a form that servers accept: base64, or a line of text where an image cannot be sent.
 
-use crate::core::image::Image;
-use crate::core::message::{Message, Part};
-use crate::llm::Images;
-use crate::llm::request_parts::tool_name;
-use crate::messages;
+use crate::Images;
+use crate::request_parts::tool_name;
+use agent_core::image::Image;
+use agent_core::message::{Message, Part};
+use agent_messages as messages;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Parts of earlier turns in a form that servers accept: text, tool names, arguments and call ids.
 
-use crate::core::message::{Message, Part, ToolCall};
-use crate::llm::ToolDefinition;
+use crate::ToolDefinition;
+use agent_core::message::{Message, Part, ToolCall};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

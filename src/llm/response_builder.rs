@@ -1,15 +1,15 @@
 //! Builds the answer from decoded pieces, in terms that all wire formats share.
 
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::core::message::{Message, OpaqueData, Part, Role, ToolCall};
-use crate::core::usage::Usage;
-use crate::llm::call_assembler::{AssembledCall, CALLS_CAP, CallAssembler, CallDelta};
-use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
-use crate::llm::provider_error::one_line;
-use crate::llm::tagged_call::{self, TaggedCallParser};
-use crate::llm::think_tags::{Piece, ThinkTagSplitter};
-use crate::llm::{LlmError, Progress, Response};
+use crate::call_assembler::{AssembledCall, CALLS_CAP, CallAssembler, CallDelta};
+use crate::embedded_call::{self, EmbeddedCall, offered_name};
+use crate::provider_error::one_line;
+use crate::tagged_call::{self, TaggedCallParser};
+use crate::think_tags::{Piece, ThinkTagSplitter};
+use crate::{LlmError, Progress, Response};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
+use agent_core::message::{Message, OpaqueData, Part, Role, ToolCall};
+use agent_core::usage::Usage;
 use serde_json::Value;
 use std::collections::HashSet;
 

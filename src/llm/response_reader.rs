@@ -1,13 +1,13 @@
 //! Reads one answer as its bytes arrive: a stream of events or one document.
 
-use crate::core::failure::FailureKind;
-use crate::http::MAX_BODY_BYTES;
-use crate::llm::LlmError;
-use crate::llm::codec::{Codec, Decoder};
-use crate::llm::framing::{FrameDecoder, Framing, FramingError};
-use crate::llm::provider_error::excerpt;
-use crate::llm::response_builder::ResponseBuilder;
-use crate::text::json_bounds;
+use crate::LlmError;
+use crate::codec::{Codec, Decoder};
+use crate::framing::{FrameDecoder, Framing, FramingError};
+use crate::provider_error::excerpt;
+use crate::response_builder::ResponseBuilder;
+use agent_core::failure::FailureKind;
+use agent_http::MAX_BODY_BYTES;
+use agent_text::json_bounds;
 use serde::de::IgnoredAny;
 
 /// Number of bytes of a body that are quoted if it is neither a document nor a stream.

@@ -1,7 +1,7 @@
 //! Decides whether and when a failed request is repeated, by the rules of the official SDKs.
 
-use crate::llm::LlmError;
-use crate::llm::error_action::is_retryable;
+use crate::LlmError;
+use crate::error_action::is_retryable;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn duration_until(text: &str, now: Duration) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::failure::FailureKind;
+    use agent_core::failure::FailureKind;
     use proptest::prelude::*;
 
     fn advice(headers: &[(&str, &'static str)]) -> RetryAdvice {

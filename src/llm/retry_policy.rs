@@ -1,10 +1,10 @@
 //! Repeats a model request within the limits on retries and time.
 
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::llm::error_action::{ErrorAction, action_for};
-use crate::llm::{LlmError, Progress, Request, Response, retry};
-use crate::runtime::clock::Clock;
+use crate::error_action::{ErrorAction, action_for};
+use crate::{LlmError, Progress, Request, Response, retry};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
+use agent_runtime::clock::Clock;
 use std::time::Duration;
 
 /// Limit on the time that all attempts of one call together wait for the start of an answer, unless
@@ -162,7 +162,7 @@ fn with_attempt_count(error: LlmError, attempts: u32) -> LlmError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{Message, Role};
+    use agent_core::message::{Message, Role};
     use std::cell::RefCell;
 
     fn answer(text: &str) -> Response {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_an_empty_answer_used_goes_with_its_error() {
-        let usage = Some(crate::core::usage::Usage { input: 7, ..Default::default() });
+        let usage = Some(agent_core::usage::Usage { input: 7, ..Default::default() });
         let empty = Response { usage, ..answer("") };
         let (outcome, _) = play(vec![("", Ok(empty.clone())), ("", Ok(empty))], None);
         assert_eq!(outcome.unwrap_err().usage, usage);

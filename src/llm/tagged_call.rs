@@ -4,8 +4,8 @@
 //! the harmony format. Used only for servers marked with `text_calls`, and only if the text consists of calls: other text with
 //! such tags, such as a file that a model repeats, stays text.
 
-use crate::llm::ToolDefinition;
-use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
+use crate::ToolDefinition;
+use crate::embedded_call::{self, EmbeddedCall, offered_name};
 use serde_json::{Map, Value};
 
 /// Tags around the calls of one answer; the end tag may be missing.

@@ -1,8 +1,8 @@
 //! Test helper shared by all decoders: feeds an answer event by event and returns the outcome.
 
-use crate::llm::codec::Decoder;
-use crate::llm::response_builder::{FinishContext, ResponseBuilder};
-use crate::llm::{LlmError, Progress, Response};
+use crate::codec::Decoder;
+use crate::response_builder::{FinishContext, ResponseBuilder};
+use crate::{LlmError, Progress, Response};
 use std::cell::Cell;
 
 /// Feeds `events` to `decoder`, as a stream or each as a whole body. Returns the shown text (thinking in angle brackets) and

@@ -1,6 +1,6 @@
 //! Queries for a model's context window, sent once before the first request.
 
-use crate::llm::ollama::window;
+use crate::ollama::window;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,13 +1,13 @@
 //! Wire formats by name, and the codec of each.
 
-use crate::llm::anthropic::AnthropicMessages;
-use crate::llm::chat_completions::ChatCompletions;
-use crate::llm::codec::Codec;
-use crate::llm::gemini::Gemini;
-use crate::llm::ollama::Ollama;
-use crate::llm::quirks::Quirks;
-use crate::llm::responses::Responses;
-use crate::llm::window_request::WindowEndpoint;
+use crate::anthropic::AnthropicMessages;
+use crate::chat_completions::ChatCompletions;
+use crate::codec::Codec;
+use crate::gemini::Gemini;
+use crate::ollama::Ollama;
+use crate::quirks::Quirks;
+use crate::responses::Responses;
+use crate::window_request::WindowEndpoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,14 +2,14 @@
 
 use super::request::{REDACTED, SIGNATURE};
 use super::usage::UsageTotals;
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::core::usage::Usage;
-use crate::llm::call_assembler::{CALLS_CAP, CallDelta};
-use crate::llm::codec::Decoder;
-use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
-use crate::llm::response_builder::{CONTENT_CAP, ResponseBuilder, too_long};
-use crate::llm::{LlmError, finish_reason};
+use crate::call_assembler::{CALLS_CAP, CallDelta};
+use crate::codec::Decoder;
+use crate::provider_error::{ProviderError, one_line, unexpected_format};
+use crate::response_builder::{CONTENT_CAP, ResponseBuilder, too_long};
+use crate::{LlmError, finish_reason};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
+use agent_core::usage::Usage;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@ pub mod decode;
 pub mod request;
 pub mod usage;
 
-use crate::llm::codec::{Codec, Decoder};
-use crate::llm::quirks::Quirks;
+use crate::codec::{Codec, Decoder};
+use crate::quirks::Quirks;
 use decode::EventDecoder;
 use request::{CODEC, DEFAULT_MAX_TOKENS};
 

@@ -1,18 +1,18 @@
 //! Encodes a request as Anthropic Messages JSON: alternating roles, results first, signed reasoning of earlier turns.
 
 use super::AnthropicMessages;
-use crate::core::image::Image;
-use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::llm::cache_control::{self, CacheControl};
-use crate::llm::codec::{Encoder, ModelParameters};
-use crate::llm::effort::{Effort, Thinking};
-use crate::llm::preserialized::Preserialized;
-use crate::llm::quirks::Quirks;
-use crate::llm::request_body;
-use crate::llm::request_images::Piece;
-use crate::llm::request_parts::{arguments_object, placeholder_tool, sanitized_id, tool_name};
-use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::{Images, Request, ToolDefinition};
+use crate::cache_control::{self, CacheControl};
+use crate::codec::{Encoder, ModelParameters};
+use crate::effort::{Effort, Thinking};
+use crate::preserialized::Preserialized;
+use crate::quirks::Quirks;
+use crate::request_body;
+use crate::request_images::Piece;
+use crate::request_parts::{arguments_object, placeholder_tool, sanitized_id, tool_name};
+use crate::response_schema::{ResponseSchema, StrictSchemaSupport};
+use crate::{Images, Request, ToolDefinition};
+use agent_core::image::Image;
+use agent_core::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,8 +1,8 @@
 //! Tests of encoding a conversation as Messages JSON.
 
 use super::*;
-use crate::core::message::OpaqueData;
-use crate::llm::codec::PromptCaching;
+use crate::codec::PromptCaching;
+use agent_core::message::OpaqueData;
 use serde_json::json;
 
 fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {

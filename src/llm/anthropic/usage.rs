@@ -1,7 +1,7 @@
 //! Accumulates the token counts of a stream, which reports them at its start and again at its end.
 
-use crate::core::usage::Usage;
-use crate::llm::token_count::token_count;
+use crate::token_count::token_count;
+use agent_core::usage::Usage;
 use serde_json::Value;
 
 /// The counts so far; a later report replaces the counts that it contains, because they are totals.

@@ -1,12 +1,12 @@
 //! Decodes Chat Completions events, or a whole body, into an answer.
 
 use super::{reasoning_details, usage};
-use crate::llm::LlmError;
-use crate::llm::call_assembler::CallDelta;
-use crate::llm::codec::Decoder;
-use crate::llm::finish_reason;
-use crate::llm::provider_error::{ProviderError, unexpected_format};
-use crate::llm::response_builder::ResponseBuilder;
+use crate::LlmError;
+use crate::call_assembler::CallDelta;
+use crate::codec::Decoder;
+use crate::finish_reason;
+use crate::provider_error::{ProviderError, unexpected_format};
+use crate::response_builder::ResponseBuilder;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;

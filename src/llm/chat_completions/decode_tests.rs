@@ -2,9 +2,9 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::llm::{Progress, Response, testing};
+use crate::{Progress, Response, testing};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
 use proptest::prelude::*;
 use serde_json::json;
 

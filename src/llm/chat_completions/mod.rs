@@ -7,8 +7,8 @@ pub mod reasoning_details;
 pub mod request;
 pub mod usage;
 
-use crate::llm::codec::{Codec, Decoder};
-use crate::llm::quirks::{Quirks, TextCallFormat};
+use crate::codec::{Codec, Decoder};
+use crate::quirks::{Quirks, TextCallFormat};
 use decode::ChunkDecoder;
 use request::CODEC;
 

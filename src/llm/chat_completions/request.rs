@@ -2,17 +2,17 @@
 
 use super::ChatCompletions;
 use super::reasoning_details::DETAILS;
-use crate::core::message::{Message, Part, Role};
-use crate::llm::cache_control::CacheControl;
-use crate::llm::codec::{Encoder, ModelParameters};
-use crate::llm::effort::Thinking;
-use crate::llm::preserialized::Preserialized;
-use crate::llm::quirks::{EmptyContent, MaxTokensField, Quirks, ReasoningReplayField, ThinkingField};
-use crate::llm::request_body::{encode_body, push_item};
-use crate::llm::request_images::{Piece, data_url, joined_text, result_pieces, user_pieces};
-use crate::llm::request_parts::{arguments_json, content, placeholder_tool, tool_name};
-use crate::llm::response_schema::NamedSchema;
-use crate::llm::{Images, Request, ToolDefinition};
+use crate::cache_control::CacheControl;
+use crate::codec::{Encoder, ModelParameters};
+use crate::effort::Thinking;
+use crate::preserialized::Preserialized;
+use crate::quirks::{EmptyContent, MaxTokensField, Quirks, ReasoningReplayField, ThinkingField};
+use crate::request_body::{encode_body, push_item};
+use crate::request_images::{Piece, data_url, joined_text, result_pieces, user_pieces};
+use crate::request_parts::{arguments_json, content, placeholder_tool, tool_name};
+use crate::response_schema::NamedSchema;
+use crate::{Images, Request, ToolDefinition};
+use agent_core::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -339,8 +339,8 @@ fn details(message: &Message) -> Option<&Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{OpaqueData, ToolCall, ToolResult};
-    use crate::llm::quirks::SystemRole;
+    use crate::quirks::SystemRole;
+    use agent_core::message::{OpaqueData, ToolCall, ToolResult};
     use serde_json::json;
 
     fn bytes_of(request: &Request<'_>, quirks: Quirks) -> Vec<u8> {

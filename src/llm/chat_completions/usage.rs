@@ -1,7 +1,7 @@
 //! Reads the token counts of Chat Completions servers and converts them to one definition.
 
-use crate::core::usage::Usage;
-use crate::llm::token_count::token_count;
+use crate::token_count::token_count;
+use agent_core::usage::Usage;
 use serde_json::Value;
 
 /// Where servers report cached tokens: `OpenAI`, `DeepSeek`, Mistral (twice), Moonshot and Together.

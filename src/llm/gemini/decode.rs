@@ -2,12 +2,12 @@
 
 use super::opaque::{CallOpaque, PartSignature, SignedContent};
 use super::{error, usage};
-use crate::core::failure::FailureKind;
-use crate::llm::call_assembler::CallDelta;
-use crate::llm::codec::Decoder;
-use crate::llm::provider_error::{one_line, unexpected_format};
-use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, finish_reason};
+use crate::call_assembler::CallDelta;
+use crate::codec::Decoder;
+use crate::provider_error::{one_line, unexpected_format};
+use crate::response_builder::ResponseBuilder;
+use crate::{LlmError, finish_reason};
+use agent_core::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -3,10 +3,10 @@
 use super::super::Gemini;
 use super::super::opaque::CODEC;
 use super::*;
-use crate::core::event::FinishReason;
-use crate::core::message::Message;
-use crate::llm::codec::Encoder;
-use crate::llm::{Response, testing};
+use crate::codec::Encoder;
+use crate::{Response, testing};
+use agent_core::event::FinishReason;
+use agent_core::message::Message;
 use proptest::prelude::*;
 use serde_json::json;
 

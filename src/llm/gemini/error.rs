@@ -3,9 +3,9 @@
 //! The details have the types of `google.rpc` (`ErrorInfo`, `QuotaFailure`, `RetryInfo`):
 //! <https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto>.
 
-use crate::core::failure::FailureKind;
-use crate::llm::LlmError;
-use crate::llm::provider_error::ProviderError;
+use crate::LlmError;
+use crate::provider_error::ProviderError;
+use agent_core::failure::FailureKind;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ pub mod opaque;
 pub mod request;
 pub mod usage;
 
-use crate::llm::LlmError;
-use crate::llm::codec::{Codec, Decoder};
+use crate::LlmError;
+use crate::codec::{Codec, Decoder};
 use decode::PartDecoder;
 
 /// The Gemini codec; all servers use the format alike.

@@ -3,7 +3,7 @@
 //! A signature belongs to the part on which it arrived; Gemini 3 refuses a history in which the signature of a call is
 //! missing: <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 
-use crate::core::message::OpaqueData;
+use agent_core::message::OpaqueData;
 use serde::{Deserialize, Serialize};
 
 /// Codec name of stored data that only this codec may replay.

@@ -2,16 +2,16 @@
 
 use super::Gemini;
 use super::opaque::{self, CallOpaque, PartSignature, SignedContent};
-use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::llm::codec::{Encoder, ModelParameters};
-use crate::llm::effort::{Effort, Thinking};
-use crate::llm::endpoint_overrides::percent_encoded;
-use crate::llm::preserialized::Preserialized;
-use crate::llm::request_body::{encode_body, push_item};
-use crate::llm::request_images::{Piece, result_pieces, user_pieces};
-use crate::llm::request_parts::{arguments_object, content, tool_name};
-use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::{Images, Request, ToolDefinition};
+use crate::codec::{Encoder, ModelParameters};
+use crate::effort::{Effort, Thinking};
+use crate::endpoint_overrides::percent_encoded;
+use crate::preserialized::Preserialized;
+use crate::request_body::{encode_body, push_item};
+use crate::request_images::{Piece, result_pieces, user_pieces};
+use crate::request_parts::{arguments_object, content, tool_name};
+use crate::response_schema::{ResponseSchema, StrictSchemaSupport};
+use crate::{Images, Request, ToolDefinition};
+use agent_core::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

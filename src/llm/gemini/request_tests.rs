@@ -2,7 +2,7 @@
 
 use super::super::opaque::CODEC;
 use super::*;
-use crate::core::message::OpaqueData;
+use agent_core::message::OpaqueData;
 use serde_json::json;
 
 fn written(messages: &[Arc<Message>]) -> Vec<u8> {

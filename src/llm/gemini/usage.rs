@@ -1,7 +1,7 @@
 //! Reads Gemini's token counts and converts them to one definition.
 
-use crate::core::usage::Usage;
-use crate::llm::token_count::token_count;
+use crate::token_count::token_count;
+use agent_core::usage::Usage;
 use serde_json::Value;
 
 /// Reads a `usageMetadata` object; returns `None` if it contains no counts.

@@ -1,13 +1,13 @@
 //! Decodes Ollama's lines, or a whole body, into an answer.
 
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::core::usage::Usage;
-use crate::llm::call_assembler::CallDelta;
-use crate::llm::codec::Decoder;
-use crate::llm::provider_error::{ProviderError, unexpected_format};
-use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, finish_reason};
+use crate::call_assembler::CallDelta;
+use crate::codec::Decoder;
+use crate::provider_error::{ProviderError, unexpected_format};
+use crate::response_builder::ResponseBuilder;
+use crate::{LlmError, finish_reason};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
+use agent_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -2,8 +2,8 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::llm::call_assembler::CALLS_CAP;
-use crate::llm::{Response, testing};
+use crate::call_assembler::CALLS_CAP;
+use crate::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -7,10 +7,10 @@ pub mod decode;
 pub mod request;
 pub mod window;
 
-use crate::llm::LlmError;
-use crate::llm::codec::{Codec, Decoder};
-use crate::llm::framing::Framing;
-use crate::llm::quirks::TextCallFormat;
+use crate::LlmError;
+use crate::codec::{Codec, Decoder};
+use crate::framing::Framing;
+use crate::quirks::TextCallFormat;
 use decode::LineDecoder;
 use request::CODEC;
 

@@ -2,15 +2,15 @@
 
 use super::Ollama;
 use super::window::DEFAULT_WINDOW;
-use crate::core::message::{Message, Part, Role, ToolCall};
-use crate::llm::chat_completions::request::Tools;
-use crate::llm::codec::{Encoder, ModelParameters};
-use crate::llm::effort::{Effort, Thinking};
-use crate::llm::request_body::{encode_body, push_item};
-use crate::llm::request_images::{Piece, result_pieces, user_pieces};
-use crate::llm::request_parts::{arguments_object, content, tool_name};
-use crate::llm::response_schema::{ResponseSchema, StrictSchemaSupport};
-use crate::llm::{Images, Request};
+use crate::chat_completions::request::Tools;
+use crate::codec::{Encoder, ModelParameters};
+use crate::effort::{Effort, Thinking};
+use crate::request_body::{encode_body, push_item};
+use crate::request_images::{Piece, result_pieces, user_pieces};
+use crate::request_parts::{arguments_object, content, tool_name};
+use crate::response_schema::{ResponseSchema, StrictSchemaSupport};
+use crate::{Images, Request};
+use agent_core::message::{Message, Part, Role, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -204,9 +204,9 @@ fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{OpaqueData, ToolResult};
-    use crate::llm::ToolDefinition;
-    use crate::llm::quirks::TextCallFormat;
+    use crate::ToolDefinition;
+    use crate::quirks::TextCallFormat;
+    use agent_core::message::{OpaqueData, ToolResult};
     use serde_json::{Value, json};
 
     fn bytes_of(request: &Request<'_>, parameters: &ModelParameters) -> Vec<u8> {

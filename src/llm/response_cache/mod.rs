@@ -2,12 +2,12 @@
 
 pub mod store;
 
-use crate::core::event::FinishReason;
-use crate::core::message::Part;
-use crate::core::usage::Usage;
-use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
-use crate::redactor::Redactor;
-use crate::runtime::clock::Clock;
+use crate::{LlmClient, LlmError, Progress, Request, Response};
+use agent_core::event::FinishReason;
+use agent_core::message::Part;
+use agent_core::usage::Usage;
+use agent_redactor::Redactor;
+use agent_runtime::clock::Clock;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::rc::Rc;
 use std::sync::Arc;

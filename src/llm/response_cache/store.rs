@@ -1,8 +1,8 @@
 //! Cached answers on disk: one file per answer, protected by a hash, in a directory of limited size.
 
-use crate::core::event::FinishReason;
-use crate::core::message::Message;
-use crate::runtime::private_file::{self, create_private_dir};
+use agent_core::event::FinishReason;
+use agent_core::message::Message;
+use agent_runtime::private_file::{self, create_private_dir};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ fn remove(path: &Path) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
 mod tests {
     use super::*;
-    use crate::core::message::Role;
+    use agent_core::message::Role;
     use std::fs::{File, Permissions, set_permissions};
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::fs::PermissionsExt;

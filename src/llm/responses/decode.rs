@@ -1,14 +1,14 @@
 //! Decodes Responses events, or a whole body, into an answer.
 
 use super::usage;
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::llm::call_assembler::CallDelta;
-use crate::llm::codec::Decoder;
-use crate::llm::provider_error::{ProviderError, one_line, unexpected_format};
-use crate::llm::request_parts::sanitized_id;
-use crate::llm::response_builder::ResponseBuilder;
-use crate::llm::{LlmError, finish_reason};
+use crate::call_assembler::CallDelta;
+use crate::codec::Decoder;
+use crate::provider_error::{ProviderError, one_line, unexpected_format};
+use crate::request_parts::sanitized_id;
+use crate::response_builder::ResponseBuilder;
+use crate::{LlmError, finish_reason};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;

@@ -2,8 +2,8 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::core::message::{Message, Part};
-use crate::llm::{Response, testing};
+use crate::{Response, testing};
+use agent_core::message::{Message, Part};
 use proptest::prelude::*;
 use std::borrow::Borrow;
 

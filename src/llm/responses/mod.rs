@@ -7,7 +7,7 @@ pub mod decode;
 pub mod request;
 pub mod usage;
 
-use crate::llm::codec::{Codec, Decoder};
+use crate::codec::{Codec, Decoder};
 use decode::EventDecoder;
 use request::CODEC;
 

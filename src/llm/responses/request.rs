@@ -4,15 +4,15 @@
 //! request in which one of them is missing. `call_id` links a call to its result.
 
 use super::Responses;
-use crate::core::message::{Message, Part, Role, ToolResult};
-use crate::llm::codec::{Encoder, ModelParameters};
-use crate::llm::effort::{Effort, Thinking};
-use crate::llm::preserialized::Preserialized;
-use crate::llm::request_body::{encode_body, push_item};
-use crate::llm::request_images::{Piece, data_url, user_pieces};
-use crate::llm::request_parts::{arguments_json, content, sanitized_id, tool_name};
-use crate::llm::response_schema::{NamedSchema, StrictSchemaSupport};
-use crate::llm::{Images, Request, ToolDefinition};
+use crate::codec::{Encoder, ModelParameters};
+use crate::effort::{Effort, Thinking};
+use crate::preserialized::Preserialized;
+use crate::request_body::{encode_body, push_item};
+use crate::request_images::{Piece, data_url, user_pieces};
+use crate::request_parts::{arguments_json, content, sanitized_id, tool_name};
+use crate::response_schema::{NamedSchema, StrictSchemaSupport};
+use crate::{Images, Request, ToolDefinition};
+use agent_core::message::{Message, Part, Role, ToolResult};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -257,7 +257,7 @@ fn result_output<'a>(result: &'a ToolResult, images: Images<'_>) -> Output<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{OpaqueData, ToolCall};
+    use agent_core::message::{OpaqueData, ToolCall};
     use serde_json::json;
 
     fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {

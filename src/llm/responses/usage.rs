@@ -1,7 +1,7 @@
 //! Reads the token counts of the Responses format and converts them to the shared definition.
 
-use crate::core::usage::Usage;
-use crate::llm::token_count::token_count;
+use crate::token_count::token_count;
+use agent_core::usage::Usage;
 use serde_json::Value;
 
 /// Reads a `usage` object; returns `None` if it contains no counts. `input_tokens` includes cached tokens, [`Usage`] counts them

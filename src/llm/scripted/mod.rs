@@ -3,7 +3,7 @@
 pub mod model;
 pub mod render;
 
-use crate::core::failure::FailureKind;
+use agent_core::failure::FailureKind;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,17 +1,17 @@
 //! Client for the scripted model: its turns pass through the real codec and the real retries.
 
 use super::{Fault, RequestView, Script, ScriptError, ScriptedError, Turn, render};
-use crate::core::failure::FailureKind;
-use crate::core::message::{Part, Role};
-use crate::llm::echoed_call::is_echoed;
-use crate::llm::provider_error::ProviderError;
-use crate::llm::quirks::Quirks;
-use crate::llm::response_builder::{FinishContext, ResponseBuilder};
-use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
-use crate::llm::retry_policy::RetryPolicy;
-use crate::llm::wire_format::WireFormat;
-use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
-use crate::runtime::clock::Clock;
+use crate::echoed_call::is_echoed;
+use crate::provider_error::ProviderError;
+use crate::quirks::Quirks;
+use crate::response_builder::{FinishContext, ResponseBuilder};
+use crate::retry::DEFAULT_MAX_RETRY_AFTER;
+use crate::retry_policy::RetryPolicy;
+use crate::wire_format::WireFormat;
+use crate::{LlmClient, LlmError, Progress, Request, Response};
+use agent_core::failure::FailureKind;
+use agent_core::message::{Part, Role};
+use agent_runtime::clock::Clock;
 use futures_util::future::{FutureExt, LocalBoxFuture, pending};
 use std::cell::Cell;
 use std::path::Path;
@@ -204,8 +204,8 @@ fn request_view<'a>(request: &'a Request<'_>) -> RequestView<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::FinishReason;
-    use crate::core::message::Message;
+    use agent_core::event::FinishReason;
+    use agent_core::message::Message;
     use std::sync::Arc;
 
     fn ask(yaml: &str, times: usize) -> Vec<Result<Response, LlmError>> {

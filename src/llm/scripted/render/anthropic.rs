@@ -1,7 +1,7 @@
 //! Renders a scripted turn as an Anthropic Messages answer: events or a body.
 
 use super::pieces::{arguments, id, pieces};
-use crate::llm::scripted::Turn;
+use crate::scripted::Turn;
 use serde_json::{Value, json};
 
 /// Signature of scripted reasoning, so that it is sent back.

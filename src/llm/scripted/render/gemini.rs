@@ -1,7 +1,7 @@
 //! Renders a scripted turn as a Gemini answer: events or a body.
 
 use super::pieces::{arguments, id, pieces};
-use crate::llm::scripted::Turn;
+use crate::scripted::Turn;
 use serde_json::{Value, json};
 
 /// Returns a turn's answer as the data of server-sent events; the last one contains the finish reason.

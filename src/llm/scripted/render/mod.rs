@@ -7,9 +7,9 @@ mod ollama;
 mod pieces;
 mod responses;
 
-use crate::core::failure::FailureKind;
-use crate::llm::scripted::{ScriptedError, Turn};
-use crate::llm::wire_format::WireFormat;
+use crate::scripted::{ScriptedError, Turn};
+use crate::wire_format::WireFormat;
+use agent_core::failure::FailureKind;
 use serde_json::{Value, json};
 
 /// Returns a turn's answer as the events of a stream: the data of server-sent events, or lines. `number` is the number of the

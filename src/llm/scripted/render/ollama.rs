@@ -1,7 +1,7 @@
 //! Renders a scripted turn as an Ollama answer: lines or a body.
 
 use super::pieces::{arguments, pieces};
-use crate::llm::scripted::{Call, Turn};
+use crate::scripted::{Call, Turn};
 use serde_json::{Value, json};
 
 /// Returns a turn's answer as lines; the last one is `done`.

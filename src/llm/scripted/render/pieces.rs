@@ -1,6 +1,6 @@
 //! Helpers shared by the renderers of all formats.
 
-use crate::llm::scripted::Call;
+use crate::scripted::Call;
 use serde_json::Value;
 
 /// Splits a text into pieces of `size` characters; an empty text has none.
