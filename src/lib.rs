@@ -21,7 +21,7 @@ pub use agent_workspace as workspace;
 // L2: capabilities
 pub mod fleet;
 pub mod hub;
-pub mod journal;
+pub use agent_journal as journal;
 pub use agent_llm as llm;
 pub mod mcp;
 pub mod tools;

@@ -2,8 +2,8 @@
 //!
 //! It is a hash with a key that is stored with the sessions of a workspace and never sent or exported.
 
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
-use crate::runtime::private_file;
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest};
+use agent_runtime::private_file;
 use std::io::{self, Read, Write};
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Approval requests and answers of a session, read from its journal.
 
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
-use crate::core::event::{Event, Record};
-use crate::journal::answer_signature::AnswerSigner;
-use crate::journal::read;
+use crate::answer_signature::AnswerSigner;
+use crate::read;
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest};
+use agent_core::event::{Event, Record};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -133,8 +133,8 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{FinishReason, Purpose};
-    use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
+    use agent_core::event::{FinishReason, Purpose};
+    use agent_core::message::{Message, Part, Role, ToolCall, ToolResult};
 
     fn pending_event(id: &str, call_id: &str) -> Event {
         Event::ToolCallPending {

@@ -1,8 +1,8 @@
 //! Blob store of a journal: values too long for a journal line, stored in files named after the hash of their JSON.
 
-use crate::core::event::Record;
-use crate::messages;
-use crate::runtime::private_file::{self, create_private_dir};
+use agent_core::event::Record;
+use agent_messages as messages;
+use agent_runtime::private_file::{self, create_private_dir};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -1,11 +1,11 @@
 //! Tests of the blob store: lines of long records are bounded, and the records are read back unchanged.
 
 use super::*;
-use crate::core::event::{EVENT_SCHEMA_VERSION, Event, FinishReason, Purpose};
-use crate::core::message::{Message, OpaqueData, Part, Role, ToolCall, ToolResult};
-use crate::core::run_result::{Output, RunResult, ToolUse};
-use crate::journal::read::{self, JournalContents};
-use crate::journal::write::{encode, encode_with_blobs};
+use crate::read::{self, JournalContents};
+use crate::write::{encode, encode_with_blobs};
+use agent_core::event::{EVENT_SCHEMA_VERSION, Event, FinishReason, Purpose};
+use agent_core::message::{Message, OpaqueData, Part, Role, ToolCall, ToolResult};
+use agent_core::run_result::{Output, RunResult, ToolUse};
 use proptest::prelude::*;
 use serde_json::json;
 use std::fs;
@@ -30,8 +30,8 @@ fn ended(result: ToolResult) -> Event {
 }
 
 fn run_end(output: Output, tools: usize) -> Event {
-    let failure = crate::core::failure::Failure {
-        kind: crate::core::failure::FailureKind::Config,
+    let failure = agent_core::failure::Failure {
+        kind: agent_core::failure::FailureKind::Config,
         message: String::new(),
         retryable: false,
     };
@@ -84,7 +84,7 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
     };
     let result = ToolResult { call_id: "a".into(), text: long.clone(), is_error: false, images: Vec::new() };
     let events = [
-        Event::user_message(long.clone(), crate::core::event::MessageOrigin::Prompt),
+        Event::user_message(long.clone(), agent_core::event::MessageOrigin::Prompt),
         ended(result),
         answer((0..100).map(|at| call(at, "x")).collect()),
         answer(vec![Part::Text { text: long.clone() }, call(0, &long)]),
@@ -104,7 +104,7 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
 #[test]
 fn what_is_short_is_in_its_line_alone() {
     let fixture = TestJournal::new();
-    let record = record(Event::user_message("x".repeat(9_000), crate::core::event::MessageOrigin::Prompt));
+    let record = record(Event::user_message("x".repeat(9_000), agent_core::event::MessageOrigin::Prompt));
     fixture.write(std::slice::from_ref(&record));
     let mut line = Vec::new();
     encode(&record, &mut line).unwrap();

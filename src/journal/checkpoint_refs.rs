@@ -1,7 +1,7 @@
 //! Git refs of a session's checkpoints: their names, and the refs that the session has created.
 
-use crate::core::event::Event;
-use crate::journal::read;
+use crate::read;
+use agent_core::event::Event;
 use std::io;
 use std::path::Path;
 
@@ -31,8 +31,8 @@ pub fn list_refs(path: &Path, session: &str) -> io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::Record;
-    use crate::journal::write::encode;
+    use crate::write::encode;
+    use agent_core::event::Record;
     use std::fs::File;
     use std::io::Write;
 

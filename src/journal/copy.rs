@@ -1,12 +1,12 @@
 //! Creates sessions from the records of other sessions, for forks and imports.
 
-use crate::core::event::{Event, NoticeLevel, Purpose, Record};
-use crate::journal::blobs::BlobStore;
-use crate::journal::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
-use crate::journal::write::encode_with_blobs;
-use crate::messages;
-use crate::runtime::private_file::{create_private_dir, synced};
-use crate::text::delimiter::Delimiter;
+use crate::blobs::BlobStore;
+use crate::session_store::{JOURNAL_FILE, SessionError, SessionStore, open_for_append};
+use crate::write::encode_with_blobs;
+use agent_core::event::{Event, NoticeLevel, Purpose, Record};
+use agent_messages as messages;
+use agent_runtime::private_file::{create_private_dir, synced};
+use agent_text::delimiter::Delimiter;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::io::{self, Write};
 use std::path::Path;
@@ -127,9 +127,9 @@ pub fn up_to_step(records: &[Record], step: u32) -> &[Record] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::EVENT_SCHEMA_VERSION;
-    use crate::core::stop_reason::StopReason;
-    use crate::journal::read;
+    use crate::read;
+    use agent_core::event::EVENT_SCHEMA_VERSION;
+    use agent_core::stop_reason::StopReason;
     use std::collections::BTreeMap;
 
     fn record(seq: u64, event: Event) -> Record {

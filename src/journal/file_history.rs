@@ -1,7 +1,7 @@
 //! History of a session's file changes, folded from its journal: active changes, and how to undo and redo them.
 
-use crate::core::event::{Event, Record};
-use crate::core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
+use agent_core::event::{Event, Record};
+use agent_core::file_change::{Change, ChangedBy, FileState, RestoreDirection};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

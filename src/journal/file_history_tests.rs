@@ -1,7 +1,7 @@
 use super::*;
-use crate::core::event::EVENT_SCHEMA_VERSION;
-use crate::core::file_change::ChangedBy;
-use crate::core::message::ToolResult;
+use agent_core::event::EVENT_SCHEMA_VERSION;
+use agent_core::file_change::ChangedBy;
+use agent_core::message::ToolResult;
 use proptest::prelude::*;
 
 fn content(text: &str) -> FileState {

@@ -1,7 +1,7 @@
 //! Images of a session, beside its journal in files named after the hash of their content.
 
-use crate::core::image::{Image, ImageSource, ImageStore};
-use crate::journal::blobs::BlobStore;
+use crate::blobs::BlobStore;
+use agent_core::image::{Image, ImageSource, ImageStore};
 use std::io;
 use std::path::PathBuf;
 

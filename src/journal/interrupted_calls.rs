@@ -1,8 +1,8 @@
 //! Calls that were changing files when their process was killed, folded from the journal.
 
-use crate::core::event::{Event, Record};
-use crate::core::file_change::Change;
-use crate::core::message::ToolCall;
+use agent_core::event::{Event, Record};
+use agent_core::file_change::Change;
+use agent_core::message::ToolCall;
 use serde::{Deserialize, Serialize};
 
 /// A call that announced file changes and has no result.
@@ -94,8 +94,8 @@ impl UnfinishedCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::file_change::{ChangedBy, FileState};
-    use crate::core::message::ToolResult;
+    use agent_core::file_change::{ChangedBy, FileState};
+    use agent_core::message::ToolResult;
 
     // Fault E1: the changes of a subagent's call were looked up by the call that started the subagent.
     #[test]

@@ -1,13 +1,13 @@
 //! Results of calls that are kept for later sessions of the workspace under the name `kept:ID` (`tools.keep_results`).
 
-use crate::core::file_change::ObservedFile;
-use crate::llm::ToolDefinition;
-use crate::messages;
-use crate::runtime::private_file::{self, create_private_dir};
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::file::hash_reader;
+use agent_core::file_change::ObservedFile;
+use agent_llm::ToolDefinition;
+use agent_messages as messages;
+use agent_runtime::private_file::{self, create_private_dir};
+use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_workspace::Workspace;
+use agent_workspace::error::FileError;
+use agent_workspace::file::hash_reader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

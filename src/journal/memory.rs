@@ -1,8 +1,8 @@
 //! The memory of a workspace: facts and corrections that its user or, with approval, the model has stored; a text file of
 //! the state directory.
 
-use crate::runtime::private_file::{self, create_private_dir};
-use crate::text::lines::words;
+use agent_runtime::private_file::{self, create_private_dir};
+use agent_text::lines::words;
 use std::fmt::{self, Display};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

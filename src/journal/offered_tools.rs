@@ -1,6 +1,6 @@
 //! Tools last offered to the model of a session, folded from its journal, and the changes since then.
 
-use crate::core::event::Event;
+use agent_core::event::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ fn plain<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::MessageOrigin;
+    use agent_core::event::MessageOrigin;
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

@@ -1,7 +1,7 @@
 //! Turns of each script that a session has played, folded from its journal.
 
-use crate::core::event::Event;
-use crate::core::stop_reason::StopReason;
+use agent_core::event::Event;
+use agent_core::stop_reason::StopReason;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,9 +71,9 @@ impl PlayedTurns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{FinishReason, Purpose};
-    use crate::core::failure::{Failure, FailureKind};
-    use crate::core::message::{Message, Role};
+    use agent_core::event::{FinishReason, Purpose};
+    use agent_core::failure::{Failure, FailureKind};
+    use agent_core::message::{Message, Role};
 
     fn started(model: &str) -> Event {
         let json = serde_json::json!({"type": "run_start", "agent": "a", "model": model, "mode": "yolo", "tools": [],

@@ -1,8 +1,8 @@
 //! Reads a journal; skips damaged lines and reports them.
 
-use crate::core::event::{EVENT_SCHEMA_VERSION, Record};
-use crate::core::event_upgrade::upgrade_tags;
-use crate::journal::blobs::{BlobPointers, BlobStore};
+use crate::blobs::{BlobPointers, BlobStore};
+use agent_core::event::{EVENT_SCHEMA_VERSION, Record};
+use agent_core::event_upgrade::upgrade_tags;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -240,8 +240,8 @@ fn line_error(raw: &str) -> LineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{EVENT_SCHEMA_VERSION, Event, NoticeLevel};
-    use crate::journal::write::encode;
+    use crate::write::encode;
+    use agent_core::event::{EVENT_SCHEMA_VERSION, Event, NoticeLevel};
     use proptest::prelude::*;
 
     fn record(seq: u64, text: &str) -> Record {

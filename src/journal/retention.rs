@@ -1,6 +1,6 @@
 //! Removes sessions that are older than the retention period.
 
-use crate::journal::session_store::{SessionError, SessionStore};
+use crate::session_store::{SessionError, SessionStore};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Seconds in a day.

@@ -2,9 +2,9 @@
 //!
 //! Each saved state is a blob, and a journal record names it. The last such record is searched for from the end of the file.
 
-use crate::core::event::{Event, Record};
-use crate::journal::blobs::BlobStore;
-use crate::journal::read::{ReadPosition, decode};
+use crate::blobs::BlobStore;
+use crate::read::{ReadPosition, decode};
+use agent_core::event::{Event, Record};
 use memchr::{memchr, memmem, memrchr};
 use std::fs::File;
 use std::io;
@@ -127,8 +127,8 @@ fn last_record(file: &File) -> io::Result<Option<(Record, u64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
-    use crate::journal::write::encode;
+    use crate::write::encode;
+    use agent_core::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
 
     fn line(event: Event) -> Vec<u8> {
         let mut line = Vec::new();

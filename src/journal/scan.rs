@@ -1,7 +1,7 @@
 //! Scans a journal for records of some event types without decoding the others, for queries over all sessions of a workspace.
 
-use crate::core::event::Record;
-use crate::journal::read::{decode_inline, for_each_part};
+use crate::read::{decode_inline, for_each_part};
+use agent_core::event::Record;
 use memchr::memmem;
 use std::io;
 use std::path::Path;
@@ -38,8 +38,8 @@ fn event_type(line: &[u8]) -> Option<&[u8]> {
 #[expect(clippy::disallowed_methods, reason = "the test writes its own journal")]
 mod tests {
     use super::*;
-    use crate::core::event::{EVENT_SCHEMA_VERSION, Event, MessageOrigin, NoticeLevel};
-    use crate::journal::write::encode;
+    use crate::write::encode;
+    use agent_core::event::{EVENT_SCHEMA_VERSION, Event, MessageOrigin, NoticeLevel};
 
     fn line(run: &str, event: Event) -> Vec<u8> {
         let run = run.to_owned();

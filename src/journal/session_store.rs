@@ -1,13 +1,13 @@
 //! Session store of one workspace: directories, locks, ids and removal of sessions.
 
-use crate::journal::blobs::BlobStore;
-use crate::journal::checkpoint_refs;
-use crate::journal::images::IMAGES_DIR;
-use crate::journal::read;
-use crate::journal::write::Journal;
-use crate::runtime::private_file::create_private_dir;
-use crate::workspace::baseline_file::remove_shared;
-use crate::workspace::content_store::CONTENTS_DIR;
+use crate::blobs::BlobStore;
+use crate::checkpoint_refs;
+use crate::images::IMAGES_DIR;
+use crate::read;
+use crate::write::Journal;
+use agent_runtime::private_file::create_private_dir;
+use agent_workspace::baseline_file::remove_shared;
+use agent_workspace::content_store::CONTENTS_DIR;
 use std::cmp::Reverse;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

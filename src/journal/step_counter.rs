@@ -1,6 +1,6 @@
 //! Counter of steps over all runs of a session, as `--to-step` counts them; records contain the step within their run.
 
-use crate::core::event::{Event, Record};
+use agent_core::event::{Event, Record};
 
 /// Counts the steps of all runs.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,9 +1,9 @@
 //! Summary of a session, read from the start and the end of its journal.
 
-use crate::core::event::{Event, MessageOrigin, Purpose, Record};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
-use crate::journal::read::{self, decode_inline};
+use crate::read::{self, decode_inline};
+use agent_core::event::{Event, MessageOrigin, Purpose, Record};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::Status;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -123,9 +123,9 @@ fn read_last_run_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
 #[expect(clippy::disallowed_methods, reason = "the tests write their own journals")]
 mod tests {
     use super::*;
-    use crate::core::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
-    use crate::core::failure::{Failure, FailureKind};
-    use crate::journal::write::encode;
+    use crate::write::encode;
+    use agent_core::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
+    use agent_core::failure::{Failure, FailureKind};
     use std::collections::BTreeMap;
 
     fn record(wall_ms: u64, event: Event) -> Record {

@@ -1,8 +1,8 @@
 //! Writer of a journal: appends each record with one `write(2)` and a checksum.
 
-use crate::core::event::Record;
-use crate::core::event_sink::EventSink;
-use crate::journal::blobs::{BlobStore, MAX_INLINE_RECORD_BYTES};
+use crate::blobs::{BlobStore, MAX_INLINE_RECORD_BYTES};
+use agent_core::event::Record;
+use agent_core::event_sink::EventSink;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl EventSink for Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{EVENT_SCHEMA_VERSION, Event};
+    use agent_core::event::{EVENT_SCHEMA_VERSION, Event};
 
     fn record(event: Event) -> Record {
         let run = String::new();
