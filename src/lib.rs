@@ -24,7 +24,7 @@ pub mod hub;
 pub use agent_journal as journal;
 pub use agent_llm as llm;
 pub mod mcp;
-pub mod tools;
+pub use agent_tools as tools;
 
 // L3: the steps of one tool call
 pub mod engine;

@@ -1,16 +1,16 @@
 //! The `apply_patch` tool: applies a unified diff or a patch envelope to one or more files, all hunks or none.
 
-use crate::text::lines::{BOM, QUOTE_CHARS, one_line, pluralize};
-use crate::text::patch::apply::{Patched, apply};
-use crate::text::patch::error::PatchError;
-use crate::text::patch::file_patch::{Action, FilePatch};
-use crate::text::patch::hunk::Hunk;
-use crate::text::{diff, patch};
-use crate::tools::delete_file::DELETE_DISABLED;
-use crate::tools::file_change;
-use crate::tools::rewrite::{LoadedFile, Rewrite};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TouchedFile, TypedTool};
-use crate::workspace::path::RelPath;
+use crate::delete_file::DELETE_DISABLED;
+use crate::file_change;
+use crate::rewrite::{LoadedFile, Rewrite};
+use crate::{Access, Plan, ToolContext, ToolOutput, TouchedFile, TypedTool};
+use agent_text::lines::{BOM, QUOTE_CHARS, one_line, pluralize};
+use agent_text::patch::apply::{Patched, apply};
+use agent_text::patch::error::PatchError;
+use agent_text::patch::file_patch::{Action, FilePatch};
+use agent_text::patch::hunk::Hunk;
+use agent_text::{diff, patch};
+use agent_workspace::path::RelPath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Converts arguments of a call to the types that the tool's schema requires, where nothing is lost: `"2"`, `2.0`, `"true"`, a list as JSON text.
 
 use super::arguments::fits_type;
-use crate::text::json_bounds;
+use agent_text::json_bounds;
 use serde_json::{Number, Value};
 
 /// Digits that a number with a fraction keeps in any case.

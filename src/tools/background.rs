@@ -1,13 +1,13 @@
 //! Background commands of a run: starts, lists and stops them; all end with the run.
 
-use crate::core::event::Event;
-use crate::process::capture::StoredOutput;
-use crate::process::launch::{CommandSpec, ExitReason, LaunchError, Launcher, OutputOptions};
-use crate::process::protected::ProtectedChange;
-use crate::process::recent_output::RecentOutput;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::outputs::Outputs;
-use crate::tools::sandbox_messages;
+use crate::outputs::Outputs;
+use crate::sandbox_messages;
+use agent_core::event::Event;
+use agent_process::capture::StoredOutput;
+use agent_process::launch::{CommandSpec, ExitReason, LaunchError, Launcher, OutputOptions};
+use agent_process::protected::ProtectedChange;
+use agent_process::recent_output::RecentOutput;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,12 +1,12 @@
 //! The `command_output` tool: returns new output and the status of a background command.
 
-use crate::process::capture::StoredOutput;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::background::{BackgroundCommand, CommandEnd};
-use crate::tools::outputs::Outputs;
-use crate::tools::run_command::end_text;
-use crate::tools::sandbox_messages;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::background::{BackgroundCommand, CommandEnd};
+use crate::outputs::Outputs;
+use crate::run_command::end_text;
+use crate::sandbox_messages;
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_process::capture::StoredOutput;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;

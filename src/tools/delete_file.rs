@@ -1,12 +1,12 @@
 //! The `delete_file` tool: deletes one file if the configuration allows it.
 
-use crate::core::file_change::{Change, ChangedBy, FileState};
-use crate::tools::file_change;
-use crate::tools::rewrite::Rewrite;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::Expected;
+use crate::file_change;
+use crate::rewrite::Rewrite;
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_core::file_change::{Change, ChangedBy, FileState};
+use agent_workspace::error::FileError;
+use agent_workspace::path::RelPath;
+use agent_workspace::replace::Expected;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

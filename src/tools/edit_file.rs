@@ -1,12 +1,12 @@
 //! The `edit_file` tool: replaces one or more passages of a file, each of which must occur exactly once.
 
-use crate::text::edit::{self, Edited, Replacement};
-use crate::text::lines::pluralize;
-use crate::text::{diff, match_level::MatchLevel};
-use crate::tools::file_change;
-use crate::tools::rewrite::{LoadedFile, Rewrite};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::path::RelPath;
+use crate::file_change;
+use crate::rewrite::{LoadedFile, Rewrite};
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_text::edit::{self, Edited, Replacement};
+use agent_text::lines::pluralize;
+use agent_text::{diff, match_level::MatchLevel};
+use agent_workspace::path::RelPath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,16 +1,16 @@
 //! Shared steps of the tools that change files: load as text, check that the model saw this version, store.
 
-use crate::core::file_change::{Change, ChangedBy, FileState, ObservedFile};
-use crate::messages;
-use crate::text::lines::{BOM, LineEnding};
-use crate::tools::arguments::nearest;
-use crate::tools::rewrite::{LoadedFile, Rewrite};
-use crate::tools::{ToolContext, ToolOutput};
-use crate::workspace::error::FileError;
-use crate::workspace::file::{HashedContent, hash};
-use crate::workspace::path::RelPath;
-use crate::workspace::replace::{AppliedChange, Expected};
-use crate::workspace::transaction::{FileEdit, OriginalFile};
+use crate::arguments::nearest;
+use crate::rewrite::{LoadedFile, Rewrite};
+use crate::{ToolContext, ToolOutput};
+use agent_core::file_change::{Change, ChangedBy, FileState, ObservedFile};
+use agent_messages as messages;
+use agent_text::lines::{BOM, LineEnding};
+use agent_workspace::error::FileError;
+use agent_workspace::file::{HashedContent, hash};
+use agent_workspace::path::RelPath;
+use agent_workspace::replace::{AppliedChange, Expected};
+use agent_workspace::transaction::{FileEdit, OriginalFile};
 
 /// Size in bytes of the largest file that is edited or overwritten.
 pub const MAX_EDIT_BYTES: u64 = 16 * 1024 * 1024;
@@ -197,7 +197,7 @@ pub fn missing_file_text(cx: &ToolContext, path: &RelPath) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::test_fixture::Fixture;
+    use crate::test_fixture::Fixture;
 
     #[test]
     fn a_change_that_is_not_known_to_be_on_disk_is_a_change_all_the_same() {

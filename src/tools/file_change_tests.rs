@@ -1,7 +1,7 @@
 //! Tests of the tools that change files, called through the toolbox.
 
 use super::test_fixture::Fixture;
-use crate::core::file_change::ChangeAction;
+use agent_core::file_change::ChangeAction;
 use serde_json::json;
 
 const LINES: &str = "one\ntwo\nthree\n";

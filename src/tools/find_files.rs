@@ -1,9 +1,9 @@
 //! The `find_files` tool: finds files by name.
 
-use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
-use crate::tools::search_support::{self, MAX_LISTED};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::walk::FindQuery;
+use crate::search_support::{self, MAX_LISTED};
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
+use agent_workspace::walk::FindQuery;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;

@@ -1,10 +1,10 @@
 //! The `grep` tool: searches plain text in the files of the workspace or in a stored output.
 
-use crate::tools::outputs::is_stored;
-use crate::tools::search_support;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::path::RelPath;
-use crate::workspace::search::{self, Query};
+use crate::outputs::is_stored;
+use crate::search_support;
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_workspace::path::RelPath;
+use agent_workspace::search::{self, Query};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;

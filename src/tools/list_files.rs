@@ -1,10 +1,10 @@
 //! The `list_files` tool: lists a directory.
 
-use crate::text::lines::{escape_controls, pluralize};
-use crate::tools::search_support::{self, MAX_LISTED};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::error::FileError;
-use crate::workspace::walk::{EntryKind, FindQuery};
+use crate::search_support::{self, MAX_LISTED};
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_text::lines::{escape_controls, pluralize};
+use agent_workspace::error::FileError;
+use agent_workspace::walk::{EntryKind, FindQuery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;

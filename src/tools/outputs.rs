@@ -1,10 +1,10 @@
 //! Stores tool outputs that are too long for the model, redacted, under the name `output:CALL_ID`.
 
-use crate::journal::kept_results::{KEPT_PREFIX, KeptResults};
-use crate::redactor::{RedactingWriter, Redactor};
-use crate::runtime::private_file::create_private_dir;
-use crate::text::excerpt;
-use crate::workspace::Workspace;
+use agent_journal::kept_results::{KEPT_PREFIX, KeptResults};
+use agent_redactor::{RedactingWriter, Redactor};
+use agent_runtime::private_file::create_private_dir;
+use agent_text::excerpt;
+use agent_workspace::Workspace;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;

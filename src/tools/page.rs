@@ -1,6 +1,6 @@
 //! Reads a range of lines from a stream in bounded memory.
 
-use crate::workspace::file::{CHUNK_BYTES, digits};
+use agent_workspace::file::{CHUNK_BYTES, digits};
 use memchr::memchr;
 use std::io::{self, Read};
 

@@ -1,16 +1,16 @@
 //! The `read_file` tool: reads a page of a file or of a stored output.
 
-use crate::core::file_change::ObservedFile;
-use crate::core::image::MAX_IMAGE_BYTES;
-use crate::core::image_header::{MAGIC_BYTES, format_of};
-use crate::messages;
-use crate::text::excerpt;
-use crate::text::lines::{QUOTE_CHARS, one_line, pluralize};
-use crate::tools::file_change;
-use crate::tools::outputs::{CHARS_PER_TOKEN, is_stored};
-use crate::tools::page::{self, LineRange, MAX_SCAN_BYTES, Page};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::error::FileError;
+use crate::file_change;
+use crate::outputs::{CHARS_PER_TOKEN, is_stored};
+use crate::page::{self, LineRange, MAX_SCAN_BYTES, Page};
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_core::file_change::ObservedFile;
+use agent_core::image::MAX_IMAGE_BYTES;
+use agent_core::image_header::{MAGIC_BYTES, format_of};
+use agent_messages as messages;
+use agent_text::excerpt;
+use agent_text::lines::{QUOTE_CHARS, one_line, pluralize};
+use agent_workspace::error::FileError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! The tools `remember` and `forget`: store and remove facts in the memory of the workspace.
 
-use crate::journal::memory::{Memory, MemoryKind};
-use crate::text::lines::{QUOTE_CHARS, one_line, words};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_journal::memory::{Memory, MemoryKind};
+use agent_text::lines::{QUOTE_CHARS, one_line, words};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,8 +1,8 @@
 //! Planned change of one file: the text before and after.
 
-use crate::text::diff;
-use crate::workspace::file::HashedContent;
-use crate::workspace::path::RelPath;
+use agent_text::diff;
+use agent_workspace::file::HashedContent;
+use agent_workspace::path::RelPath;
 
 /// A loaded text file.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 use super::*;
-use crate::process::launch::Launcher;
-use crate::tools::observed_files::ObservedFiles;
-use crate::workspace::Workspace;
+use crate::observed_files::ObservedFiles;
+use agent_process::launch::Launcher;
+use agent_workspace::Workspace;
 use std::path::Path;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;

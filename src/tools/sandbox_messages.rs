@@ -1,8 +1,8 @@
 //! Messages for the model about the sandbox: restored protected files, and hints after a refused write or missing network.
 
-use crate::process::launch::{CommandOutcome, ExitReason, Launcher};
-use crate::process::protected::{ChangeKind, ProtectedChange};
-use crate::text::lines::list_first;
+use agent_process::launch::{CommandOutcome, ExitReason, Launcher};
+use agent_process::protected::{ChangeKind, ProtectedChange};
+use agent_text::lines::list_first;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

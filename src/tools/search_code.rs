@@ -1,8 +1,8 @@
 //! The `search_code` tool: searches the files of the workspace with a regular expression.
 
-use crate::tools::search_support;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::search::Query;
+use crate::search_support;
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_workspace::search::Query;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Shared parts of the search and listing tools: blocking execution with a time limit, globs and the format of results.
 
-use crate::runtime::blocking;
-use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
-use crate::tools::ToolContext;
-use crate::workspace::search::{ResultLine, SearchResults};
-use crate::workspace::walk::{Listing, MAX_ENTRIES};
+use crate::ToolContext;
+use agent_runtime::blocking;
+use agent_text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
+use agent_workspace::search::{ResultLine, SearchResults};
+use agent_workspace::walk::{Listing, MAX_ENTRIES};
 use globset::{GlobBuilder, GlobMatcher};
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;

@@ -1,9 +1,9 @@
 //! The `stop_command` tool: ends a background command and all its processes.
 
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::background::CommandEnd;
-use crate::tools::command_output::status_text;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::background::CommandEnd;
+use crate::command_output::status_text;
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

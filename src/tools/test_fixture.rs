@@ -1,10 +1,10 @@
 //! Test fixture: a workspace in a temporary directory with the file tools.
 
-use crate::process::launch::Launcher;
-use crate::tools::outputs::Outputs;
-use crate::tools::toolbox::{ToolOptions, Toolbox};
-use crate::tools::{ToolContext, ToolOutput};
-use crate::workspace::Workspace;
+use crate::outputs::Outputs;
+use crate::toolbox::{ToolOptions, Toolbox};
+use crate::{ToolContext, ToolOutput};
+use agent_process::launch::Launcher;
+use agent_workspace::Workspace;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::rc::Rc;

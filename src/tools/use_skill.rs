@@ -1,10 +1,10 @@
 //! The `use_skill` tool: returns the instructions of a skill.
 
-use crate::core::skill::Skill;
-use crate::messages;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::arguments::nearest;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::arguments::nearest;
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_core::skill::Skill;
+use agent_messages as messages;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,9 +1,9 @@
 //! The `web_fetch` tool: fetches one web page as text, from hosts that the user allows and from public addresses only.
 
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::fetch::{FetchError, Fetcher, PageBody, PageResponse, page_url};
-use crate::text::html;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use agent_fetch::{FetchError, Fetcher, PageBody, PageResponse, page_url};
+use agent_text::html;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use encoding_rs::{Encoding, UTF_8};
 use reqwest::{Method, Url};
 use schemars::JsonSchema;

@@ -1,10 +1,10 @@
 //! The `web_search` tool: searches the web with the service that the user configured.
 
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::core::secret::Secret;
-use crate::fetch::search_provider::{SearchAnswer, SearchProvider, SearchQuery, SearchTopic, parse_answer};
-use crate::fetch::{FetchError, Fetcher, WebRequest};
-use crate::text::lines::{QUOTE_CHARS, one_line, words};
+use agent_core::secret::Secret;
+use agent_fetch::search_provider::{SearchAnswer, SearchProvider, SearchQuery, SearchTopic, parse_answer};
+use agent_fetch::{FetchError, Fetcher, WebRequest};
+use agent_text::lines::{QUOTE_CHARS, one_line, words};
 use reqwest::{StatusCode, Url};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,12 +1,12 @@
 //! The `write_file` tool: creates a file, overwrites a file that the model has read, or appends to one.
 
-use crate::text::lines::{pluralize, quoted};
-use crate::text::placeholder::find_placeholder;
-use crate::tools::file_change;
-use crate::tools::rewrite::{LoadedFile, Rewrite};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
+use crate::file_change;
+use crate::rewrite::{LoadedFile, Rewrite};
+use crate::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_text::lines::{pluralize, quoted};
+use agent_text::placeholder::find_placeholder;
+use agent_workspace::error::FileError;
+use agent_workspace::path::RelPath;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
