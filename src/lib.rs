@@ -23,7 +23,7 @@ pub mod fleet;
 pub mod hub;
 pub use agent_journal as journal;
 pub use agent_llm as llm;
-pub mod mcp;
+pub use agent_mcp as mcp;
 pub use agent_tools as tools;
 
 // L3: the steps of one tool call

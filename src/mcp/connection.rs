@@ -7,11 +7,11 @@ use super::http::{self, CLOSE_TIME, HttpServer};
 use super::line_filter::{LineFilter, Violation};
 use super::result::LenientTransport;
 use super::{ServerSpec, StdioServer, Transport};
-use crate::process::launch::CommandSpec;
-use crate::process::sandbox::SHARED_TEMP_DIRS;
-use crate::process::server_process::ServerHandle;
-use crate::redactor::Redactor;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use agent_process::launch::CommandSpec;
+use agent_process::sandbox::SHARED_TEMP_DIRS;
+use agent_process::server_process::ServerHandle;
+use agent_redactor::Redactor;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams, ProtocolVersion,
 };

@@ -1,9 +1,9 @@
 //! The tools of a server as the model sees them: names that every model accepts, and texts without control characters.
 
 use super::schema_repair;
-use crate::core::message::MCP_PREFIX;
-use crate::redactor::Redactor;
-use crate::text::invisible;
+use agent_core::message::MCP_PREFIX;
+use agent_redactor::Redactor;
+use agent_text::invisible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@
 
 use super::definition::harmless;
 use super::login_store::{Login, LoginStore, RegisteredClient};
-use crate::http::own_origin;
-use crate::text::lines::{QUOTE_CHARS, one_line};
+use agent_http::own_origin;
+use agent_text::lines::{QUOTE_CHARS, one_line};
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore,

@@ -1,8 +1,8 @@
 //! Storage of the logins at MCP servers: one file for each server address, readable by this user only.
 
-use crate::core::secret::Secret;
-use crate::redactor::NamedSecret;
-use crate::runtime::private_file;
+use agent_core::secret::Secret;
+use agent_redactor::NamedSecret;
+use agent_runtime::private_file;
 use async_trait::async_trait;
 use reqwest::Url;
 use rmcp::transport::auth::{

@@ -2,8 +2,8 @@
 //! model would repeat it if the rest were lost.
 
 use super::definition::harmless;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::{ToolContext, ToolOutput};
+use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::{ToolContext, ToolOutput};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{

@@ -1,6 +1,6 @@
 //! Repairs the schemas of tools: model servers refuse a request for a single schema that is invalid or uses what they do not support.
 
-use crate::tools::arguments::fits_type;
+use agent_tools::arguments::fits_type;
 use serde_json::{Map, Value, json};
 
 /// Keywords that `OpenAI` or Anthropic refuse at the top of a schema.

@@ -1,8 +1,8 @@
 //! The tools `tool_search` and `call_tool`, through which the model uses tools that are not listed in its requests.
 
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::toolbox::CALL_TOOL;
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::toolbox::CALL_TOOL;
+use agent_tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use super::connection::{CallError, Connection, Listing};
 use super::{ServerSpec, Transport};
-use crate::process::protected::ProtectedChange;
-use crate::process::server_process::ServerEnding;
+use agent_process::protected::ProtectedChange;
+use agent_process::server_process::ServerEnding;
 use futures_util::future::join_all;
 use rmcp::model::{CallToolResult, JsonObject};
 use std::cell::{Cell, RefCell};

@@ -3,9 +3,9 @@
 use super::definition::{ListedTool, name_for_model};
 use super::result;
 use super::server::Server;
-use crate::text::lines::one_line;
-use crate::tools::rewrite::Rewrite;
-use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput};
+use agent_text::lines::one_line;
+use agent_tools::rewrite::Rewrite;
+use agent_tools::{Access, Plan, Tool, ToolContext, ToolOutput};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 use std::rc::Rc;

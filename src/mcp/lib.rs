@@ -22,9 +22,9 @@ pub mod search;
 pub mod server;
 pub mod tool;
 
-use crate::process::launch::Launcher;
-use crate::process::server_process::ServerEnding;
-use crate::redactor::Redactor;
+use agent_process::launch::Launcher;
+use agent_process::server_process::ServerEnding;
+use agent_redactor::Redactor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
