@@ -19,7 +19,7 @@ pub use agent_terminal as terminal;
 pub use agent_workspace as workspace;
 
 // L2: capabilities
-pub mod fleet;
+pub use agent_fleet as fleet;
 pub mod hub;
 pub use agent_journal as journal;
 pub use agent_llm as llm;

@@ -1,6 +1,6 @@
 //! Why the queue refuses something.
 
-use crate::core::task_transitions::StateRefusal;
+use agent_core::task_transitions::StateRefusal;
 use rusqlite::ErrorCode;
 use std::fmt::{self, Display};
 

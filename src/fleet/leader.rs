@@ -3,8 +3,8 @@
 //! The leader counts up a value of the queue again and again. Another process takes over when the value has not changed for some time of its
 //! own clock: no two clocks are compared, and none that is set changes anything. On NATS the value is a lease, which the server removes too.
 
-use crate::fleet::error::QueueError;
-use crate::fleet::queue::Queue;
+use crate::error::QueueError;
+use crate::queue::Queue;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::time::Duration;

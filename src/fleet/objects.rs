@@ -1,8 +1,8 @@
 //! Objects of a queue: bytes that are too long for a record, by the hash of their content. They are removed after 60 days.
 
-use crate::fleet::error::QueueError;
-use crate::fleet::queue::Queue;
-use crate::fleet::retention;
+use crate::error::QueueError;
+use crate::queue::Queue;
+use crate::retention;
 use rusqlite::{OptionalExtension, params};
 
 /// Maximum bytes of an object.

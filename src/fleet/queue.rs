@@ -1,15 +1,15 @@
 //! The queue of tasks: what can be done with it, over one of its stores.
 
-use crate::core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
-use crate::core::hub::{Lane, OutboxPost};
-use crate::core::run_result::RunResult;
-use crate::core::task_transitions::{Change, Ending};
-use crate::fleet::boot_clock::BootTime;
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::NatsStore;
-use crate::fleet::retention;
-use crate::fleet::selection::Selection;
-use crate::fleet::sqlite::SqliteStore;
+use crate::boot_clock::BootTime;
+use crate::error::QueueError;
+use crate::nats::NatsStore;
+use crate::retention;
+use crate::selection::Selection;
+use crate::sqlite::SqliteStore;
+use agent_core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
+use agent_core::hub::{Lane, OutboxPost};
+use agent_core::run_result::RunResult;
+use agent_core::task_transitions::{Change, Ending};
 use std::time::Duration;
 use strum::IntoEnumIterator;
 

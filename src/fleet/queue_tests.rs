@@ -1,14 +1,14 @@
 //! What holds for every store.
 
 use super::*;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::fleet::Priority;
-use crate::core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
-use crate::core::stop_reason::Status;
-use crate::fleet::leader::{Candidate, MAX_SILENCE};
-use crate::fleet::nats::connection::{self, Credentials};
-use crate::fleet::nats_server::NatsServer;
-use crate::runtime::clock::Clock;
+use crate::leader::{Candidate, MAX_SILENCE};
+use crate::nats::connection::{self, Credentials};
+use crate::nats_server::NatsServer;
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::fleet::Priority;
+use agent_core::hub::{Activation, ActivationKind, PostState, PostTarget, Subject};
+use agent_core::stop_reason::Status;
+use agent_runtime::clock::Clock;
 use std::rc::Rc;
 
 /// A queue, and what it needs while it is used.

@@ -1,6 +1,6 @@
 //! Which tasks a store returns.
 
-use crate::core::fleet::TaskState;
+use agent_core::fleet::TaskState;
 
 /// Which tasks a store returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

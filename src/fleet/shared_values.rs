@@ -1,7 +1,7 @@
 //! Values that all workers of a queue share, besides the tasks: the states of the agents of a Hub, the money of a day, and the leader.
 
-use crate::fleet::error::QueueError;
-use crate::fleet::queue::Queue;
+use crate::error::QueueError;
+use crate::queue::Queue;
 use rusqlite::{OptionalExtension, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

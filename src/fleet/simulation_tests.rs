@@ -3,14 +3,14 @@
 //!
 //! `AGENT_TEST_ALL_CRASHES=1` does so with 100 workers and 100,000 tasks.
 
-use crate::core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
-use crate::core::hub::Lane;
-use crate::core::task_transitions::Ending;
-use crate::fleet::boot_clock::simulated;
-use crate::fleet::queue::Queue;
-use crate::fleet::random::Random;
-use crate::fleet::selection::Selection;
-use crate::fleet::sqlite::SqliteStore;
+use crate::boot_clock::simulated;
+use crate::queue::Queue;
+use crate::random::Random;
+use crate::selection::Selection;
+use crate::sqlite::SqliteStore;
+use agent_core::fleet::{Priority, TaskRecord, TaskSpec, TaskState};
+use agent_core::hub::Lane;
+use agent_core::task_transitions::Ending;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,13 +1,13 @@
 //! The tasks of one machine, in an `SQLite` database. Each change is one transaction.
 
-use crate::core::fleet::{AttemptKey, Priority, TaskRecord, TaskSpec, TaskState};
-use crate::core::hub::{ActivationKind, Lane};
-use crate::core::task_transitions::Change;
-use crate::fleet::boot_clock::BootTime;
-use crate::fleet::error::QueueError;
-use crate::fleet::selection::Selection;
-use crate::fleet::unreadable::Unreadable;
-use crate::runtime::private_file::create_private_dir;
+use crate::boot_clock::BootTime;
+use crate::error::QueueError;
+use crate::selection::Selection;
+use crate::unreadable::Unreadable;
+use agent_core::fleet::{AttemptKey, Priority, TaskRecord, TaskSpec, TaskState};
+use agent_core::hub::{ActivationKind, Lane};
+use agent_core::task_transitions::Change;
+use agent_runtime::private_file::create_private_dir;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use rustix::io::Errno;
 use std::cell::RefCell;

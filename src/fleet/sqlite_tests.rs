@@ -1,6 +1,6 @@
 use super::*;
-use crate::core::fleet::TaskSpec;
-use crate::core::task_transitions::Ending;
+use agent_core::fleet::TaskSpec;
+use agent_core::task_transitions::Ending;
 
 /// Time of a lease in seconds.
 const LEASE: i64 = 30_000;

@@ -1,12 +1,12 @@
 //! What the queue has on a NATS server: a stream of hints, and buckets for records, leases and results. All are created when they are missing.
 
-use crate::core::fleet::{Priority, TaskRecord};
-use crate::core::hub::{ActivationKind, Lane};
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::connection::NatsServer;
-use crate::fleet::retention;
-use crate::fleet::unreadable::Unreadable;
-use crate::runtime::clock::Clock;
+use crate::error::QueueError;
+use crate::nats::connection::NatsServer;
+use crate::retention;
+use crate::unreadable::Unreadable;
+use agent_core::fleet::{Priority, TaskRecord};
+use agent_core::hub::{ActivationKind, Lane};
+use agent_runtime::clock::Clock;
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull;

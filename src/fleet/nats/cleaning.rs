@@ -1,10 +1,10 @@
 //! Removes old tasks from a server, and corrects which ones are open.
 
-use crate::core::fleet::TaskState;
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::NatsStore;
-use crate::fleet::nats::open_tasks::is_open;
-use crate::fleet::nats::records::Stored;
+use crate::error::QueueError;
+use crate::nats::NatsStore;
+use crate::nats::open_tasks::is_open;
+use crate::nats::records::Stored;
+use agent_core::fleet::TaskState;
 
 /// Time, in seconds, after which a mark is no longer that of a task that is about to be submitted.
 const SUBMISSION: u64 = 3_600;
@@ -14,7 +14,7 @@ impl NatsStore {
     ///
     /// # Errors
     /// Fails when the server does not answer.
-    pub(in crate::fleet) async fn clean(&self, now: u64, oldest: u64) -> Result<(), QueueError> {
+    pub(crate) async fn clean(&self, now: u64, oldest: u64) -> Result<(), QueueError> {
         let mut left_over = self.buckets.open_ids().await?;
         let (mut old, mut unmarked) = (Vec::new(), Vec::new());
         let mut sort = |stored: Stored, revision: u64| {

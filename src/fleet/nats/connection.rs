@@ -1,7 +1,7 @@
 //! The connection to a NATS server: who may be asked, with which credentials, and for how long.
 
-use crate::fleet::backoff::{MAX_WAIT, wait_after};
-use crate::fleet::error::QueueError;
+use crate::backoff::{MAX_WAIT, wait_after};
+use crate::error::QueueError;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! Messages that tell workers to look at the record of a task. A worker holds the message while it does the task.
 
-use crate::core::fleet::{AttemptKey, TaskRecord};
-use crate::core::hub::Lane;
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::buckets::{Buckets, away};
+use crate::error::QueueError;
+use crate::nats::buckets::{Buckets, away};
+use agent_core::fleet::{AttemptKey, TaskRecord};
+use agent_core::hub::Lane;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{DeleteMessageErrorKind, LastRawMessageErrorKind};

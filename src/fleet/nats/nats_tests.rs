@@ -1,11 +1,11 @@
 use super::*;
-use crate::core::fleet::Priority;
-use crate::core::hub::Lane;
-use crate::core::run_result::RunResult;
-use crate::core::task_transitions::Ending;
-use crate::fleet::leader;
-use crate::fleet::nats::connection::Credentials;
-use crate::fleet::nats_server;
+use crate::leader;
+use crate::nats::connection::Credentials;
+use crate::nats_server;
+use agent_core::fleet::Priority;
+use agent_core::hub::Lane;
+use agent_core::run_result::RunResult;
+use agent_core::task_transitions::Ending;
 
 async fn open(url: &str, lease: Duration) -> Result<NatsStore, QueueError> {
     let server = NatsServer {

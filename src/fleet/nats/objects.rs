@@ -1,9 +1,9 @@
 //! Objects that are too long for a record, beside the results of runs.
 
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::NatsStore;
-use crate::fleet::nats::buckets::away;
-use crate::fleet::retention;
+use crate::error::QueueError;
+use crate::nats::NatsStore;
+use crate::nats::buckets::away;
+use crate::retention;
 use async_nats::jetstream::object_store::GetErrorKind;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -16,12 +16,7 @@ const OBJECTS: &str = "objects";
 
 impl NatsStore {
     /// Stores an object under a name that is the hash of its content.
-    pub(in crate::fleet) async fn put_object(
-        &self,
-        name: &str,
-        bytes: &[u8],
-        now: u64,
-    ) -> Result<(), QueueError> {
+    pub(crate) async fn put_object(&self, name: &str, bytes: &[u8], now: u64) -> Result<(), QueueError> {
         let (name, mut bytes) = (format!("{OBJECTS}/{name}"), bytes);
         if let Ok(known) = self.buckets.results.info(name.as_str()).await {
             let stored_at = known.modified.map_or(0, |modified| modified.unix_timestamp().unsigned_abs());
@@ -35,11 +30,7 @@ impl NatsStore {
     }
 
     /// Returns an object of up to `most` bytes.
-    pub(in crate::fleet) async fn object(
-        &self,
-        name: &str,
-        most: u64,
-    ) -> Result<Option<Vec<u8>>, QueueError> {
+    pub(crate) async fn object(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, QueueError> {
         let object = match self.buckets.results.get(format!("{OBJECTS}/{name}")).await {
             Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
             object => object.map_err(away)?,

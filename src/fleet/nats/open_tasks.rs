@@ -1,10 +1,10 @@
 //! The ids of the tasks that wait, are claimed or of which something is left to do. Workers look at them once per lease, and at all records
 //! once a day. A key without such a task is removed then, and one that is missing added: a process may be killed between two writes.
 
-use crate::core::fleet::TaskRecord;
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::buckets::{Buckets, CONCURRENCY, away};
-use crate::fleet::nats::records::Stored;
+use crate::error::QueueError;
+use crate::nats::buckets::{Buckets, CONCURRENCY, away};
+use crate::nats::records::Stored;
+use agent_core::fleet::TaskRecord;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! The records of tasks in a bucket of NATS, and the documents of their runs beside them.
 
-use crate::core::fleet::{TaskRecord, TaskState, check_id};
-use crate::core::run_result::RunResult;
-use crate::fleet::error::QueueError;
-use crate::fleet::nats::buckets::{Buckets, away};
+use crate::error::QueueError;
+use crate::nats::buckets::{Buckets, away};
+use agent_core::fleet::{TaskRecord, TaskState, check_id};
+use agent_core::run_result::RunResult;
 use async_nats::jetstream::kv::{CreateErrorKind, Entry, Operation, UpdateErrorKind};
 use async_nats::jetstream::object_store::GetErrorKind;
 use bytes::Bytes;

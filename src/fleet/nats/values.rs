@@ -1,9 +1,9 @@
 //! Values that all workers share: the leader among the leases, all others in a bucket of their own.
 
-use crate::fleet::error::QueueError;
-use crate::fleet::leader;
-use crate::fleet::nats::NatsStore;
-use crate::fleet::nats::buckets::away;
+use crate::error::QueueError;
+use crate::leader;
+use crate::nats::NatsStore;
+use crate::nats::buckets::away;
 use async_nats::jetstream::kv::{CreateErrorKind, Operation, Store, UpdateErrorKind};
 use bytes::Bytes;
 
@@ -13,14 +13,14 @@ impl NatsStore {
     }
 
     /// Returns a value and its revision.
-    pub(in crate::fleet) async fn value(&self, key: &str) -> Result<Option<(String, u64)>, QueueError> {
+    pub(crate) async fn value(&self, key: &str) -> Result<Option<(String, u64)>, QueueError> {
         let entry = self.bucket_of(key).entry(key).await.map_err(away)?;
         let entry = entry.filter(|entry| entry.operation == Operation::Put);
         Ok(entry.map(|entry| (String::from_utf8_lossy(&entry.value).into_owned(), entry.revision)))
     }
 
     /// Writes a value, if its revision is still `revision`, or it still does not exist; returns whether it was written.
-    pub(in crate::fleet) async fn write_value(
+    pub(crate) async fn write_value(
         &self,
         key: &str,
         value: String,
