@@ -20,7 +20,7 @@ pub use agent_workspace as workspace;
 
 // L2: capabilities
 pub use agent_fleet as fleet;
-pub mod hub;
+pub use agent_hub as hub;
 pub use agent_journal as journal;
 pub use agent_llm as llm;
 pub use agent_mcp as mcp;

@@ -1,7 +1,7 @@
 //! What the queue knows of an agent of a Hub, over all workers: its activations, how often it failed, and what it posted.
 
-use crate::core::fleet::{TaskRecord, TaskState};
-use crate::core::hub::PostTarget;
+use agent_core::fleet::{TaskRecord, TaskState};
+use agent_core::hub::PostTarget;
 use serde::{Deserialize, Serialize};
 
 /// Failures in a row after which an agent is not activated for a time.
@@ -270,8 +270,8 @@ fn count(counts: &mut Vec<(String, u32)>, name: &str, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::fleet::{Priority, TaskSpec};
-    use crate::core::hub::{OutboxPost, PostState, Subject};
+    use agent_core::fleet::{Priority, TaskSpec};
+    use agent_core::hub::{OutboxPost, PostState, Subject};
 
     fn ended(state: TaskState, at: u64) -> TaskRecord {
         let mut task = TaskRecord::new(

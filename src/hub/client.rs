@@ -1,10 +1,8 @@
 //! The client of a Hub. What is read may be repeated; what is posted is sent once, and its caller decides what a lost answer means.
 
-use crate::core::hub::PostTarget;
-use crate::http::{Deadlines, Delivery, Endpoint, HttpError, HttpResponse, RequestBody, own_origin};
-use crate::hub::api::{
-    self, AgentInfo, Agents, BudgetHealth, Created, Notification, Notifications, Post, Posts,
-};
+use crate::api::{self, AgentInfo, Agents, BudgetHealth, Created, Notification, Notifications, Post, Posts};
+use agent_core::hub::PostTarget;
+use agent_http::{Deadlines, Delivery, Endpoint, HttpError, HttpResponse, RequestBody, own_origin};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -275,7 +273,7 @@ async fn accepted(answer: HttpResponse) -> Result<HttpResponse, HubError> {
         return Ok(answer);
     }
     let body = answer.error_body().await;
-    let text = crate::text::lines::one_line(&String::from_utf8_lossy(&body), ERROR_CHARS);
+    let text = agent_text::lines::one_line(&String::from_utf8_lossy(&body), ERROR_CHARS);
     let why = format!("the Hub answers {line}: {text}");
     Err(match status {
         429 => HubError::Busy(why),

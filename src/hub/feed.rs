@@ -1,10 +1,10 @@
 //! Feeds the queue with activations: at most one task of an agent waits or is done at a time.
 
-use crate::core::fleet::{TaskSpec, check_id};
-use crate::core::hub::{Activation, ActivationKind};
-use crate::fleet::error::QueueError;
-use crate::fleet::queue::Queue;
-use crate::hub::agent_state::AgentState;
+use crate::agent_state::AgentState;
+use agent_core::fleet::{TaskSpec, check_id};
+use agent_core::hub::{Activation, ActivationKind};
+use agent_fleet::error::QueueError;
+use agent_fleet::queue::Queue;
 
 /// Attempts of an activation.
 const MAX_ATTEMPTS: u32 = 3;
