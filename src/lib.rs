@@ -27,7 +27,7 @@ pub use agent_mcp as mcp;
 pub use agent_tools as tools;
 
 // L3: the steps of one tool call
-pub mod engine;
+pub use agent_engine as engine;
 
 // L4: the loop
 pub mod agent;

@@ -1,17 +1,15 @@
 //! Requests approval for a call from the approver, and handles its answer.
 
-use crate::core::message::CallKey;
-use crate::engine::approver::{ApproverAnswer, NoApprover, Question};
-use crate::engine::call::{
-    Approval, CallOutcome, PRE_TOOL_USE_RULE, Pending, pending_outcome, refusal_outcome,
-};
-use crate::engine::call_plan::PlannedCall;
-use crate::engine::policy::DECLINED_RULE;
-use crate::engine::{Engine, links};
-use crate::mcp::definition::visit_texts;
-use crate::messages;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::{ToolContext, ToolOutput};
+use crate::approver::{ApproverAnswer, NoApprover, Question};
+use crate::call::{Approval, CallOutcome, PRE_TOOL_USE_RULE, Pending, pending_outcome, refusal_outcome};
+use crate::call_plan::PlannedCall;
+use crate::policy::DECLINED_RULE;
+use crate::{Engine, links};
+use agent_core::message::CallKey;
+use agent_mcp::definition::visit_texts;
+use agent_messages as messages;
+use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::{ToolContext, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,6 @@
 //! Interface for approval questions about calls, and the approver for runs without a user.
 
-use crate::core::message::CallKey;
+use agent_core::message::CallKey;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum NoApprover {
     Pause,
 }
 
-crate::core::impl_name!(NoApprover);
+agent_core::impl_name!(NoApprover);
 
 /// An approval question for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Reports starts and ends of background commands as events, and ends them with the run.
 
-use crate::core::event::{Event, MessageOrigin, NoticeLevel};
-use crate::engine::Engine;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
-use crate::tools::background::{BackgroundCommand, CommandUpdate};
-use crate::tools::command_output::background_end_text;
+use crate::Engine;
+use agent_core::event::{Event, MessageOrigin, NoticeLevel};
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
+use agent_tools::background::{BackgroundCommand, CommandUpdate};
+use agent_tools::command_output::background_end_text;
 
 impl Engine {
     /// Emits the starts and ends of background commands, sends ends that the model has not seen to the model, reports hosts

@@ -1,10 +1,10 @@
 //! Runs the tool calls of one turn and decides which run in parallel.
 
-use crate::core::message::ToolCall;
-use crate::engine::call_plan::PreparedCall;
-use crate::engine::{Engine, Parallelism, with_time_limit};
-use crate::runtime::emitter::EmitError;
-use crate::tools::Access;
+use crate::call_plan::PreparedCall;
+use crate::{Engine, Parallelism, with_time_limit};
+use agent_core::message::ToolCall;
+use agent_runtime::emitter::EmitError;
+use agent_tools::Access;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! git bundles: commits as a file, for a machine without the repository.
 
-use crate::engine::git::{error_text, git};
-use crate::engine::worktree::Repository;
-use crate::process::launch::{ExitReason, Launcher};
+use crate::git::{error_text, git};
+use crate::worktree::Repository;
+use agent_process::launch::{ExitReason, Launcher};
 use std::path::Path;
 
 /// The reference in a bundle of a result.

@@ -1,8 +1,8 @@
 //! Parses the JSON arguments of a call strictly, with error messages that contain the position.
 
-use crate::core::message::{MCP_PREFIX, ToolCall};
-use crate::text::json_bounds;
-use crate::tools::toolbox::{CALL_TOOL, named_tool};
+use agent_core::message::{MCP_PREFIX, ToolCall};
+use agent_text::json_bounds;
+use agent_tools::toolbox::{CALL_TOOL, named_tool};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::borrow::Cow;

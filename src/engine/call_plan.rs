@@ -1,10 +1,10 @@
 //! Plans a call: looks up the tool, parses the arguments and determines the effects.
 
-use crate::core::message::ToolCall;
-use crate::engine::hook_dispatch::CallView;
-use crate::engine::{Engine, call_arguments};
-use crate::tools::toolbox::CALL_TOOL;
-use crate::tools::{Access, Plan, Tool, argument_conversion};
+use crate::hook_dispatch::CallView;
+use crate::{Engine, call_arguments};
+use agent_core::message::ToolCall;
+use agent_tools::toolbox::CALL_TOOL;
+use agent_tools::{Access, Plan, Tool, argument_conversion};
 use serde_json::Value;
 
 /// A call with parsed arguments and plan, or the reason why they are invalid.

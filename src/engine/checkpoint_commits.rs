@@ -3,13 +3,13 @@
 //! Branches, index and working tree are unchanged. Each checkpoint is a commit on top of the current `HEAD` with the current
 //! content of every file that the session has changed, including untracked and ignored ones.
 
-use crate::core::event::Event;
-use crate::engine::Engine;
-use crate::engine::checkpoints::Checkpoints;
-use crate::engine::file_commit::{CommitWriter, FileCommit};
-use crate::journal::checkpoint_refs::ref_name;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
+use crate::Engine;
+use crate::checkpoints::Checkpoints;
+use crate::file_commit::{CommitWriter, FileCommit};
+use agent_core::event::Event;
+use agent_journal::checkpoint_refs::ref_name;
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
 
 impl Engine {
     /// Makes a checkpoint after `step` of this run, if one is due.

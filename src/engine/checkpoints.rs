@@ -1,6 +1,6 @@
 //! Schedule of checkpoints, and the set of files that they contain.
 
-use crate::core::file_change::Change;
+use agent_core::file_change::Change;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 

@@ -1,13 +1,13 @@
 //! Measures the source files of a workspace, within limits of files, size, lines and time.
 
-use crate::core::health::FilesLeftOut;
-use crate::health::language::{LANGUAGES, SourceLanguage, language_of};
-use crate::health::project::{MeasuredFile, MeasuredProject};
-use crate::workspace::Workspace;
-use crate::workspace::error::FileError;
-use crate::workspace::file;
-use crate::workspace::path::RelPath;
-use crate::workspace::walk::FindQuery;
+use agent_core::health::FilesLeftOut;
+use agent_health::language::{LANGUAGES, SourceLanguage, language_of};
+use agent_health::project::{MeasuredFile, MeasuredProject};
+use agent_workspace::Workspace;
+use agent_workspace::error::FileError;
+use agent_workspace::file;
+use agent_workspace::path::RelPath;
+use agent_workspace::walk::FindQuery;
 use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,19 +1,19 @@
 //! Runs programs and lists the files that they change; the contents before are stored first.
 
-use crate::core::event::{Event, NoticeLevel};
-use crate::core::run_result::Executables;
-use crate::engine::Engine;
-use crate::engine::call_plan::PlannedCall;
-use crate::engine::hook_dispatch::append_paragraph;
-use crate::messages;
-use crate::process::barrier::{Barrier, BarrierRelease};
-use crate::process::launch::{Launcher, Tier};
-use crate::runtime::emitter::EmitError;
-use crate::runtime::private_file::synced;
-use crate::tools::{Access, ChangeAnnouncer, Tool, ToolContext, ToolOutput};
-use crate::workspace::baseline::Baseline;
-use crate::workspace::content_store::MAX_FILE_BYTES;
-use crate::workspace::executables;
+use crate::Engine;
+use crate::call_plan::PlannedCall;
+use crate::hook_dispatch::append_paragraph;
+use agent_core::event::{Event, NoticeLevel};
+use agent_core::run_result::Executables;
+use agent_messages as messages;
+use agent_process::barrier::{Barrier, BarrierRelease};
+use agent_process::launch::{Launcher, Tier};
+use agent_runtime::emitter::EmitError;
+use agent_runtime::private_file::synced;
+use agent_tools::{Access, ChangeAnnouncer, Tool, ToolContext, ToolOutput};
+use agent_workspace::baseline::Baseline;
+use agent_workspace::content_store::MAX_FILE_BYTES;
+use agent_workspace::executables;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::command_class::program::Program;
 use super::command_class::walk::{self, Command};
-use crate::text::shell::{Direction, Redirection, Word};
+use agent_text::shell::{Direction, Redirection, Word};
 
 /// Number of a wrapper's first words, not counting options, that may be the program it runs: `timeout 5 git`,
 /// `flock FILE git`.

@@ -1,10 +1,10 @@
 //! The contents that changed files had in an earlier commit.
 
-use crate::engine::code_health::MAX_FILE_BYTES;
-use crate::engine::git::{SAFE_DIFF, untracked_files, whole_output, without_filters};
-use crate::engine::review_diff::base_commit;
-use crate::process::launch::Launcher;
-use crate::workspace::Workspace;
+use crate::code_health::MAX_FILE_BYTES;
+use crate::git::{SAFE_DIFF, untracked_files, whole_output, without_filters};
+use crate::review_diff::base_commit;
+use agent_process::launch::Launcher;
+use agent_workspace::Workspace;
 use std::collections::BTreeMap;
 
 /// Bytes of contents that are read with one call of git.

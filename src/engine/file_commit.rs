@@ -1,17 +1,17 @@
 //! Commits files of the workspace as they are, by `git fast-import`: without index, hooks, filters and signature.
 
-use crate::core::file_change::FileState;
-use crate::engine::git::{
+use crate::git::{
     FIND_FILTERS, HEAD, SAFE_DIFF, commit_or_empty_tree, error_text, filtered_paths, git, listed_paths,
     stdout_text, untracked_files, whole_output, without_filters,
 };
-use crate::engine::policy::Policy;
-use crate::messages;
-use crate::process::launch::{ExitReason, Launcher};
-use crate::process::sandbox::repositories::unacknowledged_repository;
-use crate::redactor::Redactor;
-use crate::workspace::Workspace;
-use crate::workspace::content_store::MAX_FILE_BYTES;
+use crate::policy::Policy;
+use agent_core::file_change::FileState;
+use agent_messages as messages;
+use agent_process::launch::{ExitReason, Launcher};
+use agent_process::sandbox::repositories::unacknowledged_repository;
+use agent_redactor::Redactor;
+use agent_workspace::Workspace;
+use agent_workspace::content_store::MAX_FILE_BYTES;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! File patterns of rules, matched against every spelling of a path that a file system may treat as the same.
 
-use crate::process::sandbox::protected_names::literal_path;
-use crate::workspace::path_variants;
+use agent_process::sandbox::protected_names::literal_path;
+use agent_workspace::path_variants;
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

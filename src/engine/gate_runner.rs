@@ -1,14 +1,14 @@
 //! Runs the quality gates: commands that must pass when the model reports that it is done.
 
-use crate::core::event::Event;
-use crate::core::quality_gate::GateResult;
-use crate::engine::Engine;
-use crate::engine::guardrails::quality_gate::QualityGate;
-use crate::process::capture::Captured;
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
-use crate::process::shell;
-use crate::runtime::emitter::EmitError;
-use crate::tools::run_command::end_text;
+use crate::Engine;
+use crate::guardrails::quality_gate::QualityGate;
+use agent_core::event::Event;
+use agent_core::quality_gate::GateResult;
+use agent_process::capture::Captured;
+use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
+use agent_process::shell;
+use agent_runtime::emitter::EmitError;
+use agent_tools::run_command::end_text;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Runs git without any program that a repository configures: no hooks, filters or file system monitors.
 
-use crate::messages;
-use crate::process::capture::StoredOutput;
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions};
+use agent_messages as messages;
+use agent_process::capture::StoredOutput;
+use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions};
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;

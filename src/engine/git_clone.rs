@@ -1,7 +1,7 @@
 //! Clones a repository to read its files: without hooks, filters, submodules, templates and the user's configuration.
 
-use crate::engine::git::error_text;
-use crate::process::launch::{CommandSpec, ExitReason, Launcher};
+use crate::git::error_text;
+use agent_process::launch::{CommandSpec, ExitReason, Launcher};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

@@ -1,8 +1,8 @@
 //! Approvals that the user has granted for all similar calls until the run ends.
 
-use crate::core::language::Language;
-use crate::messages;
-use crate::tools::Plan;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_tools::Plan;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -67,7 +67,7 @@ impl Grants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::TouchedFile;
+    use agent_tools::TouchedFile;
 
     fn edit(path: &str, args: &str) -> Grant {
         let touched_files = vec![TouchedFile { path: path.into(), write: true }];

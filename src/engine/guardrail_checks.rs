@@ -1,19 +1,19 @@
 //! Applies guardrails to calls: checks planned file changes and commands, and counts the effects of calls that ran.
 
-use crate::core::decision::DenialReason;
-use crate::core::event::Event;
-use crate::core::file_change::{Change, FileState};
-use crate::core::guardrail::{CallCounts, ConversationSide, GuardrailAction};
-use crate::engine::Engine;
-use crate::engine::command_class::classify;
-use crate::engine::guardrails::edit::{self, Edit};
-use crate::engine::links;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
-use crate::text::diff;
-use crate::tools::rewrite::Rewrite;
-use crate::tools::{Access, CommandStatus, Plan, Tool, ToolOutput};
-use crate::workspace::Workspace;
+use crate::Engine;
+use crate::command_class::classify;
+use crate::guardrails::edit::{self, Edit};
+use crate::links;
+use agent_core::decision::DenialReason;
+use agent_core::event::Event;
+use agent_core::file_change::{Change, FileState};
+use agent_core::guardrail::{CallCounts, ConversationSide, GuardrailAction};
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
+use agent_text::diff;
+use agent_tools::rewrite::Rewrite;
+use agent_tools::{Access, CommandStatus, Plan, Tool, ToolOutput};
+use agent_workspace::Workspace;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;

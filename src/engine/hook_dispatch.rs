@@ -1,17 +1,17 @@
 //! Fires hooks before and after tool calls, and applies their results.
 
-use crate::core::event::{Event, HookVerdict};
-use crate::core::file_change::{Change, ChangeAction, ChangedBy, FileState, ObservedFile};
-use crate::core::message::CallKey;
-use crate::engine::Engine;
-use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
-use crate::runtime::emitter::EmitError;
-use crate::text::diff;
-use crate::tools::file_change::MAX_EDIT_BYTES;
-use crate::tools::{Access, Plan, ToolOutput};
-use crate::workspace::error::FileError;
-use crate::workspace::file::Content;
-use crate::workspace::path::RelPath;
+use crate::Engine;
+use crate::hooks::{HookEvent, HookInput, HookOutcome};
+use agent_core::event::{Event, HookVerdict};
+use agent_core::file_change::{Change, ChangeAction, ChangedBy, FileState, ObservedFile};
+use agent_core::message::CallKey;
+use agent_runtime::emitter::EmitError;
+use agent_text::diff;
+use agent_tools::file_change::MAX_EDIT_BYTES;
+use agent_tools::{Access, Plan, ToolOutput};
+use agent_workspace::error::FileError;
+use agent_workspace::file::Content;
+use agent_workspace::path::RelPath;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

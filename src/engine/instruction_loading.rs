@@ -1,16 +1,16 @@
 //! Adds the instruction files of directories below the workspace root to the conversation, when a file below them is first touched.
 
-use crate::core::event::{Event, MessageOrigin};
-use crate::core::run_result::InstructionFile;
-use crate::engine::Engine;
-use crate::engine::call_plan::PlannedCall;
-use crate::engine::nested_instructions::{INSTRUCTION_FILES, MAX_INSTRUCTION_FILE_BYTES};
-use crate::messages;
-use crate::runtime::emitter::EmitError;
-use crate::text::invisible;
-use crate::tools::ToolOutput;
-use crate::workspace::error::FileError;
-use crate::workspace::path::RelPath;
+use crate::Engine;
+use crate::call_plan::PlannedCall;
+use crate::nested_instructions::{INSTRUCTION_FILES, MAX_INSTRUCTION_FILE_BYTES};
+use agent_core::event::{Event, MessageOrigin};
+use agent_core::run_result::InstructionFile;
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
+use agent_text::invisible;
+use agent_tools::ToolOutput;
+use agent_workspace::error::FileError;
+use agent_workspace::path::RelPath;
 
 impl Engine {
     /// Records the files that a call has read, changed or named, for [`Self::add_nested_instructions`].

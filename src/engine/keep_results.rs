@@ -1,14 +1,14 @@
 //! Keeps the results of calls for later sessions (`tools.keep_results`).
 
-use crate::core::message::ToolCall;
-use crate::engine::Engine;
-use crate::engine::call_plan::PlannedCall;
-use crate::engine::command_class::{CommandClass, classify};
-use crate::journal::kept_results::{FinishedCall, MAX_RESULT_BYTES};
-use crate::messages;
-use crate::runtime::emitter::EmitError;
-use crate::tools::outputs::{Outputs, is_stored};
-use crate::tools::{CommandStatus, Plan, ToolOutput};
+use crate::Engine;
+use crate::call_plan::PlannedCall;
+use crate::command_class::{CommandClass, classify};
+use agent_core::message::ToolCall;
+use agent_journal::kept_results::{FinishedCall, MAX_RESULT_BYTES};
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
+use agent_tools::outputs::{Outputs, is_stored};
+use agent_tools::{CommandStatus, Plan, ToolOutput};
 use serde_json::Value;
 use std::io::Read;
 

@@ -1,13 +1,13 @@
 //! Symbolic links among the paths of a call: shown to the user before approval, and checked again after it.
 
-use crate::core::language::Language;
-use crate::engine::Engine;
-use crate::engine::command_class::{NamedFile, named_files};
-use crate::messages;
-use crate::tools::{Plan, TouchedFile};
-use crate::workspace::error::FileError;
-use crate::workspace::file;
-use crate::workspace::path::RelPath;
+use crate::Engine;
+use crate::command_class::{NamedFile, named_files};
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_tools::{Plan, TouchedFile};
+use agent_workspace::error::FileError;
+use agent_workspace::file;
+use agent_workspace::path::RelPath;
 
 /// A path that leads through a symbolic link.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The instruction files of one session: their names, their bound, and the directories that calls have touched.
 
-use crate::core::run_result::InstructionFile;
-use crate::text::delimiter::Delimiter;
-use crate::workspace::path::RelPath;
-use crate::workspace::walk::NEVER_WALKED;
+use agent_core::run_result::InstructionFile;
+use agent_text::delimiter::Delimiter;
+use agent_workspace::path::RelPath;
+use agent_workspace::walk::NEVER_WALKED;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,15 +1,15 @@
 //! Creates approval requests that are answered between runs, and checks that an answer still matches its call.
 
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject, FileVersion};
-use crate::core::decision::Decision;
-use crate::engine::approver::Question;
-use crate::engine::hook_dispatch::CallView;
-use crate::engine::policy::DECLINED_RULE;
-use crate::engine::{Engine, links};
-use crate::journal::approvals::RecordedAnswer;
-use crate::messages;
-use crate::terminal;
-use crate::workspace::file;
+use crate::approver::Question;
+use crate::hook_dispatch::CallView;
+use crate::policy::DECLINED_RULE;
+use crate::{Engine, links};
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject, FileVersion};
+use agent_core::decision::Decision;
+use agent_journal::approvals::RecordedAnswer;
+use agent_messages as messages;
+use agent_terminal as terminal;
+use agent_workspace::file;
 use std::borrow::Cow;
 
 /// Rule name of the refusal of a call that differs from the approved one.

@@ -4,16 +4,16 @@ use super::command_class::{CommandClass, CommandVerdict};
 use super::file_patterns::FilePatterns;
 use super::guardrails::blocked_commands::BlockedCommands;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
-use crate::core::decision::Decision;
-use crate::core::language::Language;
-use crate::core::message::MCP_PREFIX;
-use crate::mcp::definition::server_and_tool;
-use crate::messages;
-use crate::process::sandbox::protected_names::TOOL_CONFIGURATIONS;
-use crate::process::sandbox::repositories::GIT;
-use crate::tools::toolbox::{CALL_TOOL, TOOL_SEARCH};
-use crate::tools::{Access, Plan};
-use crate::workspace::FileProtection;
+use agent_core::decision::Decision;
+use agent_core::language::Language;
+use agent_core::message::MCP_PREFIX;
+use agent_mcp::definition::server_and_tool;
+use agent_messages as messages;
+use agent_process::sandbox::protected_names::TOOL_CONFIGURATIONS;
+use agent_process::sandbox::repositories::GIT;
+use agent_tools::toolbox::{CALL_TOOL, TOOL_SEARCH};
+use agent_tools::{Access, Plan};
+use agent_workspace::FileProtection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub enum Mode {
     Yolo,
 }
 
-crate::core::impl_name!(Mode);
+agent_core::impl_name!(Mode);
 
 /// Settings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Tests of the policy: decisions by mode and command class, and refusals in every mode.
 
 use super::*;
-use crate::tools::TouchedFile;
+use agent_tools::TouchedFile;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

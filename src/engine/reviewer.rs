@@ -1,7 +1,7 @@
 //! Trait for the review of a run's changes by another agent.
 
-use crate::core::change_review::ChangeReview;
-use crate::runtime::emitter::EmitError;
+use agent_core::change_review::ChangeReview;
+use agent_runtime::emitter::EmitError;
 use futures_util::future::LocalBoxFuture;
 use tokio_util::sync::CancellationToken;
 

@@ -7,11 +7,11 @@
 use super::command_class::program::{self, Program};
 use super::command_parts::{CommandPart, visit_parts};
 use super::file_patterns::FilePatterns;
-use crate::core::message::MCP_PREFIX;
-use crate::fetch::page_url::HostPattern;
-use crate::mcp::definition::{SEPARATOR, server_and_tool};
-use crate::text::shell::Word;
-use crate::tools::Plan;
+use agent_core::message::MCP_PREFIX;
+use agent_fetch::page_url::HostPattern;
+use agent_mcp::definition::{SEPARATOR, server_and_tool};
+use agent_text::shell::Word;
+use agent_tools::Plan;
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

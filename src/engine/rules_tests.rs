@@ -1,7 +1,7 @@
 //! Tests of the rules: the order of matching and the matching of commands.
 
 use super::*;
-use crate::tools::TouchedFile;
+use agent_tools::TouchedFile;
 use proptest::prelude::*;
 
 /// Parses rules, one JSON object each.

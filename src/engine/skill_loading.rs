@@ -1,10 +1,10 @@
 //! Loads skills into the conversation: by a keyword in the prompt, and when a file matches a glob.
 
-use crate::core::event::{Event, MessageOrigin};
-use crate::core::skill::Skill;
-use crate::engine::Engine;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
+use crate::Engine;
+use agent_core::event::{Event, MessageOrigin};
+use agent_core::skill::Skill;
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
 
 impl Engine {
     /// Adds the skills with a keyword in `prompt` to the conversation.

@@ -1,7 +1,7 @@
 //! The skills that a run offers, and those that its session has loaded.
 
-use crate::core::skill::Skill;
-use crate::text::delimiter::Delimiter;
+use agent_core::skill::Skill;
+use agent_text::delimiter::Delimiter;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::cell::RefCell;
 use std::collections::BTreeSet;

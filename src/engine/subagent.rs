@@ -1,12 +1,12 @@
 //! Creates the engine of a subagent from that of its parent run, with separate tools, policy and observed files.
 
-use crate::engine::approver::NoApprover;
-use crate::engine::message_queue::MessageQueue;
-use crate::engine::policy::Policy;
-use crate::engine::{Engine, EngineOptions};
-use crate::journal::approvals::Approvals;
-use crate::runtime::emitter::Emitter;
-use crate::tools::toolbox::Toolbox;
+use crate::approver::NoApprover;
+use crate::message_queue::MessageQueue;
+use crate::policy::Policy;
+use crate::{Engine, EngineOptions};
+use agent_journal::approvals::Approvals;
+use agent_runtime::emitter::Emitter;
+use agent_tools::toolbox::Toolbox;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Repositories that each hold the files of one task: created from a directory or from a commit of a clone, and with their tests restored.
 
-use crate::core::work::LeftOut;
-use crate::engine::git::{command, commit_id, git, listed_paths, stdout_text};
-use crate::engine::worktree::Repository;
-use crate::engine::worktree_commit::Committed;
-use crate::process::launch::Launcher;
+use crate::git::{command, commit_id, git, listed_paths, stdout_text};
+use crate::worktree::Repository;
+use crate::worktree_commit::Committed;
+use agent_core::work::LeftOut;
+use agent_process::launch::Launcher;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::call_plan::PlannedCall;
-use crate::tools::{Access, ToolContext};
+use agent_tools::{Access, ToolContext};
 
 impl Engine {
     /// Returns the file that the call would change and that has unsaved changes in the user's editor.

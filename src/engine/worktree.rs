@@ -1,11 +1,11 @@
 //! Worktrees and branches for runs beside the user's working tree: made, committed, merged and removed without hooks, filters,
 //! submodules and signatures.
 
-use crate::core::file_change::{ChangeAction, ChangedBy};
-use crate::core::run_result::ModifiedFile;
-use crate::core::work::LeftOut;
-use crate::engine::git::{command, commit_id, error_text, stdout_text, whole_output_of, without_filters};
-use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
+use crate::git::{command, commit_id, error_text, stdout_text, whole_output_of, without_filters};
+use agent_core::file_change::{ChangeAction, ChangedBy};
+use agent_core::run_result::ModifiedFile;
+use agent_core::work::LeftOut;
+use agent_process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

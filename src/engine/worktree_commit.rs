@@ -1,8 +1,8 @@
 //! Commits all changes of a working tree: files of repositories below it as plain files, and no file unfiltered that has a filter.
 
-use crate::core::run_result::ModifiedFile;
-use crate::engine::git::{FIND_FILTERS, filtered_paths, whole_output_of};
-use crate::engine::worktree::{Repository, remove};
+use crate::git::{FIND_FILTERS, filtered_paths, whole_output_of};
+use crate::worktree::{Repository, remove};
+use agent_core::run_result::ModifiedFile;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 
 use super::program::{self, Program};
 use super::walk::{Command, ScriptPart};
-use crate::text::shell::{Direction, Script, ShellParseError, SimpleCommand};
+use agent_text::shell::{Direction, Script, ShellParseError, SimpleCommand};
 
 /// Programs that shut down or wipe the machine.
 const MACHINE_PROGRAMS: &[&str] = &["halt", "poweroff", "reboot", "shutdown", "wipefs"];

@@ -1,7 +1,7 @@
 //! Finds script texts that a command runs: in arguments (`sh -c`), through a pipe or from a here-document.
 
 use super::program::Program;
-use crate::text::shell::{SimpleCommand, Word, is_assignment};
+use agent_text::shell::{SimpleCommand, Word, is_assignment};
 
 /// The script text that a program runs.
 pub(super) enum InnerText {

@@ -12,7 +12,7 @@ pub(super) mod walk;
 
 pub use named_files::{NamedFile, named_files};
 
-use crate::text::invisible;
+use agent_text::invisible;
 use regex::{RegexSet, RegexSetBuilder};
 use roots::Roots;
 use std::path::Path;

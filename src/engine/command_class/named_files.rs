@@ -4,7 +4,7 @@
 
 use super::program::Program;
 use super::walk::{self, Command, ScriptPart};
-use crate::text::shell::Direction;
+use agent_text::shell::Direction;
 
 /// How a program uses its file arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]

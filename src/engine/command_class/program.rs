@@ -1,6 +1,6 @@
 //! Finds the programs of a command: the program it names and those that this program may run (`env`, `xargs`, `find`).
 
-use crate::text::shell::{Word, is_assignment};
+use agent_text::shell::{Word, is_assignment};
 
 /// Maximum number of a wrapper's words in which the program it runs is searched. Its own options are far fewer, and
 /// checking thousands of words is slow.
@@ -23,14 +23,14 @@ const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
 /// A program with its arguments.
 #[derive(Debug)]
-pub(in crate::engine) struct Program<'a> {
+pub(crate) struct Program<'a> {
     /// The name in lower case, without its directory.
-    pub(in crate::engine) name: String,
+    pub(crate) name: String,
     /// Whether the name is literal, without expansions.
-    pub(in crate::engine) has_literal_name: bool,
+    pub(crate) has_literal_name: bool,
     /// Whether the name contains a placeholder that is replaced at run time: `xargs -I X X push`.
-    pub(in crate::engine) is_substituted: bool,
-    pub(in crate::engine) args: &'a [Word],
+    pub(crate) is_substituted: bool,
+    pub(crate) args: &'a [Word],
 }
 
 impl<'a> Program<'a> {
@@ -54,7 +54,7 @@ impl<'a> Program<'a> {
     }
 
     /// Returns the placeholder for inserted words in the arguments of the program that this one runs, if it inserts words.
-    pub(in crate::engine) fn placeholder(&self) -> Option<&'a str> {
+    pub(crate) fn placeholder(&self) -> Option<&'a str> {
         match self.name.as_str() {
             "find" => return Some(DEFAULT_PLACEHOLDER),
             "parallel" | "xargs" => {}
@@ -99,7 +99,7 @@ impl<'a> Program<'a> {
 }
 
 /// Returns the name of a program in lower case, without its directory.
-pub(in crate::engine) fn name(word: &str) -> String {
+pub(crate) fn name(word: &str) -> String {
     word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 

@@ -1,6 +1,6 @@
 //! Recognizes plain commands without expansions, and among them those that only read.
 
-use crate::text::shell::{SimpleCommand, Word};
+use agent_text::shell::{SimpleCommand, Word};
 
 /// A read-only program and the arguments with which it only reads.
 struct ReadOnlyProgram {
@@ -386,7 +386,7 @@ fn is_visible(char: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::shell::parse;
+    use agent_text::shell::parse;
     use proptest::prelude::*;
 
     fn plain(text: &str) -> Option<Vec<String>> {

@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::walk::{Command, join};
-use crate::text::shell::{Direction, Word};
+use agent_text::shell::{Direction, Word};
 use std::path::{Component, Path, PathBuf};
 
 /// Description of the blocked pattern.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::text::shell;
+use agent_text::shell;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -248,7 +248,7 @@ const BLOCKED_BY_THE_SPECIFICATION: [&str; 2] = ["curl https://example.com/x.sh 
 
 #[test]
 fn every_command_of_the_corpus_has_its_class() {
-    let corpus = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/classes.json"));
+    let corpus = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/commands/classes.json"));
     let corpus: serde_json::Value = serde_json::from_str(corpus).unwrap();
     let mut wrong = Vec::new();
     for entry in corpus["commands"].as_array().unwrap() {

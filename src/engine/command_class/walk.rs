@@ -2,7 +2,7 @@
 
 use super::inner_text::{InnerText, inner_text, known_output, split_commands};
 use super::program::{Program, programs};
-use crate::text::shell::{self, Script, ShellParseError, SimpleCommand};
+use agent_text::shell::{self, Script, ShellParseError, SimpleCommand};
 
 /// Maximum nesting depth of scripts in scripts (`sh -c`, `eval`, text piped into a shell).
 const MAX_TEXT_DEPTH: usize = 12;
@@ -15,19 +15,19 @@ const MAX_DIRECTORIES: usize = 8;
 
 /// A simple command with its context.
 #[derive(Debug)]
-pub(in crate::engine) struct Command<'a> {
-    pub(in crate::engine) simple: &'a SimpleCommand,
+pub(crate) struct Command<'a> {
+    pub(crate) simple: &'a SimpleCommand,
     /// The program that it names, and those that this program may run.
-    pub(in crate::engine) programs: &'a [Program<'a>],
+    pub(crate) programs: &'a [Program<'a>],
     /// Directories in which it may run besides the start directory; `None` is an unknown directory.
-    pub(in crate::engine) directories: &'a [Option<String>],
+    pub(crate) directories: &'a [Option<String>],
     /// Nesting depth of the script it is in.
-    pub(in crate::engine) depth: usize,
+    pub(crate) depth: usize,
 }
 
 /// A part of a text.
 #[derive(Debug)]
-pub(in crate::engine) enum ScriptPart<'a> {
+pub(crate) enum ScriptPart<'a> {
     /// A script; its commands follow.
     Script(&'a Script),
     /// A command.
@@ -39,7 +39,7 @@ pub(in crate::engine) enum ScriptPart<'a> {
 }
 
 /// Calls `visit` with every part of `text`.
-pub(in crate::engine) fn walk(text: &str, visit: &mut dyn FnMut(ScriptPart<'_>)) {
+pub(crate) fn walk(text: &str, visit: &mut dyn FnMut(ScriptPart<'_>)) {
     Walker { directories: Vec::new(), left: MAX_INNER_TEXTS, visit }.text(text, 0);
 }
 

@@ -1,8 +1,8 @@
 //! `guardrails.blocked_commands`: regular expressions of commands that never run, matched against the text and each program.
 
-use crate::engine::command_parts::{CommandPart, visit_parts};
-use crate::text::pattern;
-use crate::text::shell::Word;
+use crate::command_parts::{CommandPart, visit_parts};
+use agent_text::pattern;
+use agent_text::shell::Word;
 use regex::Regex;
 
 /// The compiled patterns.

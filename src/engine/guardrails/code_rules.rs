@@ -1,10 +1,10 @@
 //! `guardrails.code_rules`: regular expressions of code that edits must not write, matched against the lines that they add.
 
 use super::edit::Edit;
-use crate::engine::file_patterns::FilePatterns;
-use crate::text::diff::LineReplacement;
-use crate::text::lines::BOM;
-use crate::text::pattern;
+use crate::file_patterns::FilePatterns;
+use agent_text::diff::LineReplacement;
+use agent_text::lines::BOM;
+use agent_text::pattern;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -191,7 +191,7 @@ impl Window<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::diff;
+    use agent_text::diff;
     use proptest::prelude::*;
 
     fn rule(pattern: &str, path: Option<&str>) -> CodeRule {

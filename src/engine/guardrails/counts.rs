@@ -2,12 +2,12 @@
 
 use super::edit::Edit;
 use super::test_commands::TestCommands;
-use crate::core::decision::DenialReason;
-use crate::core::event::Event;
-use crate::core::file_change::{Change, FileState};
-use crate::core::language::Language;
-use crate::messages::{self, CountedChanges};
-use crate::text::lines::list_first;
+use agent_core::decision::DenialReason;
+use agent_core::event::Event;
+use agent_core::file_change::{Change, FileState};
+use agent_core::language::Language;
+use agent_messages::{self as messages, CountedChanges};
+use agent_text::lines::list_first;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,11 @@
 //! Tests of the counts with constructed events.
 
 use super::*;
-use crate::core::file_change::{ChangeAction, ChangedBy, RestoreDirection};
-use crate::core::guardrail::CallCounts;
-use crate::core::message::ToolResult;
-use crate::text::diff;
-use crate::workspace::file::hash;
+use agent_core::file_change::{ChangeAction, ChangedBy, RestoreDirection};
+use agent_core::guardrail::CallCounts;
+use agent_core::message::ToolResult;
+use agent_text::diff;
+use agent_workspace::file::hash;
 use proptest::prelude::*;
 
 fn tests() -> TestCommands {

@@ -1,8 +1,8 @@
 //! A planned change of one file, as checked by guardrails.
 
-use crate::core::file_change::FileState;
-use crate::text::diff::LineReplacement;
-use crate::workspace::file::hash;
+use agent_core::file_change::FileState;
+use agent_text::diff::LineReplacement;
+use agent_workspace::file::hash;
 
 /// A planned change of one file.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ pub mod quality_gate;
 pub mod test_commands;
 pub mod text_rules;
 
-use crate::core::decision::DenialReason;
-use crate::core::event::Event;
-use crate::core::language::Language;
-use crate::engine::command_class::CommandClass;
-use crate::messages;
+use crate::command_class::CommandClass;
+use agent_core::decision::DenialReason;
+use agent_core::event::Event;
+use agent_core::language::Language;
+use agent_messages as messages;
 use code_rules::{CodeRule, CodeRuleError, CodeRules, CodeSeverity};
 use counts::{CountLimits, SessionCounts};
 use edit::Edit;

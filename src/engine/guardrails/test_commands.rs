@@ -1,8 +1,8 @@
 //! Recognizes test commands, whose success means that the tests passed.
 
-use crate::engine::command_class::program;
-use crate::text::lines::list_first;
-use crate::text::shell::{self, SimpleCommand};
+use crate::command_class::program;
+use agent_text::lines::list_first;
+use agent_text::shell::{self, SimpleCommand};
 
 /// First words of the built-in test commands.
 const TESTS: &[&str] = &[

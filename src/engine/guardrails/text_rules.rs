@@ -1,7 +1,7 @@
 //! `guardrails.text_rules`: regular expressions matched against the model's input and output.
 
-use crate::core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
-use crate::text::pattern;
+use agent_core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
+use agent_text::pattern;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

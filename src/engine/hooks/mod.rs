@@ -8,12 +8,12 @@ pub use client_hooks::{ClientHookAnswer, ClientHooks};
 pub use protocol::{HookInput, Refusal};
 pub use rule::{HookEvent, HookFailureAction, HookRule};
 
-use crate::core::event::HookVerdict;
-use crate::process::launch::{
+use agent_core::event::HookVerdict;
+use agent_process::launch::{
     CommandOutcome, CommandSpec, ExitReason, LaunchError, Launcher, ended_by_signal,
 };
-use crate::process::shell;
-use crate::tools::sandbox_messages;
+use agent_process::shell;
+use agent_tools::sandbox_messages;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use protocol::HookOutput;
 use regex::{Regex, RegexBuilder};

@@ -1,9 +1,9 @@
 //! Protocol of hooks: the environment and input they receive, and the output that is read from them.
 
 use super::rule::HookEvent;
-use crate::core::message::CallKey;
-use crate::process::capture::Captured;
-use crate::process::shell;
+use agent_core::message::CallKey;
+use agent_process::capture::Captured;
+use agent_process::shell;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@ pub enum HookEvent {
     ContextCompress,
 }
 
-crate::core::impl_name!(HookEvent);
+agent_core::impl_name!(HookEvent);
 
 impl HookEvent {
     /// Checks whether a hook of this event can block the action or end the run.
