@@ -30,7 +30,7 @@ pub use agent_tools as tools;
 pub use agent_engine as engine;
 
 // L4: the loop
-pub mod agent;
+pub use agent_session as agent;
 
 // L5: configuration and event listeners
 pub mod config;

@@ -1,8 +1,8 @@
 //! Estimates how much of the model's context window the next prompt takes, based on the provider's last token count.
 
-use crate::core::limits::{Window, WindowSource};
-use crate::core::message::{Message, Part};
-use crate::core::usage::Usage;
+use agent_core::limits::{Window, WindowSource};
+use agent_core::message::{Message, Part};
+use agent_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// Bytes per token: four to five for prose in current tokenizers, three to four for source code.
@@ -146,7 +146,7 @@ fn bytes(message: &Message) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::Role;
+    use agent_core::message::Role;
 
     fn window(tokens: u64, source: WindowSource) -> Window {
         Window { tokens, source }

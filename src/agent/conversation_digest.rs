@@ -1,7 +1,7 @@
 //! Hashes the conversation of each request, so that a replay detects a different request.
 
-use crate::core::message::Message;
-use crate::text::delimiter::Delimiter;
+use agent_core::message::Message;
+use agent_text::delimiter::Delimiter;
 use std::sync::Arc;
 
 /// Characters of a hash in an event: enough to detect a difference.
@@ -35,7 +35,7 @@ impl ConversationDigest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::{Role, ToolResult};
+    use agent_core::message::{Role, ToolResult};
     use proptest::prelude::*;
 
     fn digest(messages: &[Arc<Message>], session: &str) -> String {

@@ -1,9 +1,9 @@
 //! Images in a conversation: how a user message contains them, and the lines that remain when they leave it.
 
-use crate::core::image::Image;
-use crate::core::message::{Message, Part, ToolResult};
-use crate::messages;
-use crate::text::delimiter::Delimiter;
+use agent_core::image::Image;
+use agent_core::message::{Message, Part, ToolResult};
+use agent_messages as messages;
+use agent_text::delimiter::Delimiter;
 use std::sync::Arc;
 
 /// Returns the parts of a user message: each image after a line that describes it, then the text.
@@ -68,7 +68,7 @@ pub fn with_lines<'a>(note: Arc<Message>, images: impl Iterator<Item = &'a Image
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::core::message::Role;
+    use agent_core::message::Role;
 
     /// Returns the header of a PNG file.
     pub fn png(width: u32, height: u32) -> Vec<u8> {

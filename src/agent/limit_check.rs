@@ -1,7 +1,7 @@
 //! Checks the limits of a run before each model call.
 
-use crate::core::limits::Limits;
-use crate::core::stop_reason::StopReason;
+use agent_core::limits::Limits;
+use agent_core::stop_reason::StopReason;
 use std::time::Duration;
 
 /// Current values that the limits are compared with.
@@ -44,10 +44,10 @@ pub fn reached_limit(limits: &Limits, readings: LimitReadings) -> Option<StopRea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::compaction::CompactionLimits;
-    use crate::core::evaluation::EvaluationLimits;
-    use crate::core::language::Language;
-    use crate::core::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
+    use agent_core::compaction::CompactionLimits;
+    use agent_core::evaluation::EvaluationLimits;
+    use agent_core::language::Language;
+    use agent_core::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
 
     fn limits() -> Limits {
         Limits {

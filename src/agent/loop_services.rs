@@ -2,17 +2,17 @@
 //!
 //! A run uses the engine. A replay uses the recorded results of a journal.
 
-use crate::core::change_review::ChangeReview;
-use crate::core::event::Event;
-use crate::core::guardrail::{ConversationSide, TriggeredGuardrail};
-use crate::core::image::ImageSource;
-use crate::core::message::ToolCall;
-use crate::engine::Engine;
-use crate::engine::hooks::{HookEvent, HookInput};
-use crate::engine::reviewer::ReviewRequest;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
-use crate::tools::outputs::Outputs;
+use agent_core::change_review::ChangeReview;
+use agent_core::event::Event;
+use agent_core::guardrail::{ConversationSide, TriggeredGuardrail};
+use agent_core::image::ImageSource;
+use agent_core::message::ToolCall;
+use agent_engine::Engine;
+use agent_engine::hooks::{HookEvent, HookInput};
+use agent_engine::reviewer::ReviewRequest;
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
+use agent_tools::outputs::Outputs;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 

@@ -1,17 +1,17 @@
 //! Calls the model for any purpose, within its time limit, and emits the result.
 
-use crate::agent::Agent;
-use crate::agent::loop_services::LoopServices;
-use crate::agent::output_schema::OutputSchema;
-use crate::agent::total_budget::TotalShare;
-use crate::core::event::{BilledUsage, Event, Purpose};
-use crate::core::failure::FailureKind;
-use crate::core::message::{Message, Part};
-use crate::core::price::Usd;
-use crate::core::stop_reason::StopReason;
-use crate::llm::response_schema::AnswerValidator;
-use crate::llm::{LlmError, Progress, Request, Response};
-use crate::runtime::emitter::EmitError;
+use crate::Agent;
+use crate::loop_services::LoopServices;
+use crate::output_schema::OutputSchema;
+use crate::total_budget::TotalShare;
+use agent_core::event::{BilledUsage, Event, Purpose};
+use agent_core::failure::FailureKind;
+use agent_core::message::{Message, Part};
+use agent_core::price::Usd;
+use agent_core::stop_reason::StopReason;
+use agent_llm::response_schema::AnswerValidator;
+use agent_llm::{LlmError, Progress, Request, Response};
+use agent_runtime::emitter::EmitError;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 //! Schemas are untrusted input: they can fetch nothing, their patterns run in linear time, and all texts from a schema or an answer are cut to a
 //! length.
 
-use crate::llm::response_schema::{AnswerValidator, ResponseSchema};
-use crate::redactor::unique_keys;
-use crate::terminal::one_line;
+use agent_llm::response_schema::{AnswerValidator, ResponseSchema};
+use agent_redactor::unique_keys;
+use agent_terminal::one_line;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use regex::Regex;
 use serde_json::Value;

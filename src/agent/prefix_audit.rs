@@ -1,12 +1,12 @@
 //! Reports changes of the request prefix and cache losses, because a changed prefix invalidates the provider's cache.
 
-use crate::agent::Agent;
-use crate::core::event::{Event, NoticeLevel};
-use crate::core::usage::Usage;
-use crate::llm::Request;
-use crate::llm::prompt_prefix::PrefixChange;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
+use crate::Agent;
+use agent_core::event::{Event, NoticeLevel};
+use agent_core::usage::Usage;
+use agent_llm::Request;
+use agent_llm::prompt_prefix::PrefixChange;
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
 
 impl<S> Agent<S> {
     /// Emits the prefix of `request`, a step, when it is the first one of this process or when the prefix has changed.

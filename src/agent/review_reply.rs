@@ -1,8 +1,8 @@
 //! Parses the answer of the reviewer of a run's changes: a JSON object, or the sentence that there is nothing to report.
 
-use crate::core::change_review::ChangeFinding;
-use crate::messages::NO_ISSUES_FOUND;
-use crate::text::excerpt;
+use agent_core::change_review::ChangeFinding;
+use agent_messages::NO_ISSUES_FOUND;
+use agent_text::excerpt;
 use serde::Deserialize;
 
 /// Bytes of the longest answer that is parsed.

@@ -1,18 +1,18 @@
 //! The agent loop: requests the next action from the session and executes it.
 
-use crate::agent::Agent;
-use crate::agent::loop_services::LoopServices;
-use crate::agent::model_call::call_model;
-use crate::agent::session::{CompactionAction, Moment, NextAction, RunOutcome};
-use crate::core::compaction::CompactionEvent;
-use crate::core::event::{Event, MessageOrigin, NoticeLevel, Purpose};
-use crate::core::message::{ToolCall, ToolResult};
-use crate::core::stop_reason::{Status, StopReason};
-use crate::engine::call_arguments::effective_call;
-use crate::engine::hooks::{HookEvent, HookInput};
-use crate::engine::with_time_limit;
-use crate::messages;
-use crate::runtime::emitter::EmitError;
+use crate::Agent;
+use crate::loop_services::LoopServices;
+use crate::model_call::call_model;
+use crate::session::{CompactionAction, Moment, NextAction, RunOutcome};
+use agent_core::compaction::CompactionEvent;
+use agent_core::event::{Event, MessageOrigin, NoticeLevel, Purpose};
+use agent_core::message::{ToolCall, ToolResult};
+use agent_core::stop_reason::{Status, StopReason};
+use agent_engine::call_arguments::effective_call;
+use agent_engine::hooks::{HookEvent, HookInput};
+use agent_engine::with_time_limit;
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 

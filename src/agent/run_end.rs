@@ -1,12 +1,12 @@
 //! Emits the end of a run.
 
-use crate::agent::Agent;
-use crate::agent::session::RunOutcome;
-use crate::core::event::Event;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::StopReason;
-use crate::runtime::emitter::EmitError;
+use crate::Agent;
+use crate::session::RunOutcome;
+use agent_core::event::Event;
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::StopReason;
+use agent_runtime::emitter::EmitError;
 
 impl<S> Agent<S> {
     /// Emits the end of the run and returns the result as emitted, without secrets.

@@ -1,17 +1,17 @@
 //! State of a resumed session: the fold of its journal, which is saved next to the journal from time to time.
 
-use crate::agent::session::Session;
-use crate::core::event::{Event, Record};
-use crate::core::file_change::ChangeAction;
-use crate::core::limits::Limits;
-use crate::engine::guardrails::counts::SessionCounts;
-use crate::journal::file_history::FileHistory;
-use crate::journal::interrupted_calls::UnfinishedCalls;
-use crate::journal::offered_tools::OfferedTools;
-use crate::journal::played_turns::PlayedTurns;
-use crate::journal::read::{self, JournalContents};
-use crate::journal::saved_state::{self, SavedState, SavedStateError, next_at};
-use crate::tools::background::PreviousCommands;
+use crate::session::Session;
+use agent_core::event::{Event, Record};
+use agent_core::file_change::ChangeAction;
+use agent_core::limits::Limits;
+use agent_engine::guardrails::counts::SessionCounts;
+use agent_journal::file_history::FileHistory;
+use agent_journal::interrupted_calls::UnfinishedCalls;
+use agent_journal::offered_tools::OfferedTools;
+use agent_journal::played_turns::PlayedTurns;
+use agent_journal::read::{self, JournalContents};
+use agent_journal::saved_state::{self, SavedState, SavedStateError, next_at};
+use agent_tools::background::PreviousCommands;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,21 +1,21 @@
 //! Property tests: a saved state plus the records after it equals the fold of the whole journal, wherever the state was saved.
 
 use super::*;
-use crate::agent::session::Moment;
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject};
-use crate::core::event::{
+use crate::session::Moment;
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject};
+use agent_core::event::{
     BilledUsage, EVENT_SCHEMA_VERSION, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, PrefixHashes,
     Purpose,
 };
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::file_change::{Change, ChangedBy, FileState, ObservedFile, RestoreDirection};
-use crate::core::guardrail::{CallCounts, ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
-use crate::core::message::{
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::file_change::{Change, ChangedBy, FileState, ObservedFile, RestoreDirection};
+use agent_core::guardrail::{CallCounts, ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
+use agent_core::message::{
     HistoryMessage, HistoryRole, Message, OpaqueData, Part, Role, ToolCall, ToolResult,
 };
-use crate::core::run_result::InstructionFile;
-use crate::core::stop_reason::StopReason;
-use crate::core::usage::Usage;
+use agent_core::run_result::InstructionFile;
+use agent_core::stop_reason::StopReason;
+use agent_core::usage::Usage;
 use proptest::prelude::*;
 use std::time::Duration;
 

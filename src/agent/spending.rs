@@ -1,14 +1,14 @@
 //! Spending of a run: what it has used, and whether the next call still fits into the caps.
 
-use crate::core::budget_share::{Amount, BudgetShare};
-use crate::core::event::Purpose;
-use crate::core::image::Image;
-use crate::core::limits::{ModelTerms, SpendingCaps};
-use crate::core::message::{Message, Part};
-use crate::core::price::Usd;
-use crate::core::stop_reason::ReachedLimit;
-use crate::core::usage::Usage;
-use crate::text::tokens;
+use agent_core::budget_share::{Amount, BudgetShare};
+use agent_core::event::Purpose;
+use agent_core::image::Image;
+use agent_core::limits::{ModelTerms, SpendingCaps};
+use agent_core::message::{Message, Part};
+use agent_core::price::Usd;
+use agent_core::stop_reason::ReachedLimit;
+use agent_core::usage::Usage;
+use agent_text::tokens;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -304,7 +304,7 @@ fn is_within(calls: u32, cap: Option<u32>) -> bool {
 
 /// Returns an upper bound on the tokens of a message in any tokenizer.
 fn tokens_at_most(message: &Message) -> u64 {
-    let opaque = |opaque: &Option<crate::core::message::OpaqueData>| {
+    let opaque = |opaque: &Option<agent_core::message::OpaqueData>| {
         opaque.as_ref().map_or(0, |opaque| tokens::upper_bound(&opaque.data.to_string()))
     };
     let part = |part: &Part| match part {

@@ -1,10 +1,10 @@
 //! Saves the state of a session next to its journal each time the journal has grown enough.
 
-use crate::agent::session_state::LoadedSession;
-use crate::core::event::Event;
-use crate::core::limits::Limits;
-use crate::journal::blobs::BlobStore;
-use crate::journal::saved_state::{next_at, saved_event};
+use crate::session_state::LoadedSession;
+use agent_core::event::Event;
+use agent_core::limits::Limits;
+use agent_journal::blobs::BlobStore;
+use agent_journal::saved_state::{next_at, saved_event};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! Builds the system message from layers in a fixed order; equal input gives equal bytes.
 
-use crate::core::skill::Skill;
-use crate::engine::nested_instructions::fitting;
-use crate::messages;
-use crate::text::invisible;
-use crate::text::lines::one_line;
+use agent_core::skill::Skill;
+use agent_engine::nested_instructions::fitting;
+use agent_messages as messages;
+use agent_text::invisible;
+use agent_text::lines::one_line;
 use std::fmt::Write as _;
 
 /// Bytes of the list of skills, and characters of one of its lines.
@@ -86,7 +86,7 @@ pub fn system_message(layers: PromptLayers<'_>) -> String {
 }
 
 /// Renders the instructions, each file below its heading, together cut to
-/// [`MAX_INSTRUCTION_BYTES`](crate::engine::nested_instructions::MAX_INSTRUCTION_BYTES), with notes about cut parts and about
+/// [`MAX_INSTRUCTION_BYTES`](agent_engine::nested_instructions::MAX_INSTRUCTION_BYTES), with notes about cut parts and about
 /// invisible characters; `None` without any.
 fn instructions_section(instructions: &[ProjectInstructions]) -> Option<String> {
     let mut used = 0_usize;
@@ -188,10 +188,10 @@ mod tests {
     fn k08_long_instructions_are_cut_and_say_so() {
         let rules = ProjectInstructions {
             path: "AGENTS.md".into(),
-            text: "é".repeat(crate::engine::nested_instructions::MAX_INSTRUCTION_BYTES),
+            text: "é".repeat(agent_engine::nested_instructions::MAX_INSTRUCTION_BYTES),
         };
         let message = system_message(PromptLayers { instructions: std::slice::from_ref(&rules), ..LAYERS });
-        assert!(message.len() < crate::engine::nested_instructions::MAX_INSTRUCTION_BYTES + 1000);
+        assert!(message.len() < agent_engine::nested_instructions::MAX_INSTRUCTION_BYTES + 1000);
         assert!(message.contains("32768 bytes omitted: read AGENTS.md for the rest"), "{message:.200}");
     }
 

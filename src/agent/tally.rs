@@ -1,15 +1,15 @@
 //! Counters and lists of a session for its result: usage, cost, calls, changed files, refusals.
 
-use crate::core::decision::Denial;
-use crate::core::event::{BilledUsage, Event, Purpose};
-use crate::core::file_change::{Change, ChangeAction, ObservedFile};
-use crate::core::guardrail::TriggeredGuardrail;
-use crate::core::image::Image;
-use crate::core::price::Usd;
-use crate::core::run_result::{
+use agent_core::decision::Denial;
+use agent_core::event::{BilledUsage, Event, Purpose};
+use agent_core::file_change::{Change, ChangeAction, ObservedFile};
+use agent_core::guardrail::TriggeredGuardrail;
+use agent_core::image::Image;
+use agent_core::price::Usd;
+use agent_core::run_result::{
     CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse,
 };
-use crate::core::usage::Usage;
+use agent_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -215,7 +215,7 @@ fn source(purpose: Purpose) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::file_change::{ChangedBy, FileState};
+    use agent_core::file_change::{ChangedBy, FileState};
 
     fn after(actions: &[ChangeAction]) -> Vec<ChangeAction> {
         let mut tally = Tally::default();

@@ -1,13 +1,13 @@
 //! Applies text guardrails to the conversation: to new input before each request, and to each answer before it is shown.
 
-use crate::agent::Agent;
-use crate::agent::loop_services::LoopServices;
-use crate::agent::session::UnreadText;
-use crate::core::event::Event;
-use crate::core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
-use crate::core::message::{Message, Role};
-use crate::messages;
-use crate::runtime::emitter::EmitError;
+use crate::Agent;
+use crate::loop_services::LoopServices;
+use crate::session::UnreadText;
+use agent_core::event::Event;
+use agent_core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
+use agent_core::message::{Message, Role};
+use agent_messages as messages;
+use agent_runtime::emitter::EmitError;
 
 impl<S: LoopServices> Agent<S> {
     /// Checks the texts that the model has not read yet. Returns whether the run ends, and emits the guardrail then. Results were already checked

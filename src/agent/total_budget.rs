@@ -1,9 +1,9 @@
 //! The budget that several runs share, some of them at the same time. Before each request a run learns what the others leave of it.
 
-use crate::agent::session::Session;
-use crate::core::budget_share::{Amount, BudgetCap};
-use crate::core::event::Event;
-use crate::core::price::Usd;
+use crate::session::Session;
+use agent_core::budget_share::{Amount, BudgetCap};
+use agent_core::event::Event;
+use agent_core::price::Usd;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokio::sync::Notify;

@@ -1,10 +1,10 @@
 //! Actual costs and tokens of simulated requests, independent of the reported usage.
 
-use crate::core::limits::ModelTerms;
-use crate::core::message::{Message, Part};
-use crate::core::price::Usd;
-use crate::core::usage::Usage;
-use crate::llm::Request;
+use agent_core::limits::ModelTerms;
+use agent_core::message::{Message, Part};
+use agent_core::price::Usd;
+use agent_core::usage::Usage;
+use agent_llm::Request;
 use std::cell::Cell;
 
 /// Bytes per token in the simulation.

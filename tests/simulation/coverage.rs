@@ -1,9 +1,9 @@
 //! Counts the situations that a simulation covers, from the events of its records.
 
 use super::context::SimulationContext;
-use crate::core::compaction::CompactionEvent;
-use crate::core::event::{Event, FinishReason, MessageOrigin, Purpose};
-use crate::messages;
+use agent_core::compaction::CompactionEvent;
+use agent_core::event::{Event, FinishReason, MessageOrigin, Purpose};
+use agent_messages as messages;
 
 /// Counts the situation that `event` shows.
 pub fn count(shared: &SimulationContext, event: &Event) {

@@ -1,7 +1,7 @@
 //! A deterministic model whose answers depend only on the conversation: it writes items, verifies uncertain ones, and answers when all are written.
 
-use crate::core::message::{Message, Part, ToolCall};
-use crate::messages;
+use agent_core::message::{Message, Part, ToolCall};
+use agent_messages as messages;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

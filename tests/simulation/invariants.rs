@@ -2,16 +2,16 @@
 
 use super::context::SimulationContext;
 use super::coverage;
-use crate::agent::session::{Moment, Session};
-use crate::core::event::{BilledUsage, Event, MessageOrigin, Purpose, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::limits::{Limits, ModelTerms};
-use crate::core::message::{Message, Part, Role};
-use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
-use crate::core::usage::Usage;
-use crate::llm::call_assembler::CALLS_CAP;
+use crate::session::{Moment, Session};
+use agent_core::event::{BilledUsage, Event, MessageOrigin, Purpose, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::limits::{Limits, ModelTerms};
+use agent_core::message::{Message, Part, Role};
+use agent_core::price::Usd;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{ReachedLimit, Status, StopReason};
+use agent_core::usage::Usage;
+use agent_llm::call_assembler::CALLS_CAP;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
@@ -262,7 +262,7 @@ impl InvariantChecker {
     fn used(&mut self, usage: Option<Usage>, cost: Option<Usd>) {
         let expected = self.terms().price.and_then(|price| match usage {
             Some(usage) => Some(price.cost(usage)),
-            None => (price == crate::core::price::Price::FREE).then_some(Usd::ZERO),
+            None => (price == agent_core::price::Price::FREE).then_some(Usd::ZERO),
         });
         assert_eq!(cost, expected, "an answer of {} has a wrong cost", self.terms().model);
         self.figures.usage += usage.unwrap_or_default();

@@ -1,10 +1,10 @@
 //! A journal in memory, encoded and decoded as the real one, with simulated disk failures and crashes.
 
 use super::scenario::Fault;
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::journal::read::decode;
-use crate::journal::write::encode;
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_journal::read::decode;
+use agent_journal::write::encode;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;

@@ -18,7 +18,7 @@ mod session;
 mod wire_formats;
 mod workspace;
 
-use crate::core::stop_reason::{ReachedLimit, StopReason};
+use agent_core::stop_reason::{ReachedLimit, StopReason};
 use context::SampleRates;
 use counters::CoverageCounts;
 use scenario::{ModelKind, Scenario};

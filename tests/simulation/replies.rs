@@ -5,11 +5,11 @@ use super::deterministic_model;
 use super::random::Random;
 use super::scenario::{FaultPlan, ModelKind, Scenario, cycles_habits};
 use super::workspace::FIRST_UNWRITABLE;
-use crate::core::event::FinishReason;
-use crate::core::failure::FailureKind;
-use crate::core::message::{Part, ToolCall};
-use crate::core::usage::Usage;
-use crate::llm::{LlmError, Request};
+use agent_core::event::FinishReason;
+use agent_core::failure::FailureKind;
+use agent_core::message::{Part, ToolCall};
+use agent_core::usage::Usage;
+use agent_llm::{LlmError, Request};
 use std::time::Duration;
 
 /// Failures of servers.

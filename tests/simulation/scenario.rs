@@ -1,14 +1,14 @@
 //! A random scenario from a seed: kinds of models, limits, faults and their times.
 
 use super::random::Random;
-use crate::core::compaction::{CompactionLimits, CompactionStrategy};
-use crate::core::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
-use crate::core::limits::{
+use agent_core::compaction::{CompactionLimits, CompactionStrategy};
+use agent_core::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
+use agent_core::limits::{
     BreakerLimits, FallbackChain, Limits, ModelTerms, OnLimit, OnRepeat, SpendingCaps, Window, WindowSource,
 };
-use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
-use crate::llm::ToolDefinition;
-use crate::text::tokens;
+use agent_core::price::{Price, PriceQuote, TokenRates, Usd};
+use agent_llm::ToolDefinition;
+use agent_text::tokens;
 use serde_json::json;
 use std::iter;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Checks the encoded messages of a request against the rules of each wire format.
 
-use crate::llm::Request;
-use crate::llm::codec::ModelParameters;
-use crate::llm::encoded_history::EncodedHistory;
-use crate::llm::quirks::Quirks;
-use crate::llm::wire_format::WireFormat;
+use agent_llm::Request;
+use agent_llm::codec::ModelParameters;
+use agent_llm::encoded_history::EncodedHistory;
+use agent_llm::quirks::Quirks;
+use agent_llm::wire_format::WireFormat;
 use serde_json::Value;
 
 /// Encodes `request` in every format and checks its messages.

@@ -1,8 +1,8 @@
 //! Tests of the breakers alone, with scripted answers.
 
 use super::*;
-use crate::core::file_change::{Change, ChangeAction, ChangedBy};
-use crate::core::message::{Part, Role, ToolCall, ToolResult};
+use agent_core::file_change::{Change, ChangeAction, ChangedBy};
+use agent_core::message::{Part, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 
 /// A scripted model.

@@ -2,7 +2,7 @@
 
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, Pattern};
-use crate::core::limits::{BreakerLimits, OnRepeat};
+use agent_core::limits::{BreakerLimits, OnRepeat};
 use serde::{Deserialize, Serialize};
 
 /// Lowest number of errors in a row for a warning.

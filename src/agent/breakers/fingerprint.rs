@@ -1,12 +1,12 @@
 //! Fingerprints that compare calls, results, errors and texts: hashes without the volatile parts.
 
-use crate::agent::volatile::strip_volatile_and_times;
-use crate::engine::call_arguments;
-use crate::text::lines::words;
-use crate::text::shell;
-use crate::tools::TypedTool;
-use crate::tools::command_output::CommandOutput;
-use crate::tools::run_command::RunCommand;
+use crate::volatile::strip_volatile_and_times;
+use agent_engine::call_arguments;
+use agent_text::lines::words;
+use agent_text::shell;
+use agent_tools::TypedTool;
+use agent_tools::command_output::CommandOutput;
+use agent_tools::run_command::RunCommand;
 use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

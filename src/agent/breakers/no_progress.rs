@@ -2,7 +2,7 @@
 
 use super::fingerprint::Fingerprint;
 use super::observed_calls::{CallOutcome, ObservedCall, ObservedResult, Pattern};
-use crate::core::limits::BreakerLimits;
+use agent_core::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,15 +1,15 @@
 //! The calls and outcomes that the breakers remember, and the patterns they detect.
 
 use super::fingerprint::{self, Fingerprint};
-use crate::core::decision::Denial;
-use crate::core::file_change::{Change, ChangedBy};
-use crate::core::limits::BreakerLimits;
-use crate::core::message::{ToolCall, ToolResult};
-use crate::core::stop_reason::StopReason;
-use crate::engine::call_arguments::effective_call;
-use crate::engine::policy::DECLINED_RULE;
-use crate::tools::TypedTool;
-use crate::tools::run_command::RunCommand;
+use agent_core::decision::Denial;
+use agent_core::file_change::{Change, ChangedBy};
+use agent_core::limits::BreakerLimits;
+use agent_core::message::{ToolCall, ToolResult};
+use agent_core::stop_reason::StopReason;
+use agent_engine::call_arguments::effective_call;
+use agent_engine::policy::DECLINED_RULE;
+use agent_tools::TypedTool;
+use agent_tools::run_command::RunCommand;
 use serde::{Deserialize, Serialize};
 
 /// Length of a result in characters below which equal results of different calls may be a coincidence.

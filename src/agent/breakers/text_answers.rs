@@ -2,8 +2,8 @@
 
 use super::announcement::announces;
 use super::fingerprint::Fingerprint;
-use crate::core::event::FinishReason;
-use crate::core::limits::BreakerLimits;
+use agent_core::event::FinishReason;
+use agent_core::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 
 /// Length of a text in characters below which it is not compared: a short answer may be correct twice.

@@ -2,12 +2,12 @@
 
 pub mod summary;
 
-use crate::agent::conversation_images::{remove_from_result, remove_images, with_lines};
-use crate::core::message::{Message, Part, Role, ToolResult};
-use crate::messages;
-use crate::text::delimiter::Delimiter;
-use crate::text::excerpt;
-use crate::tools::outputs::Outputs;
+use crate::conversation_images::{remove_from_result, remove_images, with_lines};
+use agent_core::message::{Message, Part, Role, ToolResult};
+use agent_messages as messages;
+use agent_text::delimiter::Delimiter;
+use agent_text::excerpt;
+use agent_tools::outputs::Outputs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The summary that replaces removed exchanges: requested from the model, or built from the calls.
 
-use crate::core::message::{Message, Part, Role};
-use crate::messages::{self, SUMMARY_HEADING};
-use crate::text::delimiter::Delimiter;
-use crate::text::excerpt;
+use agent_core::message::{Message, Part, Role};
+use agent_messages::{self as messages, SUMMARY_HEADING};
+use agent_text::delimiter::Delimiter;
+use agent_text::excerpt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

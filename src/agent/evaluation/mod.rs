@@ -2,14 +2,14 @@
 
 pub mod reply;
 
-use crate::core::language::Language;
-use crate::core::message::{Message, Part, Role, ToolCall};
-use crate::core::quality_gate::GateResult;
-use crate::core::run_result::ModifiedFile;
-use crate::messages;
-use crate::terminal::one_line;
-use crate::text::delimiter::Delimiter;
-use crate::text::excerpt;
+use agent_core::language::Language;
+use agent_core::message::{Message, Part, Role, ToolCall};
+use agent_core::quality_gate::GateResult;
+use agent_core::run_result::ModifiedFile;
+use agent_messages as messages;
+use agent_terminal::one_line;
+use agent_text::delimiter::Delimiter;
+use agent_text::excerpt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ fn calls(messages: &[Arc<Message>], delimiter: &Delimiter) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::message::ToolResult;
+    use agent_core::message::ToolResult;
     use proptest::prelude::*;
 
     fn subject<'a>(messages: &'a [Arc<Message>], task: &str, answer: &'a str) -> EvaluationInput<'a> {

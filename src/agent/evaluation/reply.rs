@@ -1,7 +1,7 @@
 //! Parses the verdict of an evaluation: the JSON object in the model's reply.
 
-use crate::core::evaluation::{Assessment, Confidence};
-use crate::text::excerpt;
+use agent_core::evaluation::{Assessment, Confidence};
+use agent_text::excerpt;
 use serde_json::{Map, Value};
 
 /// Bytes of a reply that are parsed; a normal reply has a few hundred.

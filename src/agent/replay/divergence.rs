@@ -1,7 +1,7 @@
 //! Compares the events of a replayed run with the recorded ones.
 
-use crate::core::compaction::CompactionEvent;
-use crate::core::event::{Event, Record};
+use agent_core::compaction::CompactionEvent;
+use agent_core::event::{Event, Record};
 use serde_json::Value;
 
 /// Characters shown of a value.
@@ -114,7 +114,7 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{EVENT_SCHEMA_VERSION, MessageOrigin, Purpose};
+    use agent_core::event::{EVENT_SCHEMA_VERSION, MessageOrigin, Purpose};
 
     fn difference(then: Event, now: Event) -> Difference {
         let recorded = Record {

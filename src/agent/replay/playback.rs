@@ -1,15 +1,15 @@
 //! Plays back the records of a run in order, and compares them with the events of the loop.
 
 use super::divergence::{Divergence, is_equivalent, is_observation};
-use crate::agent::session::Session;
-use crate::core::compaction::CompactionEvent;
-use crate::core::event::{Event, MessageOrigin, Purpose, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::StopReason;
-use crate::engine::hooks::HookEvent;
-use crate::runtime::clock::Clock;
-use crate::runtime::emitter::EmitError;
+use crate::session::Session;
+use agent_core::compaction::CompactionEvent;
+use agent_core::event::{Event, MessageOrigin, Purpose, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::StopReason;
+use agent_engine::hooks::HookEvent;
+use agent_runtime::clock::Clock;
+use agent_runtime::emitter::EmitError;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;

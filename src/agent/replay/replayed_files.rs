@@ -1,11 +1,11 @@
 //! Restores the files of a workspace copy to their state at each point of a recorded session.
 
-use crate::core::event::{Event, Record};
-use crate::core::file_change::{Change, ChangeAction, FileState};
-use crate::workspace::Workspace;
-use crate::workspace::content_store::{ContentStore, MAX_FILE_BYTES};
-use crate::workspace::file::hash;
-use crate::workspace::path::RelPath;
+use agent_core::event::{Event, Record};
+use agent_core::file_change::{Change, ChangeAction, FileState};
+use agent_workspace::Workspace;
+use agent_workspace::content_store::{ContentStore, MAX_FILE_BYTES};
+use agent_workspace::file::hash;
+use agent_workspace::path::RelPath;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 

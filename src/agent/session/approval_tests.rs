@@ -2,9 +2,9 @@
 
 use super::tests::{answer_call, call, ended, limits, now, prompt, respond, started_session, stop_of, text};
 use super::*;
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
-use crate::core::limits::SpendingCaps;
-use crate::core::message::Part;
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest};
+use agent_core::limits::SpendingCaps;
+use agent_core::message::Part;
 
 fn start(session: &mut Session, id: &str) {
     let Part::ToolCall(call) = call(id, "{}") else { panic!("not a call") };

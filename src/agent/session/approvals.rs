@@ -1,12 +1,12 @@
 //! Tracks the calls of the last answer that wait for approval, and holds back messages until they have results.
 
 use super::{Moment, NextAction, Session};
-use crate::core::event::{Event, MessageOrigin};
-use crate::core::image::Image;
-use crate::core::message::ToolCall;
-use crate::core::run_result::PendingApproval;
-use crate::core::stop_reason::StopReason;
-use crate::journal::approvals::Approvals;
+use agent_core::event::{Event, MessageOrigin};
+use agent_core::image::Image;
+use agent_core::message::ToolCall;
+use agent_core::run_result::PendingApproval;
+use agent_core::stop_reason::StopReason;
+use agent_journal::approvals::Approvals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

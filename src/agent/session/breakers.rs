@@ -1,12 +1,12 @@
 //! Applies the findings of the breakers in a session: refuses a call, warns the model, ends the run.
 
 use super::{NextAction, Session};
-use crate::agent::breakers::AnswerAction;
-use crate::core::evaluation::EvaluationMode;
-use crate::core::event::{MessageOrigin, Purpose};
-use crate::core::message::ToolCall;
-use crate::core::stop_reason::StopReason;
-use crate::messages;
+use crate::breakers::AnswerAction;
+use agent_core::evaluation::EvaluationMode;
+use agent_core::event::{MessageOrigin, Purpose};
+use agent_core::message::ToolCall;
+use agent_core::stop_reason::StopReason;
+use agent_messages as messages;
 
 impl Session {
     /// Whether `calls` are all calls of the last answer, so that its step ends with them.

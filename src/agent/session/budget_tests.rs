@@ -2,14 +2,14 @@
 
 use super::tests::*;
 use super::*;
-use crate::agent::conversation_images::tests::png;
-use crate::agent::output_schema::OutputSchema;
-use crate::core::image::Image;
-use crate::core::limits::{FallbackChain, ModelTerms, SpendingCaps};
-use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
-use crate::core::stop_reason::ReachedLimit;
-use crate::core::usage::Usage;
-use crate::text::tokens;
+use crate::conversation_images::tests::png;
+use crate::output_schema::OutputSchema;
+use agent_core::image::Image;
+use agent_core::limits::{FallbackChain, ModelTerms, SpendingCaps};
+use agent_core::price::{Price, PriceQuote, TokenRates, Usd};
+use agent_core::stop_reason::ReachedLimit;
+use agent_core::usage::Usage;
+use agent_text::tokens;
 use std::rc::Rc;
 
 /// Limits of a run with a paid model: ten dollars per million prompt tokens, a hundred per million output tokens.

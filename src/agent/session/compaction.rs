@@ -3,14 +3,14 @@
 //! Each stage runs only if the stages before it did not free enough.
 
 use super::{Moment, NextAction, Session};
-use crate::agent::compaction::{self, summary};
-use crate::agent::context_window;
-use crate::core::compaction::{CompactionEvent, CompactionStrategy};
-use crate::core::event::Purpose;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::message::{Message, Role};
-use crate::core::run_result::ContextUse;
-use crate::messages;
+use crate::compaction::{self, summary};
+use crate::context_window;
+use agent_core::compaction::{CompactionEvent, CompactionStrategy};
+use agent_core::event::Purpose;
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::message::{Message, Role};
+use agent_core::run_result::ContextUse;
+use agent_messages as messages;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::tests::{check_pairs, limits, now, prompt, started_session};
 use super::*;
-use crate::agent::compaction::summary;
-use crate::core::compaction::{CompactionEvent, CompactionLimits, CompactionStrategy};
-use crate::core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
-use crate::core::message::Part;
-use crate::core::usage::Usage;
+use crate::compaction::summary;
+use agent_core::compaction::{CompactionEvent, CompactionLimits, CompactionStrategy};
+use agent_core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
+use agent_core::message::Part;
+use agent_core::usage::Usage;
 use proptest::prelude::*;
 
 const WINDOW: u64 = 10_000;

@@ -1,11 +1,11 @@
 //! Adds user messages and answers to the conversation.
 
 use super::{ClosingStage, Session};
-use crate::agent::conversation_images::user_parts;
-use crate::core::event::{FinishReason, MessageOrigin, Purpose};
-use crate::core::image::Image;
-use crate::core::message::{HistoryMessage, Message, Role};
-use crate::engine::call_arguments;
+use crate::conversation_images::user_parts;
+use agent_core::event::{FinishReason, MessageOrigin, Purpose};
+use agent_core::image::Image;
+use agent_core::message::{HistoryMessage, Message, Role};
+use agent_engine::call_arguments;
 
 impl Session {
     pub(super) fn add_user_message(&mut self, text: &str, origin: MessageOrigin, images: &[Image]) {

@@ -1,15 +1,15 @@
 //! Handles self-evaluation in a session: requests a verdict on each finished answer and retains the best answer.
 
 use super::{Moment, NextAction, RunOutcome, Session};
-use crate::agent::evaluation::{self, EvaluationInput, reply};
-use crate::agent::spending::Spending;
-use crate::core::evaluation::{Assessment, Evaluation, EvaluationError, EvaluationErrorKind, EvaluationMode};
-use crate::core::event::{MessageOrigin, Purpose};
-use crate::core::failure::Failure;
-use crate::core::message::Message;
-use crate::core::run_result::Output;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::messages;
+use crate::evaluation::{self, EvaluationInput, reply};
+use crate::spending::Spending;
+use agent_core::evaluation::{Assessment, Evaluation, EvaluationError, EvaluationErrorKind, EvaluationMode};
+use agent_core::event::{MessageOrigin, Purpose};
+use agent_core::failure::Failure;
+use agent_core::message::Message;
+use agent_core::run_result::Output;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_messages as messages;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;

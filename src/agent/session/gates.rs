@@ -1,9 +1,9 @@
 //! Handles quality gates in a session: an answer counts as done when the required gates have passed; otherwise the model is notified.
 
 use super::{Moment, NextAction, RunOutcome, Session};
-use crate::core::event::MessageOrigin;
-use crate::core::quality_gate::GateResult;
-use crate::messages;
+use agent_core::event::MessageOrigin;
+use agent_core::quality_gate::GateResult;
+use agent_messages as messages;
 use serde::{Deserialize, Serialize};
 
 /// State of the gates in a run.

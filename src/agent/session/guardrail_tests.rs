@@ -2,7 +2,7 @@
 
 use super::tests::*;
 use super::*;
-use crate::core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
+use agent_core::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 
 fn triggered(on: ConversationSide, action: GuardrailAction) -> Event {
     let (name, message) = ("marked".to_owned(), "not this".to_owned());

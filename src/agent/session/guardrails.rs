@@ -1,11 +1,11 @@
 //! Handles guardrails and hooks that stop a run in a session: requests another answer, or ends the run.
 
 use super::{NextAction, Session};
-use crate::core::event::MessageOrigin;
-use crate::core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
-use crate::core::message::{Part, Role};
-use crate::core::stop_reason::StopReason;
-use crate::messages;
+use agent_core::event::MessageOrigin;
+use agent_core::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
+use agent_core::message::{Part, Role};
+use agent_core::stop_reason::StopReason;
+use agent_messages as messages;
 use serde::{Deserialize, Serialize};
 
 /// How often in a row the model is asked for another answer.

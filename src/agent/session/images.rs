@@ -1,8 +1,8 @@
 //! Removes images from a session when it has more than a request may have.
 
 use super::Session;
-use crate::agent::conversation_images::remove_images;
-use crate::core::image::excess_images;
+use crate::conversation_images::remove_images;
+use agent_core::image::excess_images;
 
 impl Session {
     /// Removes the oldest images if the conversation has too many.

@@ -1,8 +1,8 @@
 //! Notifies the model once when little time, money or tokens are left.
 
 use super::{Moment, NextAction, Session};
-use crate::core::event::MessageOrigin;
-use crate::messages;
+use agent_core::event::MessageOrigin;
+use agent_messages as messages;
 
 /// Fraction of a limit (one fifth) below which little is left.
 const LITTLE: u32 = 5;

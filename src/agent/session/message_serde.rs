@@ -1,6 +1,6 @@
 //! Serializes shared messages as plain messages.
 
-use crate::core::message::Message;
+use agent_core::message::Message;
 use serde::{Deserialize, Deserializer, Serializer};
 use std::sync::Arc;
 

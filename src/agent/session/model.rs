@@ -1,18 +1,18 @@
 //! The model in use: cost, limits and window of a call to it, and the fallback when it fails.
 
 use super::{Moment, NextAction, RequestState, Session};
-use crate::agent::context_window::Overflow;
-use crate::agent::context_window::PromptEstimate;
-use crate::agent::evaluation::MAX_REPLY_TOKENS;
-use crate::core::event::{BilledUsage, Purpose};
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::limits::{ModelTerms, OnLimit};
-use crate::core::price::{Price, Usd};
-use crate::core::run_result::Cost;
-use crate::core::stop_reason::{ReachedLimit, StopReason};
-use crate::core::usage::Usage;
-use crate::llm::error_action::should_fall_back;
-use crate::messages;
+use crate::context_window::Overflow;
+use crate::context_window::PromptEstimate;
+use crate::evaluation::MAX_REPLY_TOKENS;
+use agent_core::event::{BilledUsage, Purpose};
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::limits::{ModelTerms, OnLimit};
+use agent_core::price::{Price, Usd};
+use agent_core::run_result::Cost;
+use agent_core::stop_reason::{ReachedLimit, StopReason};
+use agent_core::usage::Usage;
+use agent_llm::error_action::should_fall_back;
+use agent_messages as messages;
 use std::sync::Arc;
 
 impl Session {

@@ -2,12 +2,12 @@
 
 use super::tests::*;
 use super::*;
-use crate::agent::output_schema::OutputSchema;
-use crate::core::failure::FailureKind;
-use crate::core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
-use crate::core::message::{OpaqueData, Part};
-use crate::core::stop_reason::ReachedLimit;
-use crate::core::usage::Usage;
+use crate::output_schema::OutputSchema;
+use agent_core::failure::FailureKind;
+use agent_core::limits::{FallbackChain, ModelTerms, Window, WindowSource};
+use agent_core::message::{OpaqueData, Part};
+use agent_core::stop_reason::ReachedLimit;
+use agent_core::usage::Usage;
 use proptest::prelude::*;
 use std::rc::Rc;
 use strum::VariantArray;

@@ -1,12 +1,12 @@
 //! Builds the outcome of a run: the closing, the final answer, the result.
 
 use super::{Closing, ClosingStage, Moment, NextAction, RunOutcome, Session};
-use crate::core::event::{FinishReason, MessageOrigin, Purpose};
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::limits::{Limits, OnLimit};
-use crate::core::run_result::{Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
-use crate::core::stop_reason::{LimitReached, ReachedLimit, Status, StopReason};
-use crate::messages;
+use agent_core::event::{FinishReason, MessageOrigin, Purpose};
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::limits::{Limits, OnLimit};
+use agent_core::run_result::{Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
+use agent_core::stop_reason::{LimitReached, ReachedLimit, Status, StopReason};
+use agent_messages as messages;
 use std::time::Duration;
 
 impl Session {

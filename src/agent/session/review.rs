@@ -1,11 +1,11 @@
 //! Handles reviews of the changes in a session: an answer counts as done when another agent has approved the changes.
 
 use super::{Moment, NextAction, RunOutcome, Session};
-use crate::core::change_review::ChangeReview;
-use crate::core::event::MessageOrigin;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::engine::reviewer::ReviewRequest;
-use crate::messages;
+use agent_core::change_review::ChangeReview;
+use agent_core::event::MessageOrigin;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_engine::reviewer::ReviewRequest;
+use agent_messages as messages;
 use serde::{Deserialize, Serialize};
 
 /// State of the reviews in a run.

@@ -3,12 +3,12 @@
 use super::budget_tests::paid;
 use super::tests::*;
 use super::*;
-use crate::core::budget_share::BudgetShare;
-use crate::core::event::BilledUsage;
-use crate::core::failure::FailureKind;
-use crate::core::limits::ModelTerms;
-use crate::core::price::{Price, PriceQuote, TokenRates, Usd};
-use crate::core::usage::Usage;
+use agent_core::budget_share::BudgetShare;
+use agent_core::event::BilledUsage;
+use agent_core::failure::FailureKind;
+use agent_core::limits::ModelTerms;
+use agent_core::price::{Price, PriceQuote, TokenRates, Usd};
+use agent_core::usage::Usage;
 use proptest::prelude::*;
 
 /// Largest number of runs.

@@ -1,14 +1,14 @@
 //! Handles structured answers in a session: adds the schema to the prompt, parses the answer, requests a repair.
 
 use super::{Moment, NextAction, RunOutcome, Session};
-use crate::agent::output_schema::OutputSchema;
-use crate::core::event::MessageOrigin;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::message::Role;
-use crate::core::run_result::Output;
-use crate::core::stop_reason::StopReason;
-use crate::messages;
-use crate::text::tokens;
+use crate::output_schema::OutputSchema;
+use agent_core::event::MessageOrigin;
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::message::Role;
+use agent_core::run_result::Output;
+use agent_core::stop_reason::StopReason;
+use agent_messages as messages;
+use agent_text::tokens;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 

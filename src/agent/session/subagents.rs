@@ -3,15 +3,15 @@
 use super::approvals::PendingApprovals;
 use super::structured_output::StructuredOutput;
 use super::{RunState, Session};
-use crate::agent::spending::UsedBudget;
-use crate::agent::tally::Tally;
-use crate::core::budget_share::{Amount, BudgetCap, BudgetShare};
-use crate::core::evaluation::EvaluationLimits;
-use crate::core::event::{Event, HookVerdict, Purpose};
-use crate::core::limits::Limits;
-use crate::core::message::Role;
-use crate::core::stop_reason::ReachedLimit;
-use crate::text::delimiter::Delimiter;
+use crate::spending::UsedBudget;
+use crate::tally::Tally;
+use agent_core::budget_share::{Amount, BudgetCap, BudgetShare};
+use agent_core::evaluation::EvaluationLimits;
+use agent_core::event::{Event, HookVerdict, Purpose};
+use agent_core::limits::Limits;
+use agent_core::message::Role;
+use agent_core::stop_reason::ReachedLimit;
+use agent_text::delimiter::Delimiter;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
 //! Tests of the session with scripted models: no network, no files, no clock.
 
 use super::*;
-use crate::core::compaction::CompactionLimits;
-use crate::core::evaluation::EvaluationLimits;
-use crate::core::language::Language;
-use crate::core::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
-use crate::core::message::OpaqueData;
-use crate::core::message::Part;
-use crate::core::stop_reason::{ReachedLimit, Status};
-use crate::core::usage::Usage;
+use agent_core::compaction::CompactionLimits;
+use agent_core::evaluation::EvaluationLimits;
+use agent_core::language::Language;
+use agent_core::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
+use agent_core::message::OpaqueData;
+use agent_core::message::Part;
+use agent_core::stop_reason::{ReachedLimit, Status};
+use agent_core::usage::Usage;
 use proptest::prelude::*;
 
 pub(super) fn limits() -> Limits {

@@ -1,10 +1,10 @@
 //! Selects the calls of a turn that run, and adds their results to the conversation.
 
 use super::{Moment, NextAction, Session};
-use crate::core::event::Event;
-use crate::core::message::{Message, Part, ToolCall, ToolResult};
-use crate::llm::call_assembler::CALLS_CAP;
-use crate::messages;
+use agent_core::event::Event;
+use agent_core::message::{Message, Part, ToolCall, ToolResult};
+use agent_llm::call_assembler::CALLS_CAP;
+use agent_messages as messages;
 
 impl Session {
     /// Returns the calls of the last turn without a result, in order.

@@ -3,10 +3,10 @@
 use super::budget_tests::paid;
 use super::tests::*;
 use super::*;
-use crate::agent::total_budget::{TotalBudget, TotalShare};
-use crate::core::budget_share::{Amount, BudgetCap};
-use crate::core::price::Usd;
-use crate::core::usage::Usage;
+use crate::total_budget::{TotalBudget, TotalShare};
+use agent_core::budget_share::{Amount, BudgetCap};
+use agent_core::price::Usd;
+use agent_core::usage::Usage;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;

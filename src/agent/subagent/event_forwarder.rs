@@ -1,11 +1,11 @@
 //! Event sink that forwards the events of a subagent, its changed files and its budget share to the session of its run.
 
 use super::shared_budget::SharedBudget;
-use crate::core::budget_share::BudgetShare;
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::file_change::Change;
-use crate::runtime::emitter::{EmitError, Emitter};
+use agent_core::budget_share::BudgetShare;
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::file_change::Change;
+use agent_runtime::emitter::{EmitError, Emitter};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! Shares the caps of a run among the run and its subagents.
 
-use crate::agent::session::Session;
-use crate::core::budget_share::BudgetShare;
+use crate::session::Session;
+use agent_core::budget_share::BudgetShare;
 use std::cell::RefCell;
 use std::rc::Rc;
 

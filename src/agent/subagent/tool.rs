@@ -1,15 +1,15 @@
 //! The `dispatch_subagent` tool: runs an agent on a task and returns its answer.
 
 use super::host::{SubagentContext, SubagentHost, SubagentRequest};
-use crate::agent::session::RunOutcome;
-use crate::core::language::Language;
-use crate::core::stop_reason::Status;
-use crate::messages;
-use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::arguments::{self, nearest};
-use crate::tools::rewrite::Rewrite;
-use crate::tools::toolbox::DISPATCH_SUBAGENT;
-use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput};
+use crate::session::RunOutcome;
+use agent_core::language::Language;
+use agent_core::stop_reason::Status;
+use agent_messages as messages;
+use agent_text::lines::{QUOTE_CHARS, one_line};
+use agent_tools::arguments::{self, nearest};
+use agent_tools::rewrite::Rewrite;
+use agent_tools::toolbox::DISPATCH_SUBAGENT;
+use agent_tools::{Access, Plan, Tool, ToolContext, ToolOutput};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
