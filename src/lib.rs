@@ -33,7 +33,7 @@ pub use agent_engine as engine;
 pub use agent_session as agent;
 
 // L5: configuration and event listeners
-pub mod config;
+pub use agent_config as config;
 pub mod report;
 
 // L6: the command line

@@ -5,7 +5,7 @@
 use super::error::ConfigError;
 use super::text_file::{is_absent, read_text, resolve_inside};
 use super::yaml::{self, Content, Node};
-use crate::hub::agent_state::PostLimits;
+use agent_hub::agent_state::PostLimits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::Path;

@@ -7,9 +7,9 @@ use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, LayerKind, Layers};
 use super::schema::AgentOverride;
 use super::text_file::{self, read_own_text};
 use super::validate::{self, Leaf};
-use crate::core::message::MCP_PREFIX;
-use crate::engine::policy::Mode;
-use crate::tools::toolbox::known_names;
+use agent_core::message::MCP_PREFIX;
+use agent_engine::policy::Mode;
+use agent_tools::toolbox::known_names;
 use std::path::{Path, PathBuf};
 
 /// The agent that reviews code.

@@ -1,7 +1,7 @@
 //! Names of Claude Code: its tools with their arguments and those here, and its flags without a counterpart (`config/claude.json`).
 
-use crate::core::message::MCP_PREFIX;
-use crate::tools::toolbox::CALL_TOOL;
+use agent_core::message::MCP_PREFIX;
+use agent_tools::toolbox::CALL_TOOL;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -154,7 +154,7 @@ fn scaled(value: &Value, scale: impl Fn(u64) -> Option<u64>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::toolbox::known_names;
+    use agent_tools::toolbox::known_names;
     use proptest::prelude::*;
     use serde_json::json;
 

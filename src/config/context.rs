@@ -1,6 +1,6 @@
 //! The section `context` of the configuration: maximum length of tool results, and compaction of the conversation.
 
-use crate::core::compaction::{CompactionLimits, CompactionStrategy};
+use agent_core::compaction::{CompactionLimits, CompactionStrategy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Environment variables, read once and only here, and the directories derived from them.
 
 use super::error::ConfigError;
-use crate::messages;
+use agent_messages as messages;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! The section `evaluation` of the configuration: whether the model evaluates its own answer, and the consequences.
 
-use crate::core::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
+use agent_core::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Small facts about the files of one workspace, stored between runs in a file of the state directory.
 
-use crate::config::environment::WORKTREES;
-use crate::runtime::private_file;
+use crate::environment::WORKTREES;
+use agent_runtime::private_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

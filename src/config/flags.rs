@@ -7,11 +7,11 @@ use super::layers::{LayerKind, Layers};
 use super::schema::SandboxMode;
 use super::trust::TrustFlag;
 use super::validate;
-use crate::core::evaluation::EvaluationMode;
-use crate::core::secret::Secret;
-use crate::engine::approver::NoApprover;
-use crate::engine::policy::Mode;
-use crate::llm::effort::Effort;
+use agent_core::evaluation::EvaluationMode;
+use agent_core::secret::Secret;
+use agent_engine::approver::NoApprover;
+use agent_engine::policy::Mode;
+use agent_llm::effort::Effort;
 use serde_json::Value;
 use std::path::PathBuf;
 

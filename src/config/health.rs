@@ -1,8 +1,8 @@
 //! The section `health` of the configuration.
 
-use crate::engine::code_health::HealthScope;
-use crate::workspace::Workspace;
-use crate::workspace::path::RelPath;
+use agent_engine::code_health::HealthScope;
+use agent_workspace::Workspace;
+use agent_workspace::path::RelPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,10 +3,10 @@
 use super::error::ConfigError;
 use super::fact_cache::FactCache;
 use super::text_file::{read_own_text, read_text, resolve_inside};
-use crate::agent::system_prompt::ProjectInstructions;
-use crate::core::run_result::{InstructionFile, PreviousInstructions};
-use crate::engine::nested_instructions::{INSTRUCTION_FILES, MAX_INSTRUCTION_FILE_BYTES};
-use crate::messages;
+use agent_core::run_result::{InstructionFile, PreviousInstructions};
+use agent_engine::nested_instructions::{INSTRUCTION_FILES, MAX_INSTRUCTION_FILE_BYTES};
+use agent_messages as messages;
+use agent_session::system_prompt::ProjectInstructions;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use super::error::ConfigError;
 use super::key_rules::{KeyRule, Merge, Scope};
 use super::validate::Leaf;
-use crate::engine::policy::Mode;
-use crate::redactor::url_credentials;
+use agent_engine::policy::Mode;
+use agent_redactor::url_credentials;
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

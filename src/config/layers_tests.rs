@@ -1,7 +1,7 @@
 //! Property tests of the merging of layers, and of the restrictions on a project.
 
 use super::*;
-use crate::config::key_rules;
+use crate::key_rules;
 use proptest::prelude::*;
 
 /// Generates a layer with values for some of four keys: two that are replaced, two that are joined.

@@ -88,10 +88,8 @@ fn an_agents_file_that_is_wrong_names_its_line() {
     }
     let error = Fixture::new().file("project/.agent/agents/a b.md", "x").error();
     assert!(error.to_string().starts_with(".agent/agents/a b.md: the name of an agent"), "{error}");
-    let long = format!(
-        "---\ndescription: {}\n---\nx\n",
-        "y".repeat(crate::config::front_matter::MAX_FRONT_MATTER_BYTES)
-    );
+    let long =
+        format!("---\ndescription: {}\n---\nx\n", "y".repeat(crate::front_matter::MAX_FRONT_MATTER_BYTES));
     assert!(
         Fixture::new().file("home/.config/agent/agents/x.md", long).error().message.contains("does not end")
     );

@@ -6,12 +6,12 @@ mod of_agents;
 mod of_project;
 
 use super::*;
-use crate::config::agents;
-use crate::config::verbosity::Verbosity;
-use crate::core::evaluation::EvaluationMode;
-use crate::core::secret::Secret;
-use crate::engine::Parallelism;
-use crate::engine::policy::Mode;
+use crate::agents;
+use crate::verbosity::Verbosity;
+use agent_core::evaluation::EvaluationMode;
+use agent_core::secret::Secret;
+use agent_engine::Parallelism;
+use agent_engine::policy::Mode;
 use std::collections::BTreeMap;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;

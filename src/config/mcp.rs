@@ -2,8 +2,8 @@
 
 use super::error::ConfigError;
 use super::layers::Layers;
-use crate::http::own_origin;
-use crate::process::sandbox::settings::WorkspaceAccess;
+use agent_http::own_origin;
+use agent_process::sandbox::settings::WorkspaceAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -82,9 +82,9 @@ pub fn all() -> Result<Vec<Preset>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::key_rules::embedded_schema;
-    use crate::config::layers::{LayerKind, Layers};
-    use crate::config::project::text_layer;
+    use crate::key_rules::embedded_schema;
+    use crate::layers::{LayerKind, Layers};
+    use crate::project::text_layer;
 
     #[test]
     fn f08_each_preset_has_instructions_and_settings_that_a_project_may_set_and_no_model() {

@@ -7,7 +7,7 @@ use super::layers::{Entry, LayerKind, Layers, RestrictedSettings};
 use super::text_file::{read_text, resolve_inside};
 use super::validate;
 use super::yaml;
-use crate::text::lines::list_first;
+use agent_text::lines::list_first;
 use std::collections::BTreeMap;
 use std::path::Path;
 

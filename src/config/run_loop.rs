@@ -1,6 +1,6 @@
 //! The section `loop` of the configuration: behaviour at the limits of a run, and detection of runs without progress.
 
-use crate::core::limits::{BreakerLimits, OnLimit, OnRepeat};
+use agent_core::limits::{BreakerLimits, OnLimit, OnRepeat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

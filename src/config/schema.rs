@@ -11,31 +11,31 @@
 use super::auto_review::AutoReviewSettings;
 use super::context::Context;
 use super::evaluation::EvaluationSettings;
-use crate::config::chat::ChatSettings;
-use crate::config::fleet::FleetSettings;
-use crate::config::health::HealthSettings;
-use crate::config::hub::HubSettings;
-use crate::config::mcp::McpSettings;
-use crate::config::memory::MemorySettings;
-use crate::config::parallel::ParallelSettings;
-use crate::config::ralph::RalphSettings;
-use crate::config::run_loop::RunLoop;
-use crate::config::skills::SkillSettings;
-use crate::config::subagents::Subagents;
-use crate::config::telemetry::TelemetrySettings;
-use crate::config::verbosity::Verbosity;
-use crate::config::web::Web;
-use crate::core::language::Language;
-use crate::engine::approver::NoApprover;
-use crate::engine::guardrails::GuardrailSettings;
-use crate::engine::hooks::{HookEvent, HookRule};
-use crate::engine::policy::Mode;
-use crate::engine::rules::PolicyRule;
-use crate::engine::{Parallelism, ResultFormat};
-use crate::llm::edit_format::EditFormat;
-use crate::llm::effort::Effort;
-use crate::llm::provider_table::{Provider, ProviderOverrides};
-use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
+use crate::chat::ChatSettings;
+use crate::fleet::FleetSettings;
+use crate::health::HealthSettings;
+use crate::hub::HubSettings;
+use crate::mcp::McpSettings;
+use crate::memory::MemorySettings;
+use crate::parallel::ParallelSettings;
+use crate::ralph::RalphSettings;
+use crate::run_loop::RunLoop;
+use crate::skills::SkillSettings;
+use crate::subagents::Subagents;
+use crate::telemetry::TelemetrySettings;
+use crate::verbosity::Verbosity;
+use crate::web::Web;
+use agent_core::language::Language;
+use agent_engine::approver::NoApprover;
+use agent_engine::guardrails::GuardrailSettings;
+use agent_engine::hooks::{HookEvent, HookRule};
+use agent_engine::policy::Mode;
+use agent_engine::rules::PolicyRule;
+use agent_engine::{Parallelism, ResultFormat};
+use agent_llm::edit_format::EditFormat;
+use agent_llm::effort::Effort;
+use agent_llm::provider_table::{Provider, ProviderOverrides};
+use agent_workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -401,7 +401,7 @@ pub enum SandboxMode {
     Require,
 }
 
-crate::core::impl_name!(SandboxMode);
+agent_core::impl_name!(SandboxMode);
 
 /// Programs that run before and after tool calls and model calls, by event.
 // Only the schema of `Document::hooks`.

@@ -1,10 +1,10 @@
 //! Tests that the documents generated from the schema are current. `AGENT_UPDATE_SCHEMA=1` regenerates them.
 
 use super::Document;
-use crate::config::key_rules::{KeyRule, Kind, Scope, Stricter, embedded_schema};
-use crate::config::schema_rules::compile;
-use crate::config::validate;
-use crate::config::yaml::Node;
+use crate::key_rules::{KeyRule, Kind, Scope, Stricter, embedded_schema};
+use crate::schema_rules::compile;
+use crate::validate;
+use crate::yaml::Node;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const DEFAULTS: &str = include_str!("../../config/default.yaml");
 /// Compares a file of the repository with its expected content, or writes it.
 #[expect(clippy::disallowed_methods, reason = "a test that keeps generated files in step")]
 fn in_step(path: &str, expected: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path);
     if std::env::var("AGENT_UPDATE_SCHEMA").is_ok_and(|value| value == "1") {
         std::fs::write(&path, expected).unwrap();
     }

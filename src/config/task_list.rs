@@ -1,11 +1,11 @@
 //! Reads a file of tasks for `agent submit -f FILE`: a list in YAML, or one JSON object a line.
 
-use crate::config::error::ConfigError;
-use crate::config::pipeline::fields::Fields;
-use crate::config::yaml::{self, Content, Node};
-use crate::core::fleet::{Priority, TaskSpec, check_id};
-use crate::engine::policy::Mode;
-use crate::text::invisible::escape_json;
+use crate::error::ConfigError;
+use crate::pipeline::fields::Fields;
+use crate::yaml::{self, Content, Node};
+use agent_core::fleet::{Priority, TaskSpec, check_id};
+use agent_engine::policy::Mode;
+use agent_text::invisible::escape_json;
 
 /// Maximum bytes of the file: 1,000 tasks of the longest kind.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;

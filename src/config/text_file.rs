@@ -1,7 +1,7 @@
 //! Reads configuration files with a size limit, without blocking on pipes, and without following links out of the project.
 
 use super::error::ConfigError;
-use crate::messages;
+use agent_messages as messages;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;

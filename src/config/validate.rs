@@ -3,10 +3,10 @@
 use super::error::{ConfigError, did_you_mean, quoted, sanitize};
 use super::key_rules::{Format, KeyRule, Kind};
 use super::yaml::{Content, Entry, Node};
-use crate::fetch::allowed_host::AllowedHost;
-use crate::fetch::page_url::HostPattern;
-use crate::mcp::definition::is_unambiguous;
-use crate::text::pattern;
+use agent_fetch::allowed_host::AllowedHost;
+use agent_fetch::page_url::HostPattern;
+use agent_mcp::definition::is_unambiguous;
+use agent_text::pattern;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
 
@@ -287,7 +287,7 @@ pub fn leaf_for_key(rules: &KeyRule, key: &str, input: &Value) -> Result<Leaf, C
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{key_rules, validate, yaml};
+    use crate::{key_rules, validate, yaml};
     use proptest::prelude::*;
 
     /// Generates text that resembles a configuration more often than random text does.

@@ -1,6 +1,6 @@
 //! Verbosity levels of the human-readable log.
 
-use crate::messages;
+use agent_messages as messages;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! The section `web` of the configuration.
 
 use super::environment::Environment;
-use crate::core::secret::Secret;
-use crate::fetch::search_provider::SearchProvider;
+use agent_core::secret::Secret;
+use agent_fetch::search_provider::SearchProvider;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ mod polyglot;
 mod swe_bench;
 mod task_file;
 
-use crate::config::text_file::read_text;
+use crate::text_file::read_text;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Folders with a `task.yaml` and the files of a task in `workspace/`.
 
 use super::{EvalTask, MAX_FILE_BYTES, TaskFiles, TaskReader, name_of};
-use crate::config::pipeline::fields::Fields;
-use crate::config::yaml::{self, Content, Node};
+use crate::pipeline::fields::Fields;
+use crate::yaml::{self, Content, Node};
 use std::collections::BTreeSet;
 use std::path::Path;
 

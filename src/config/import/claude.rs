@@ -1,9 +1,9 @@
 //! Settings of Claude Code: permissions, hooks and MCP servers of `.claude/settings.json` and `.mcp.json`.
 
 use super::{Counterpart, ForeignSetting, Target, claude_hooks, claude_permissions, mcp_servers};
-use crate::config::error::ConfigError;
-use crate::engine::rules::PolicyRule;
-use crate::messages;
+use crate::error::ConfigError;
+use agent_engine::rules::PolicyRule;
+use agent_messages as messages;
 use serde_json::{Map, Value};
 
 /// Settings files in the project, and in the home directory.

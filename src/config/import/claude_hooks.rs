@@ -1,9 +1,9 @@
 //! Hooks of Claude Code as hooks of this program. Their input differs, so hooks that visibly read it are not carried over.
 
 use super::{Counterpart, ForeignSetting};
-use crate::config::claude_names::{is_of_server, names};
-use crate::messages;
-use crate::tools::toolbox::known_names;
+use crate::claude_names::{is_of_server, names};
+use agent_messages as messages;
+use agent_tools::toolbox::known_names;
 use regex::Regex;
 use serde_json::{Value, json};
 

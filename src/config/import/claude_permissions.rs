@@ -3,8 +3,8 @@
 //! `deny` and `ask` may become stricter, never laxer. `allow` is carried over only where exactly the same is allowed.
 
 use super::{Counterpart, Target};
-use crate::core::message::MCP_PREFIX;
-use crate::messages;
+use agent_core::message::MCP_PREFIX;
+use agent_messages as messages;
 use serde_json::json;
 
 /// Glob of the tools that read files.

@@ -1,8 +1,8 @@
 //! Settings of Codex: approvals, sandbox and MCP servers of `config.toml`.
 
 use super::{Counterpart, ForeignSetting, mcp_servers};
-use crate::config::error::ConfigError;
-use crate::messages;
+use crate::error::ConfigError;
+use agent_messages as messages;
 use serde_json::{Map, Value};
 
 /// Settings file in the project, and in the home directory.

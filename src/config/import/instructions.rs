@@ -1,10 +1,10 @@
 //! Instructions of other agents: which are read here as they are, and what else of these agents is not read.
 
 use super::ForeignSetting;
-use crate::config::error::ConfigError;
-use crate::config::text_file::{read_text, resolve_inside};
-use crate::engine::nested_instructions::INSTRUCTION_FILES;
-use crate::messages;
+use crate::error::ConfigError;
+use crate::text_file::{read_text, resolve_inside};
+use agent_engine::nested_instructions::INSTRUCTION_FILES;
+use agent_messages as messages;
 use std::path::Path;
 
 /// Maximum bytes of an instructions file that is searched for imports.

@@ -1,10 +1,10 @@
 //! MCP servers of other agents: how they are started or reached. Values of variables and headers may be secret, so they are listed.
 
 use super::{Counterpart, ForeignSetting, SERVERS};
-use crate::config::mcp::McpServer;
-use crate::config::mcp_file::{HTTP_TYPES, own_name, variable};
-use crate::mcp::definition::name_prefix;
-use crate::messages;
+use crate::mcp::McpServer;
+use crate::mcp_file::{HTTP_TYPES, own_name, variable};
+use agent_mcp::definition::name_prefix;
+use agent_messages as messages;
 use serde_json::{Map, Value, json};
 
 /// Keys there, and those here with the same values.

@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::key_rules::embedded_schema;
 use super::layers::{LayerKind, Layers};
 use super::project::{MAX_CONFIG_BYTES, text_layer};
-use crate::messages;
+use agent_messages as messages;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;

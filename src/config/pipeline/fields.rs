@@ -2,8 +2,8 @@
 
 use super::PipelineError;
 use super::variables::{environment_name, first_variable};
-use crate::config::error::{did_you_mean, quoted};
-use crate::config::yaml::{Content, Entry, Node};
+use crate::error::{did_you_mean, quoted};
+use crate::yaml::{Content, Entry, Node};
 use serde_json::{Map, Value};
 
 /// Maximum number of errors that are reported.

@@ -3,8 +3,8 @@
 use super::fields::Fields;
 use super::variables::check_name;
 use super::{MAX_PIPELINE_BYTES, Pipeline, PipelineError, Step};
-use crate::config::error::quoted;
-use crate::config::yaml::{self, Content, Node};
+use crate::error::quoted;
+use crate::yaml::{self, Content, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of steps, those of `parallel` included.

@@ -3,9 +3,9 @@
 use super::fields::to_json;
 use super::parse::Parser;
 use super::{Action, Checkpoint, Debate, Schema, Step, expression};
-use crate::config::error::quoted;
-use crate::config::yaml::{Content, Entry, Node};
-use crate::core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, MAX_ROUNDS};
+use crate::error::quoted;
+use crate::yaml::{Content, Entry, Node};
+use agent_core::work::{DEFAULT_ROUNDS, MAX_DEBATE_MODELS, MAX_ROUNDS};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Finds the files of a workspace to which a setting refers, such as the scripts of hooks: their content needs trust as well.
 
-use crate::config::error::ConfigError;
-use crate::runtime::private_file;
+use crate::error::ConfigError;
+use agent_runtime::private_file;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
 use std::io::Read;

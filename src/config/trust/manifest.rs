@@ -1,11 +1,11 @@
 //! The content for which a project requests trust: path and hash of each relevant file, and one hash of all of them.
 
 use super::file_references;
-use crate::config::error::{ConfigError, sanitize};
-use crate::config::layers::Layers;
-use crate::config::pipeline::Pipeline;
-use crate::config::project::ProjectConfig;
-use crate::text::lines::list_first;
+use crate::error::{ConfigError, sanitize};
+use crate::layers::Layers;
+use crate::pipeline::Pipeline;
+use crate::project::ProjectConfig;
+use agent_text::lines::list_first;
 use rustix::fs::OFlags;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

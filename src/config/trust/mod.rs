@@ -7,7 +7,7 @@ pub mod pipelines;
 use super::error::ConfigError;
 use super::fact_cache::FactCache;
 use super::project::ProjectConfig;
-use crate::messages;
+use agent_messages as messages;
 use manifest::TrustManifest;
 use std::path::Path;
 

@@ -3,11 +3,11 @@
 use super::TrustFlag;
 use super::file_references::{levels_to_repository, up};
 use super::manifest::TrustManifest;
-use crate::config::error::ConfigError;
-use crate::config::fact_cache::FactCache;
-use crate::config::pipeline::Pipeline;
-use crate::config::project::ProjectConfig;
-use crate::messages;
+use crate::error::ConfigError;
+use crate::fact_cache::FactCache;
+use crate::pipeline::Pipeline;
+use crate::project::ProjectConfig;
+use agent_messages as messages;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
