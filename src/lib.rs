@@ -34,7 +34,7 @@ pub use agent_session as agent;
 
 // L5: configuration and event listeners
 pub use agent_config as config;
-pub mod report;
+pub use agent_report as report;
 
 // L6: the command line
 pub mod cli;

@@ -1,17 +1,17 @@
 //! Event sink of `agent chat`: at a terminal, the answer on standard output, as Markdown while it streams; each call as one
 //! line on standard error.
 
-use crate::core::event::{Event, FinishReason, MessageOrigin, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::message::ToolCall;
-use crate::core::run_result::{InstructionFile, RunResult};
-use crate::core::stop_reason::{Status, StopReason};
-use crate::messages;
-use crate::report::answer_shown::AnswerShown;
-use crate::report::human_log::HumanLog;
-use crate::terminal::markdown::MarkdownStream;
-use crate::terminal::{StdoutTarget, Style, Terminal, one_line};
-use crate::text::diff;
+use crate::answer_shown::AnswerShown;
+use crate::human_log::HumanLog;
+use agent_core::event::{Event, FinishReason, MessageOrigin, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::message::ToolCall;
+use agent_core::run_result::{InstructionFile, RunResult};
+use agent_core::stop_reason::{Status, StopReason};
+use agent_messages as messages;
+use agent_terminal::markdown::MarkdownStream;
+use agent_terminal::{StdoutTarget, Style, Terminal, one_line};
+use agent_text::diff;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -2,22 +2,22 @@
 //!
 //! Source of the format: the types of `@openai/codex-sdk` 0.163.0 (`dist/index.d.ts`).
 
-use crate::core::event::{Event, NoticeLevel};
-use crate::core::file_change::{Change, ChangeAction};
-use crate::core::language::Language;
-use crate::core::message::{CallKey, Message, ToolCall, ToolResult};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::mcp::definition::server_and_tool;
-use crate::messages;
-use crate::tools::TypedTool;
-use crate::tools::apply_patch::ApplyPatch;
-use crate::tools::delete_file::DeleteFile;
-use crate::tools::edit_file::EditFile;
-use crate::tools::run_command::{RunCommand, exit_code_in};
-use crate::tools::toolbox::CALL_TOOL;
-use crate::tools::web_search::WebSearch;
-use crate::tools::write_file::WriteFile;
+use agent_core::event::{Event, NoticeLevel};
+use agent_core::file_change::{Change, ChangeAction};
+use agent_core::language::Language;
+use agent_core::message::{CallKey, Message, ToolCall, ToolResult};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_mcp::definition::server_and_tool;
+use agent_messages as messages;
+use agent_tools::TypedTool;
+use agent_tools::apply_patch::ApplyPatch;
+use agent_tools::delete_file::DeleteFile;
+use agent_tools::edit_file::EditFile;
+use agent_tools::run_command::{RunCommand, exit_code_in};
+use agent_tools::toolbox::CALL_TOOL;
+use agent_tools::web_search::WebSearch;
+use agent_tools::write_file::WriteFile;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

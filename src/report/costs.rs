@@ -1,10 +1,10 @@
 //! Event sink that prints the cost of a session at the end of a run (`--show-costs`).
 
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::language::Language;
-use crate::messages;
-use crate::terminal::{Style, Terminal};
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_terminal::{Style, Terminal};
 use std::io;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Event sink that lists the simulated calls at the end of a dry run (`--dry-run`).
 
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::language::Language;
-use crate::messages;
-use crate::terminal::{Style, Terminal, one_line, preview};
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_terminal::{Style, Terminal, one_line, preview};
 use std::io;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The page of `agent hub dev`: the newest posts with their comments, as text.
 
-use crate::hub::api::Post;
-use crate::report::session_report::html_writer::HtmlWriter;
+use crate::session_report::html_writer::HtmlWriter;
+use agent_hub::api::Post;
 
 /// The start of the page, which is read again every two seconds.
 const HEAD: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"2\"><title>Hub</title><style>

@@ -1,20 +1,20 @@
 //! The human-readable log of a run: lines on standard error, with icons on a terminal and plain text otherwise.
 
-use crate::config::verbosity::Verbosity;
-use crate::core::approval::ApprovalRequest;
-use crate::core::event::{Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::image::Image;
-use crate::core::language::Language;
-use crate::core::message::{Message, ToolCall, ToolResult};
-use crate::core::run_result::InstructionFile;
-use crate::core::stop_reason::{LimitReached, StopReason};
-use crate::engine::call_arguments::effective_call;
-use crate::mcp::definition::server_and_tool;
-use crate::messages::{self, LogStyle, RetryLine, SessionHeader};
-use crate::report::answer_shown::AnswerShown;
-use crate::report::subagent_log::SubagentLog;
-use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
+use crate::answer_shown::AnswerShown;
+use crate::subagent_log::SubagentLog;
+use agent_config::verbosity::Verbosity;
+use agent_core::approval::ApprovalRequest;
+use agent_core::event::{Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::image::Image;
+use agent_core::language::Language;
+use agent_core::message::{Message, ToolCall, ToolResult};
+use agent_core::run_result::InstructionFile;
+use agent_core::stop_reason::{LimitReached, StopReason};
+use agent_engine::call_arguments::effective_call;
+use agent_mcp::definition::server_and_tool;
+use agent_messages::{self as messages, LogStyle, RetryLine, SessionHeader};
+use agent_terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! The end of the human-readable log: status and figures of the run, pending and refused calls.
 
-use crate::config::verbosity::Verbosity;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
-use crate::messages::{self, RunEndSummary};
-use crate::report::human_log::{HumanLog, LINE_CHARS, NOTICE_CHARS};
-use crate::terminal::{Style, first_line, one_line};
+use crate::human_log::{HumanLog, LINE_CHARS, NOTICE_CHARS};
+use agent_config::verbosity::Verbosity;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
+use agent_messages::{self as messages, RunEndSummary};
+use agent_terminal::{Style, first_line, one_line};
 use std::io;
 use std::time::Duration;
 

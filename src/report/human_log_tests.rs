@@ -1,11 +1,11 @@
 //! Golden tests of the human log.
 
 use super::*;
-use crate::core::failure::{Failure, FailureKind};
-use crate::core::run_result::RunResult;
-use crate::report::script::{self, CapturedStream};
-use crate::report::{OutputFormat, write_result};
-use crate::terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};
+use crate::script::{self, CapturedStream};
+use crate::{OutputFormat, write_result};
+use agent_core::failure::{Failure, FailureKind};
+use agent_core::run_result::RunResult;
+use agent_terminal::{PrintOutcome, StdoutTarget, StreamInfo, TerminalEnvironment};
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -246,7 +246,7 @@ proptest! {
             Event::user_message(hostile.clone(), MessageOrigin::Prompt),
         ].map(|event| script::record(1, event));
         let text = in_pipe(Verbosity::Debug, &records);
-        prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::needs_escape(c)), "{:?}", text);
+        prop_assert!(!text.chars().any(|c| c != '\n' && agent_terminal::needs_escape(c)), "{:?}", text);
         // Three lines are about the session: its start, its location, the limits and tools.
         prop_assert_eq!(text.lines().count(), records.len() + 1);
         let streamed = in_pipe(Verbosity::Human, &[script::record(1, Event::TextDelta { text: hostile })]);

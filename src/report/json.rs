@@ -1,6 +1,6 @@
 //! The result document of `--json`, and compact JSON that is safe to print on a terminal.
 
-use crate::text::invisible::escape_json;
+use agent_text::invisible::escape_json;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
@@ -32,9 +32,9 @@ impl Formatter for SanitizingFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::failure::{Failure, FailureKind};
-    use crate::core::run_result::RunResult;
-    use crate::terminal::needs_escape;
+    use agent_core::failure::{Failure, FailureKind};
+    use agent_core::run_result::RunResult;
+    use agent_terminal::needs_escape;
     use proptest::prelude::*;
 
     #[test]

@@ -5,10 +5,10 @@
 
 use super::json;
 use super::line_writer::{LineWriter, LineWriterGuard, MAX_WAITING};
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::run_result::RunResult;
-use crate::terminal::Terminal;
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::run_result::RunResult;
+use agent_terminal::Terminal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
@@ -132,7 +132,7 @@ impl EventSink for JsonStream {
 mod tests {
     use super::super::script;
     use super::*;
-    use crate::terminal::{StreamInfo, TerminalEnvironment};
+    use agent_terminal::{StreamInfo, TerminalEnvironment};
     use serde_json::Value;
     use std::io::Write;
     use std::sync::{Condvar, Mutex};
@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn o09_the_last_line_is_the_document() {
         let result = RunResult::not_started(
-            crate::core::failure::Failure {
-                kind: crate::core::failure::FailureKind::Usage,
+            agent_core::failure::Failure {
+                kind: agent_core::failure::FailureKind::Usage,
                 message: "no".to_owned(),
                 retryable: false,
             },

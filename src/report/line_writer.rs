@@ -1,6 +1,6 @@
 //! Writes lines to standard output in a thread, so that a slow reader does not delay the run.
 
-use crate::terminal::{PrintOutcome, Terminal};
+use agent_terminal::{PrintOutcome, Terminal};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,10 +2,10 @@
 
 use super::json;
 use super::rotating_file::{RotatingFile, Writes};
-use crate::core::event::Record;
-use crate::core::event_sink::EventSink;
-use crate::messages;
-use crate::terminal::{Style, Terminal};
+use agent_core::event::Record;
+use agent_core::event_sink::EventSink;
+use agent_messages as messages;
+use agent_terminal::{Style, Terminal};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;

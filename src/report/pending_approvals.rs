@@ -1,7 +1,7 @@
 //! The document of `agent approvals list --json`: the calls that need approval.
 
 use super::json;
-use crate::core::approval::{ApprovalAnswer, ApprovalRequest};
+use agent_core::approval::{ApprovalAnswer, ApprovalRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;

@@ -1,11 +1,11 @@
 //! Event sink that shows a spinner with the current activity, its duration, and how far the run is.
 
-use crate::core::event::{Event, Record};
-use crate::core::event_sink::EventSink;
-use crate::core::language::Language;
-use crate::core::price::Usd;
-use crate::messages::{self, RunProgress};
-use crate::terminal::{Terminal, one_line};
+use agent_core::event::{Event, Record};
+use agent_core::event_sink::EventSink;
+use agent_core::language::Language;
+use agent_core::price::Usd;
+use agent_messages::{self as messages, RunProgress};
+use agent_terminal::{Terminal, one_line};
 use std::io;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The ranking of `agent eval` in the HTML report: a table, charts of what passed and of the scores, and a table of the tasks.
 
-use crate::core::ranking::{Ranked, ScoreParts, TaskScore};
-use crate::messages::{median, passed};
-use crate::report::session_report::html_writer::HtmlWriter;
-use crate::terminal::one_line;
+use crate::session_report::html_writer::HtmlWriter;
+use agent_core::ranking::{Ranked, ScoreParts, TaskScore};
+use agent_messages::{median, passed};
+use agent_terminal::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Characters of a name.

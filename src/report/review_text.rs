@@ -1,10 +1,10 @@
 //! Findings of a review as plain text, and the place that a finding names.
 
-use crate::core::language::Language;
-use crate::core::review::{Finding, FindingSeverity, Review};
-use crate::messages::{self, FindingPlace};
-use crate::terminal::one_line;
-use crate::workspace::path::RelPath;
+use agent_core::language::Language;
+use agent_core::review::{Finding, FindingSeverity, Review};
+use agent_messages::{self as messages, FindingPlace};
+use agent_terminal::one_line;
+use agent_workspace::path::RelPath;
 use std::collections::BTreeSet;
 use std::path::Path;
 use strum::VariantArray;

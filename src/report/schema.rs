@@ -2,14 +2,14 @@
 
 use super::pending_approvals::PendingApprovalList;
 use super::stats::Stats;
-use crate::core::comparison::ComparisonDocument;
-use crate::core::event::Record;
-use crate::core::fleet::TasksDocument;
-use crate::core::health::HealthDocument;
-use crate::core::run_result::RunResult;
-use crate::core::work::WorkResult;
-use crate::report::json_stream::StreamLine;
-use crate::report::session_report::SessionReport;
+use crate::json_stream::StreamLine;
+use crate::session_report::SessionReport;
+use agent_core::comparison::ComparisonDocument;
+use agent_core::event::Record;
+use agent_core::fleet::TasksDocument;
+use agent_core::health::HealthDocument;
+use agent_core::run_result::RunResult;
+use agent_core::work::WorkResult;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
@@ -73,13 +73,13 @@ fn text<T: JsonSchema>() -> String {
 #[expect(clippy::disallowed_methods, reason = "the test compares with files, and writes them when asked to")]
 mod tests {
     use super::*;
-    use crate::core::stop_reason::StopReason;
+    use agent_core::stop_reason::StopReason;
     use std::path::Path;
     use strum::VariantArray;
 
     /// Compares a file with the generated schema; `AGENT_UPDATE_SCHEMA=1 cargo test schema` writes the file instead.
     fn file_is(name: &str, generated: &str) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema").join(name);
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/schema")).join(name);
         if std::env::var_os("AGENT_UPDATE_SCHEMA").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, generated).unwrap();

@@ -1,16 +1,16 @@
 //! A scripted run for the tests of the event sinks, and streams that capture output.
 
-use crate::core::decision::Denial;
-use crate::core::event::{
+use agent_core::decision::Denial;
+use agent_core::event::{
     EVENT_SCHEMA_VERSION, Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
 };
-use crate::core::failure::FailureKind;
-use crate::core::guardrail::CallCounts;
-use crate::core::message::{Message, Part, Role, ToolCall, ToolResult};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::usage::Usage;
-use crate::terminal::{StreamInfo, Terminal, TerminalEnvironment};
+use agent_core::failure::FailureKind;
+use agent_core::guardrail::CallCounts;
+use agent_core::message::{Message, Part, Role, ToolCall, ToolResult};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_core::usage::Usage;
+use agent_terminal::{StreamInfo, Terminal, TerminalEnvironment};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -119,7 +119,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         guardrails: Vec::new(),
         error: None,
         ..RunResult::not_started(
-            crate::core::failure::Failure {
+            agent_core::failure::Failure {
                 kind: FailureKind::Internal,
                 message: String::new(),
                 retryable: false,
@@ -225,7 +225,7 @@ pub(crate) fn run() -> Vec<Record> {
 
 /// Returns the records of a run that reaches its step limit and whose closing call fails.
 pub(crate) fn stopped() -> Vec<Record> {
-    let failure = crate::core::failure::Failure {
+    let failure = agent_core::failure::Failure {
         kind: FailureKind::Network,
         message: "connection refused".into(),
         retryable: true,

@@ -1,8 +1,8 @@
 //! Usage and cost of models over sessions: the figures of `agent stats`, and its JSON document.
 
-use crate::core::event::{BilledUsage, Event};
-use crate::core::price::Usd;
-use crate::core::usage::Usage;
+use agent_core::event::{BilledUsage, Event};
+use agent_core::price::Usd;
+use agent_core::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@ use super::session_report::bars::{Bar, MAX_BARS, Row};
 use super::session_report::html_page::{HEAD, STYLE};
 use super::session_report::html_writer::HtmlWriter;
 use super::stats::{Stats, UsageStats};
-use crate::core::price::Usd;
-use crate::messages::{count, thousands};
+use agent_core::price::Usd;
+use agent_messages::{count, thousands};
 use jiff::ToSpan;
 use jiff::civil::Date;
 
@@ -203,7 +203,7 @@ fn table(page: &mut HtmlWriter, days: &[(Date, UsageStats)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::usage::Usage;
+    use agent_core::usage::Usage;
 
     fn stats(days: &[(&str, UsageStats)]) -> Stats {
         let mut stats = Stats::new("day");

@@ -1,9 +1,9 @@
 //! Lines of the human-readable log about subagents.
 
-use crate::config::verbosity::Verbosity;
-use crate::core::event::{Event, HookVerdict, NoticeLevel};
-use crate::messages::{self, LogStyle, RetryLine};
-use crate::terminal::{Style, first_line, one_line};
+use agent_config::verbosity::Verbosity;
+use agent_core::event::{Event, HookVerdict, NoticeLevel};
+use agent_messages::{self as messages, LogStyle, RetryLine};
+use agent_terminal::{Style, first_line, one_line};
 use std::collections::BTreeMap;
 
 /// Characters shown of a name, a summary, an error.

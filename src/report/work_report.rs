@@ -1,15 +1,15 @@
 //! The report on a command of several runs: a table of its runs and their sums.
 
-use crate::core::language::Language;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::core::work::{WorkResult, WorkRun};
-use crate::messages::ranking;
-use crate::report::json;
-use crate::report::ranking_page;
-use crate::report::session_report::ReportFormat;
-use crate::report::session_report::html_page::{HEAD, STYLE};
-use crate::report::session_report::html_writer::HtmlWriter;
-use crate::terminal::one_line;
+use crate::json;
+use crate::ranking_page;
+use crate::session_report::ReportFormat;
+use crate::session_report::html_page::{HEAD, STYLE};
+use crate::session_report::html_writer::HtmlWriter;
+use agent_core::language::Language;
+use agent_core::stop_reason::{Status, StopReason};
+use agent_core::work::{WorkResult, WorkRun};
+use agent_messages::ranking;
+use agent_terminal::one_line;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
@@ -129,10 +129,10 @@ fn html(result: &WorkResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::quality_gate::GateResult;
-    use crate::core::ranking::{RunScore, ScoreParts, TaskScore};
-    use crate::core::score::rank;
-    use crate::core::work::WorkStopReason;
+    use agent_core::quality_gate::GateResult;
+    use agent_core::ranking::{RunScore, ScoreParts, TaskScore};
+    use agent_core::score::rank;
+    use agent_core::work::WorkStopReason;
 
     fn result() -> WorkResult {
         let check = |name: &str, passed| GateResult {

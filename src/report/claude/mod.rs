@@ -6,12 +6,12 @@
 mod pieces;
 mod result;
 
-use crate::config::claude_names::names;
-use crate::core::event::{Event, FinishReason, NoticeLevel, Record};
-use crate::core::failure::FailureKind;
-use crate::core::message::{CallKey, Message, Part, ToolCall, ToolResult};
-use crate::core::usage::Usage;
-use crate::messages;
+use agent_config::claude_names::names;
+use agent_core::event::{Event, FinishReason, NoticeLevel, Record};
+use agent_core::failure::FailureKind;
+use agent_core::message::{CallKey, Message, Part, ToolCall, ToolResult};
+use agent_core::usage::Usage;
+use agent_messages as messages;
 use pieces::Pieces;
 use result::{Totals, usage};
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ impl ClaudeEvents {
     fn init_message(&self, model: &str, tools: &[String]) -> Value {
         let shown: BTreeSet<&str> = tools.iter().map(|tool| names().theirs(tool)).collect();
         let status = |name: &String| {
-            let prefix = crate::mcp::definition::name_prefix(name);
+            let prefix = agent_mcp::definition::name_prefix(name);
             let is_listed = tools.iter().any(|tool| tool.starts_with(&prefix));
             json!({"name": name, "status": if is_listed { "connected" } else { "pending" }})
         };

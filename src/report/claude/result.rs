@@ -1,13 +1,13 @@
 //! The message `result`, which ends each turn.
 
 use super::ClaudeEvents;
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::core::price::Usd;
-use crate::core::run_result::{Output, RunResult};
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
-use crate::core::usage::Usage;
-use crate::messages;
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_core::price::Usd;
+use agent_core::run_result::{Output, RunResult};
+use agent_core::stop_reason::{ReachedLimit, Status, StopReason};
+use agent_core::usage::Usage;
+use agent_messages as messages;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

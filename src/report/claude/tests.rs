@@ -1,11 +1,11 @@
 use super::*;
-use crate::core::event::{EVENT_SCHEMA_VERSION, Purpose};
-use crate::core::failure::Failure;
-use crate::core::language::Language;
-use crate::core::message::Role;
-use crate::core::price::Usd;
-use crate::core::run_result::{Output, RunResult};
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
+use agent_core::event::{EVENT_SCHEMA_VERSION, Purpose};
+use agent_core::failure::Failure;
+use agent_core::language::Language;
+use agent_core::message::Role;
+use agent_core::price::Usd;
+use agent_core::run_result::{Output, RunResult};
+use agent_core::stop_reason::{ReachedLimit, Status, StopReason};
 use strum::VariantArray;
 
 fn record(event: Event) -> Record {

@@ -3,17 +3,17 @@
 use super::html_writer::HtmlWriter;
 
 /// Maximum number of bars of a row; with more steps or days, each bar stands for several.
-pub(in crate::report) const MAX_BARS: usize = 240;
+pub(crate) const MAX_BARS: usize = 240;
 
 /// Width and height of a row in units of the drawing, which the page scales.
 const WIDTH: u64 = 12_000;
 const HEIGHT: u64 = 1_000;
 
 /// One quantity in up to three parts.
-pub(in crate::report) type Parts = [u64; 3];
+pub(crate) type Parts = [u64; 3];
 
 /// A row of bars, each for a `T`.
-pub(in crate::report) struct Row<T: 'static> {
+pub(crate) struct Row<T: 'static> {
     pub title: &'static str,
     /// The parts from bottom to top: their shape and name.
     pub parts: &'static [(&'static str, &'static str)],
@@ -24,7 +24,7 @@ pub(in crate::report) struct Row<T: 'static> {
 }
 
 /// A bar of a row.
-pub(in crate::report) struct Bar {
+pub(crate) struct Bar {
     /// What it stands for.
     pub name: String,
     /// The step that it links to, if any.
@@ -40,7 +40,7 @@ impl Bar {
 
 impl<T> Row<T> {
     /// Draws the row; `each` names what a bar stands for.
-    pub(in crate::report) fn draw(&self, page: &mut HtmlWriter, each: &str, bars: &[Bar]) {
+    pub(crate) fn draw(&self, page: &mut HtmlWriter, each: &str, bars: &[Bar]) {
         let highest = bars.iter().map(Bar::total).max().unwrap_or(0);
         let full = self.full.unwrap_or(highest);
         page.markup("<figure><figcaption><b>").text(self.title).markup("</b>");

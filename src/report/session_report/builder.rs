@@ -4,18 +4,18 @@ use super::{
     Call, CallStatus, FileChange, Hook, REPORT_SCHEMA_VERSION, ReportedDenial, ReportedError,
     ReportedMessage, Run, SessionReport, Step, Warning,
 };
-use crate::agent::tally::Tally;
-use crate::core::event::{
+use agent_core::event::{
     BilledUsage, Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
 };
-use crate::core::failure::FailureKind;
-use crate::core::language::Language;
-use crate::core::message::Message;
-use crate::core::quality_gate::GateResult;
-use crate::core::run_result::RunResult;
-use crate::messages::{self, LogStyle, RetryLine};
-use crate::text::excerpt;
-use crate::text::lines::one_line;
+use agent_core::failure::FailureKind;
+use agent_core::language::Language;
+use agent_core::message::Message;
+use agent_core::quality_gate::GateResult;
+use agent_core::run_result::RunResult;
+use agent_messages::{self as messages, LogStyle, RetryLine};
+use agent_session::tally::Tally;
+use agent_text::excerpt;
+use agent_text::lines::one_line;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

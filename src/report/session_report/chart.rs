@@ -3,8 +3,8 @@
 use super::bars::{Bar, MAX_BARS, Parts, Row};
 use super::html_writer::HtmlWriter;
 use super::{Step, text};
-use crate::core::price::Usd;
-use crate::messages;
+use agent_core::price::Usd;
+use agent_messages as messages;
 
 /// A colour stands for the same kind of part in every row: prompt and model share one, their results another.
 const ROWS: [Row<Step>; 3] = [

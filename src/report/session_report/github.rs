@@ -3,10 +3,10 @@
 use super::markdown::{code, files, list, timeline};
 use super::text::{self, StatusLabel};
 use super::{FileChange, SessionReport};
-use crate::messages;
-use crate::terminal::{first_line, sanitize, sanitize_prose};
-use crate::text::excerpt;
-use crate::text::fence::fenced;
+use agent_messages as messages;
+use agent_terminal::{first_line, sanitize, sanitize_prose};
+use agent_text::excerpt;
+use agent_text::fence::fenced;
 use std::fmt::Write as _;
 
 /// Maximum bytes of the report. A comment holds 65,536 characters, a job summary sixteen times that.

@@ -1,36 +1,36 @@
 //! Writer of an HTML page: adds static markup as it is, and escapes all other text.
 
-use crate::terminal::{sanitize, sanitize_prose};
+use agent_terminal::{sanitize, sanitize_prose};
 
 /// An HTML page under construction.
 #[derive(Debug, Default)]
-pub(in crate::report) struct HtmlWriter(String);
+pub(crate) struct HtmlWriter(String);
 
 impl HtmlWriter {
     /// Adds markup, unescaped.
-    pub(in crate::report) fn markup(&mut self, markup: &'static str) -> &mut Self {
+    pub(crate) fn markup(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
     /// Adds text, escaped.
-    pub(in crate::report) fn text(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize_prose(text))
     }
 
     /// Adds text in which every character matters, such as a diff or arguments, escaped.
-    pub(in crate::report) fn verbatim(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn verbatim(&mut self, text: &str) -> &mut Self {
         self.escaped(&sanitize(text))
     }
 
     /// Adds a number.
-    pub(in crate::report) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+    pub(crate) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
         self.0.push_str(&number.into().to_string());
         self
     }
 
     /// Returns the page.
-    pub(in crate::report) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.0
     }
 

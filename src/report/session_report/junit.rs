@@ -7,15 +7,15 @@
 use super::SessionReport;
 use super::html_writer::HtmlWriter;
 use super::text;
-use crate::core::change_review::{ChangeFinding, ChangeReview};
-use crate::core::guardrail::GuardrailAction;
-use crate::core::language::Language;
-use crate::core::quality_gate::GateResult;
-use crate::core::review::Finding;
-use crate::core::stop_reason::Status;
-use crate::messages;
-use crate::report::review_text::{headline, location};
-use crate::terminal::one_line;
+use crate::review_text::{headline, location};
+use agent_core::change_review::{ChangeFinding, ChangeReview};
+use agent_core::guardrail::GuardrailAction;
+use agent_core::language::Language;
+use agent_core::quality_gate::GateResult;
+use agent_core::review::Finding;
+use agent_core::stop_reason::Status;
+use agent_messages as messages;
+use agent_terminal::one_line;
 
 /// Characters of an attribute.
 const ATTRIBUTE_CHARS: usize = 500;

@@ -2,12 +2,12 @@
 
 use super::text::{self, StatusLabel};
 use super::{FileChange, SessionReport, Step};
-use crate::core::event::Purpose;
-use crate::core::language::Language;
-use crate::messages;
-use crate::terminal::{first_line, sanitize, sanitize_prose};
-use crate::text::fence::fenced;
-use crate::text::lines::one_line;
+use agent_core::event::Purpose;
+use agent_core::language::Language;
+use agent_messages as messages;
+use agent_terminal::{first_line, sanitize, sanitize_prose};
+use agent_text::fence::fenced;
+use agent_text::lines::one_line;
 use std::fmt::Write as _;
 
 /// Characters of a task, a summary or a path.

@@ -3,13 +3,13 @@
 //! It is built from the records of a journal, so `--report` at the end of a run and `agent report` later give the
 //! same report. Each format has its own file.
 
-pub(in crate::report) mod bars;
+pub(crate) mod bars;
 mod builder;
 mod chart;
 mod github;
 mod html;
-pub(in crate::report) mod html_page;
-pub(in crate::report) mod html_writer;
+pub(crate) mod html_page;
+pub(crate) mod html_writer;
 mod junit;
 pub mod markdown;
 mod sarif;
@@ -17,22 +17,22 @@ mod text;
 
 pub use builder::SessionReportBuilder;
 
-use crate::core::change_review::ChangeReview;
-use crate::core::decision::Denial;
-use crate::core::evaluation::Evaluation;
-use crate::core::event::{FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose};
-use crate::core::failure::Failure;
-use crate::core::file_change::{Change, ChangeAction};
-use crate::core::guardrail::TriggeredGuardrail;
-use crate::core::health::CodeHealth;
-use crate::core::price::Usd;
-use crate::core::quality_gate::GateResult;
-use crate::core::review::Review;
-use crate::core::run_result::{Cost, Executables, ModifiedFile, PendingApproval, RunResult};
-use crate::core::stop_reason::{ReachedLimit, Status, StopReason};
-use crate::core::usage::Usage;
-use crate::messages;
-use crate::report::json;
+use crate::json;
+use agent_core::change_review::ChangeReview;
+use agent_core::decision::Denial;
+use agent_core::evaluation::Evaluation;
+use agent_core::event::{FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose};
+use agent_core::failure::Failure;
+use agent_core::file_change::{Change, ChangeAction};
+use agent_core::guardrail::TriggeredGuardrail;
+use agent_core::health::CodeHealth;
+use agent_core::price::Usd;
+use agent_core::quality_gate::GateResult;
+use agent_core::review::Review;
+use agent_core::run_result::{Cost, Executables, ModifiedFile, PendingApproval, RunResult};
+use agent_core::stop_reason::{ReachedLimit, Status, StopReason};
+use agent_core::usage::Usage;
+use agent_messages as messages;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;

@@ -6,15 +6,15 @@
 
 use super::SessionReport;
 use super::text;
-use crate::core::language::Language;
-use crate::core::review::FindingSeverity;
-use crate::core::stop_reason::Status;
-use crate::llm::endpoint_overrides::percent_encoded;
-use crate::messages;
-use crate::report::json;
-use crate::report::review_text::path_in_workspace;
-use crate::terminal::sanitize_prose;
-use crate::text::lines::words;
+use crate::json;
+use crate::review_text::path_in_workspace;
+use agent_core::language::Language;
+use agent_core::review::FindingSeverity;
+use agent_core::stop_reason::Status;
+use agent_llm::endpoint_overrides::percent_encoded;
+use agent_messages as messages;
+use agent_terminal::sanitize_prose;
+use agent_text::lines::words;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;

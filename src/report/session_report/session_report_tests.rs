@@ -2,9 +2,9 @@
 
 use super::html_writer::HtmlWriter;
 use super::*;
-use crate::core::event::{Event, Record};
-use crate::core::run_result::RunResult;
-use crate::report::script;
+use crate::script;
+use agent_core::event::{Event, Record};
+use agent_core::run_result::RunResult;
 use proptest::prelude::*;
 
 fn report(records: &[Record]) -> SessionReport {
@@ -103,7 +103,7 @@ fn long_texts_share_the_room_that_there_is() {
 #[test]
 fn a_run_that_never_began_has_a_report_too() {
     let failure = Failure {
-        kind: crate::core::failure::FailureKind::Config,
+        kind: agent_core::failure::FailureKind::Config,
         message: "no such key".into(),
         retryable: false,
     };
@@ -176,7 +176,7 @@ proptest! {
     // Fault C3: `/report` printed entities and tags to the terminal.
     #[test]
     fn on_a_terminal_a_line_reads_as_it_is(text in "[ab`|\\\\<&#;:.0-9 ]{1,20}") {
-        let line = crate::text::lines::one_line(text.trim(), 100);
+        let line = agent_text::lines::one_line(text.trim(), 100);
         let shown = markdown::for_terminal(&format!("| {} |\n", markdown::code(&text, 100)));
         let expected = if line.is_empty() { "|  |\n".to_owned() } else { format!("| `{line}` |\n") };
         prop_assert_eq!(shown, expected);
@@ -184,7 +184,7 @@ proptest! {
 
     #[test]
     fn no_text_closes_its_fence(text in "[a`~\n]{0,40}") {
-        let fenced = crate::text::fence::fenced("diff", &text);
+        let fenced = agent_text::fence::fenced("diff", &text);
         let fence = fenced.split("diff").next().unwrap();
         let closing = fenced.lines().skip(1).filter(|line| line.trim_start().starts_with(fence)).count();
         prop_assert_eq!(closing, 1);

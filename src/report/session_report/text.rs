@@ -1,13 +1,13 @@
 //! Texts and figures shared by the formats of a session report. They are untrusted; each format escapes them.
 
 use super::{CallStatus, SessionReport, Step};
-use crate::core::event::Purpose;
-use crate::core::language::Language;
-use crate::core::run_result::PendingApproval;
-use crate::core::stop_reason::{LimitReached, Status};
-use crate::messages;
-use crate::report::review_text::headline;
-use crate::terminal::{first_line, one_line};
+use crate::review_text::headline;
+use agent_core::event::Purpose;
+use agent_core::language::Language;
+use agent_core::run_result::PendingApproval;
+use agent_core::stop_reason::{LimitReached, Status};
+use agent_messages as messages;
+use agent_terminal::{first_line, one_line};
 use std::time::Duration;
 
 /// Minimum milliseconds of a time that is shown in minutes.
@@ -27,7 +27,7 @@ pub(super) enum StatusLabel {
     Fail,
 }
 
-crate::core::impl_name!(StatusLabel);
+agent_core::impl_name!(StatusLabel);
 
 impl StatusLabel {
     /// Returns the label for a report.

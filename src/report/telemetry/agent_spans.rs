@@ -3,13 +3,13 @@
 use super::conventions as names;
 use super::span::{AttributeValue, Span, SpanId, SpanKind};
 use super::span_buffer::SpanBuffer;
-use crate::core::event::{Event, MessageOrigin, Purpose};
-use crate::core::finish_reason::FinishReason;
-use crate::core::message::{Message, ToolCall};
-use crate::core::price::Usd;
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::Status;
-use crate::core::usage::Usage;
+use agent_core::event::{Event, MessageOrigin, Purpose};
+use agent_core::finish_reason::FinishReason;
+use agent_core::message::{Message, ToolCall};
+use agent_core::price::Usd;
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::Status;
+use agent_core::usage::Usage;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

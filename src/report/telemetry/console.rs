@@ -3,9 +3,9 @@
 use super::conventions as names;
 use super::export_failure::ExportFailure;
 use super::span::{AttributeValue, Span, SpanId};
-use crate::core::price::Usd;
-use crate::messages;
-use crate::terminal::{Style, Terminal, one_line};
+use agent_core::price::Usd;
+use agent_messages as messages;
+use agent_terminal::{Style, Terminal, one_line};
 use std::collections::HashMap;
 use std::time::Duration;
 

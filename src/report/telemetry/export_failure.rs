@@ -1,6 +1,6 @@
 //! Failure of an export.
 
-use crate::messages;
+use agent_messages as messages;
 
 /// Spans that could not be exported.
 #[derive(Debug, PartialEq, Eq)]

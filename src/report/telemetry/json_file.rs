@@ -2,7 +2,7 @@
 
 use super::resource::Resource;
 use super::span::{AttributeValue, Span, SpanId, SpanKind, TraceId};
-use crate::report::rotating_file::{RotatingFile, Writes};
+use crate::rotating_file::{RotatingFile, Writes};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};

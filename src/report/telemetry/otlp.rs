@@ -4,11 +4,11 @@ use super::conventions::SCHEMA_URL;
 use super::export_failure::ExportFailure;
 use super::resource::Resource;
 use super::span::{AttributeValue, Span, SpanKind};
-use crate::core::secret::Secret;
-use crate::http::HttpError;
-use crate::http::post::{PostRequest, PostResponse, post, shown_address};
-use crate::messages;
-use crate::terminal::one_line;
+use agent_core::secret::Secret;
+use agent_http::HttpError;
+use agent_http::post::{PostRequest, PostResponse, post, shown_address};
+use agent_messages as messages;
+use agent_terminal::one_line;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };

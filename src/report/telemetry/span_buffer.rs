@@ -3,8 +3,8 @@
 use super::conventions::{CONVERSATION_ID, ERROR_TYPE, OPERATION_NAME};
 use super::span::{AttributeValue, Span, SpanId, SpanKind};
 use super::trace_context::TraceContext;
-use crate::redactor::Redactor;
-use crate::runtime::clock::Clock;
+use agent_redactor::Redactor;
+use agent_runtime::clock::Clock;
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 use super::*;
-use crate::core::event::{FinishReason, MessageOrigin, Purpose};
-use crate::core::message::{Message, Role, ToolCall, ToolResult};
-use crate::core::run_result::RunResult;
-use crate::core::stop_reason::{Status, StopReason};
-use crate::report::script;
+use crate::script;
+use agent_core::event::{FinishReason, MessageOrigin, Purpose};
+use agent_core::message::{Message, Role, ToolCall, ToolResult};
+use agent_core::run_result::RunResult;
+use agent_core::stop_reason::{Status, StopReason};
 use span::AttributeValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -136,8 +136,8 @@ fn open_spans_end_with_the_run_and_without_its_end_at_the_last_event() {
 #[test]
 fn a_step_that_a_fallback_model_repeats_keeps_its_number() {
     let telemetry = telemetry(false);
-    let failure = crate::core::failure::Failure {
-        kind: crate::core::failure::FailureKind::Server,
+    let failure = agent_core::failure::Failure {
+        kind: agent_core::failure::FailureKind::Server,
         message: "private text of the server".to_owned(),
         retryable: true,
     };

@@ -26,12 +26,12 @@ mod subagent_log;
 pub mod telemetry;
 pub mod work_report;
 
-use crate::config::verbosity::Verbosity;
-use crate::core::event_sink::EventSink;
-use crate::core::language::Language;
-use crate::core::run_result::{Output, RunResult};
-use crate::messages;
-use crate::terminal::{PrintOutcome, Style, Terminal};
+use agent_config::verbosity::Verbosity;
+use agent_core::event_sink::EventSink;
+use agent_core::language::Language;
+use agent_core::run_result::{Output, RunResult};
+use agent_messages as messages;
+use agent_terminal::{PrintOutcome, Style, Terminal};
 use answer_shown::AnswerShown;
 use chat_log::{ChatLog, ShownNotices};
 use costs::CostSummary;
