@@ -22,7 +22,7 @@ for name in "$@"; do
     missed=1
     continue
   fi
-  out=$(cd "$copy/tree" && AGENT_SIMULATION_STEPS=${STEPS:-40000} timeout 900 cargo test --lib simulation 2>&1)
+  out=$(cd "$copy/tree" && AGENT_SIMULATION_STEPS=${STEPS:-40000} timeout 900 cargo test -p agent-session simulation 2>&1)
   found=$(printf '%s\n' "$out" | grep -m1 -o '^seed [0-9]*: .*' | cut -c1-120)
   if [ -z "$found" ]; then
     printf '%s\n' "$out" | tail -3
